@@ -1,0 +1,117 @@
+"""Checkpoints: marks on the way. A snapshot is the checkpoint that carries everything a successor needs."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.plan import TaskStatus
+from segue.model.status import Trigger
+
+SCHEMA_VERSION = 1
+
+
+class CheckpointType(StrEnum):
+    TASK_COMPLETE = "task_complete"
+    PAUSE = "pause"
+    INTERRUPTED = "interrupted"
+    SESSION_END = "session_end"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    path: str
+    action: Literal["created", "modified", "deleted", "renamed"]
+    staged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitState:
+    """What git says about a worktree."""
+
+    branch: str
+    head: str
+    base: str | None
+    """The commit the work started from."""
+    changes: tuple[FileChange, ...] = ()
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self.changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMark:
+    id: TaskId
+    title: str
+    status: TaskStatus
+    depends_on: tuple[TaskId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What was used, as far as the agents reported it."""
+
+    context_tokens: int | None = None
+    window: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    tool_calls: int = 0
+    turns: int = 0
+
+    @property
+    def utilization(self) -> float | None:
+        if self.context_tokens is None or not self.window:
+            return None
+        return min(1.0, self.context_tokens / self.window)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call that was begun and not seen to end: its effect is unknown."""
+
+    call_id: str
+    title: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """One checkpoint, as stored."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: CheckpointId
+    workflow_id: WorkflowId
+    session_id: SessionId
+    session_number: int
+    created_at: datetime
+    type: CheckpointType
+    trigger: Trigger
+    reason: str
+    snapshot: bool
+    clean_boundary: bool
+    after: Seq
+    tasks: tuple[TaskMark, ...]
+    current_task: TaskId | None
+    next_task: TaskId | None
+    git: GitState | None
+    commit: str | None
+    """The hidden commit that holds the whole worktree."""
+    left_out: tuple[str, ...] = ()
+    """Files that were not saved because they are on the secret-file list."""
+    open_calls: tuple[OpenCall, ...] = ()
+    in_flight_prompt: PromptId | None = None
+    usage: Usage = Usage()
+    problem: str = ""
+    """Why a part of this checkpoint is missing, where it is."""
+
+    @property
+    def tasks_completed(self) -> int:
+        return sum(task.status is TaskStatus.COMPLETED for task in self.tasks)
+
+    @property
+    def tasks_remaining(self) -> int:
+        return len(self.tasks) - self.tasks_completed

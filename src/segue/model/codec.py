@@ -1,0 +1,43 @@
+"""Values to JSON and back, without loss."""
+
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+from segue.model.checkpoint import Checkpoint
+from segue.model.events import Event
+
+T = TypeVar("T")
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+def encode_event(event: Event) -> bytes:
+    return _EVENT.dump_json(event)
+
+
+def decode_event(body: str | bytes) -> Event:
+    return _EVENT.validate_json(body)
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    return adapter(Checkpoint).dump_json(checkpoint)
+
+
+def decode_checkpoint(document: str | bytes) -> Checkpoint:
+    return adapter(Checkpoint).validate_json(document)
+
+
+def encode(value: object) -> bytes:
+    return adapter(type(value)).dump_json(value)
+
+
+def decode(kind: type[T], document: str | bytes) -> T:
+    return adapter(kind).validate_json(document)

@@ -1,0 +1,187 @@
+"""What can go wrong, as one family. The docstring is the message; `hint` says what to do.
+
+SegueError
+├── BadInput                what the user gave cannot be used            (422)
+│   ├── BadPlan
+│   ├── UnknownAgent
+│   ├── NotARepository
+│   ├── EmptyRepository
+│   └── BadSettings
+├── NotFound                nothing has this name                        (404)
+│   ├── WorkflowNotFound
+│   ├── SessionNotFound
+│   └── CheckpointNotFound
+├── WrongState              it exists, but not in a state for this       (409)
+│   ├── IllegalMove
+│   ├── NothingToAnswer
+│   └── WorktreeInUse
+├── AgentError              the agent did not do its part
+│   ├── AgentMissing
+│   ├── AgentExited
+│   ├── HandshakeFailed
+│   ├── TokenRejected
+│   └── ConversationMismatch
+├── WorkspaceError          git or the file system refused
+├── StoreError              the database refused
+│   ├── DatabaseTooNew
+│   ├── DatabaseUnusable
+│   ├── WriteFailed
+│   └── ChainBroken
+└── ServerError
+    ├── AlreadyServing
+    ├── PortInUse
+    ├── TokenUnreadable
+    ├── NotRunning
+    └── UnsupportedPlatform
+"""
+
+
+class SegueError(Exception):
+    """Something in Segue went wrong."""
+
+    hint: str = ""
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").split("\n")[0])
+        if hint is not None:
+            self.hint = hint
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def code(self) -> str:
+        """The machine-readable name: `WrongState` is `wrong_state`."""
+        name = type(self).__name__
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class BadInput(SegueError):
+    """This cannot be used."""
+
+
+class BadPlan(BadInput):
+    """The plan cannot be used."""
+
+
+class UnknownAgent(BadInput):
+    """No agent has this name."""
+
+
+class NotARepository(BadInput):
+    """This is not a git repository."""
+
+
+class EmptyRepository(BadInput):
+    """This repository has no commit yet."""
+
+
+class BadSettings(BadInput):
+    """A setting cannot be used."""
+
+
+class NotFound(SegueError):
+    """Nothing has this name."""
+
+
+class WorkflowNotFound(NotFound):
+    """No workflow has this id or slug."""
+
+
+class SessionNotFound(NotFound):
+    """No session has this id."""
+
+
+class CheckpointNotFound(NotFound):
+    """This workflow has no such checkpoint."""
+
+
+class WrongState(SegueError):
+    """It is not in a state for this."""
+
+
+class IllegalMove(WrongState):
+    """This move is not in the table of legal moves."""
+
+
+class NothingToAnswer(WrongState):
+    """No question is open."""
+
+
+class WorktreeInUse(WrongState):
+    """Another workflow is at work in this checkout."""
+
+
+class AgentError(SegueError):
+    """The agent did not do its part."""
+
+
+class AgentMissing(AgentError):
+    """The agent's program was not found."""
+
+
+class AgentExited(AgentError):
+    """The agent's process ended."""
+
+
+class HandshakeFailed(AgentError):
+    """The agent started but did not answer as an agent."""
+
+
+class TokenRejected(AgentError):
+    """The agent does not know this conversation any more."""
+
+
+class ConversationMismatch(TokenRejected):
+    """The agent answered with another conversation than the one asked for."""
+
+
+class WorkspaceError(SegueError):
+    """The workspace could not be read or changed."""
+
+
+class StoreError(SegueError):
+    """The database refused."""
+
+
+class DatabaseTooNew(StoreError):
+    """The database was written by a newer Segue."""
+
+    hint = "Install that version of Segue, or use another SEGUE_HOME."
+
+
+class DatabaseUnusable(StoreError):
+    """The database cannot be opened."""
+
+
+class WriteFailed(StoreError):
+    """Nothing was written: the database could not store it."""
+
+
+class ChainBroken(StoreError):
+    """The journal's hash chain does not hold."""
+
+
+class ServerError(SegueError):
+    """The server cannot do this."""
+
+
+class AlreadyServing(ServerError):
+    """Another Segue server uses this data."""
+
+
+class PortInUse(ServerError):
+    """This port is in use."""
+
+
+class TokenUnreadable(ServerError):
+    """The token file cannot be read."""
+
+
+class NotRunning(ServerError):
+    """No Segue server is running."""
+
+
+class UnsupportedPlatform(ServerError):
+    """Segue cannot run on this machine."""

@@ -1,0 +1,405 @@
+"""Everything that can happen, as one closed union of frozen values.
+
+An event says what happened and nothing else; its number, time, session and run belong to the journal's `Record`.
+What an agent says comes first, what Segue does comes after it.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from segue.model.checkpoint import CheckpointType
+from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.plan import Issue, Plan
+from segue.model.status import Permissions, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+
+JsonObject = dict[str, Any]
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+ToolStatus = Literal["completed", "failed"]
+PermissionOutcome = Literal["allowed", "denied", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of streamed text. Transient: the recorder coalesces it into `AgentMessage` or `AgentThought`."""
+
+    role: Literal["message", "thought"]
+    text: str
+
+
+# ── what an agent says ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentMessage:
+    """The agent said something."""
+
+    kind: Literal["agent.message"] = "agent.message"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentThought:
+    """The agent thought aloud."""
+
+    kind: Literal["agent.thought"] = "agent.thought"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """The agent began a tool call; until it is finished, its effect is unknown."""
+
+    kind: Literal["tool.called"] = "tool.called"
+    call_id: str
+    title: str
+    tool: str
+    """The protocol's kind of tool: read, edit, delete, execute, fetch, think, other, …"""
+    input: JsonObject = field(default_factory=dict[str, Any])
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFinished:
+    """A tool call came to its end."""
+
+    kind: Literal["tool.finished"] = "tool.finished"
+    call_id: str
+    status: ToolStatus
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoEntry:
+    content: str
+    status: str
+    priority: str = "medium"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoUpdated:
+    """The agent rewrote its own to-do list."""
+
+    kind: Literal["todo.updated"] = "todo.updated"
+    entries: tuple[TodoEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageReported:
+    """The agent told how much of its window it uses, and what the work cost so far."""
+
+    kind: Literal["usage.reported"] = "usage.reported"
+    context_tokens: int | None = None
+    window: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionOption:
+    id: str
+    name: str
+    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRequested:
+    """The agent asks whether it may do something."""
+
+    kind: Literal["permission.requested"] = "permission.requested"
+    request_id: RequestId
+    call_id: str
+    title: str
+    tool: str
+    options: tuple[PermissionOption, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """The agent stopped talking and waits."""
+
+    kind: Literal["turn.ended"] = "turn.ended"
+    prompt_id: PromptId
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentExited:
+    """The agent's process is gone."""
+
+    kind: Literal["agent.exited"] = "agent.exited"
+    code: int | None
+    detail: str = ""
+
+
+AgentEvent = (
+    TextDelta | ToolCalled | ToolFinished | TodoUpdated | UsageReported | PermissionRequested | TurnEnded | AgentExited
+)
+"""What comes out of a driver, in order."""
+
+
+# ── what Segue does ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowCreated:
+    kind: Literal["workflow.created"] = "workflow.created"
+    slug: str
+    issue: Issue
+    plan: Plan
+    agent: str
+    permissions: Permissions
+    repository: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowMoved:
+    kind: Literal["workflow.moved"] = "workflow.moved"
+    before: WorkflowStatus
+    after: WorkflowStatus
+    reason: str = ""
+    trigger: Trigger | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeReady:
+    """The worktree exists, and this is the commit the work started from."""
+
+    kind: Literal["worktree.ready"] = "worktree.ready"
+    path: str
+    branch: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCreated:
+    kind: Literal["session.created"] = "session.created"
+    number: int
+    agent: str
+    parent: SessionId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMoved:
+    kind: Literal["session.moved"] = "session.moved"
+    before: SessionStatus
+    after: SessionStatus
+    reason: str = ""
+    waiting_for: WaitingFor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCaptured:
+    """The agent's own id for this conversation is known."""
+
+    kind: Literal["token.captured"] = "token.captured"
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRefused:
+    """The agent would not go on with this conversation; the token is kept, but not used again."""
+
+    kind: Literal["token.refused"] = "token.refused"
+    token: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQueued:
+    kind: Literal["run.queued"] = "run.queued"
+    way: Way
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    kind: Literal["run.started"] = "run.started"
+    attempt: AttemptId
+    boot: BootId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    kind: Literal["run.ended"] = "run.ended"
+    outcome: Literal["completed", "paused", "crashed", "failed", "cancelled", "not_started"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStarted:
+    """An agent process is up and its conversation is open."""
+
+    kind: Literal["agent.started"] = "agent.started"
+    name: str
+    version: str
+    pid: int
+    guardian_pid: int
+    execution: str
+    resumed: bool
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStarted:
+    kind: Literal["task.started"] = "task.started"
+    task_id: TaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCompleted:
+    kind: Literal["task.completed"] = "task.completed"
+    task_id: TaskId
+    attempt: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed:
+    kind: Literal["task.failed"] = "task.failed"
+    task_id: TaskId
+    attempt: AttemptId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInterrupted:
+    """The task was torn away in the middle; it is pending again."""
+
+    kind: Literal["task.interrupted"] = "task.interrupted"
+    task_id: TaskId
+    attempt: AttemptId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptQueued:
+    kind: Literal["prompt.queued"] = "prompt.queued"
+    prompt_id: PromptId
+    text: str
+    task_id: TaskId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSent:
+    """Written before the prompt leaves: found without an acknowledgement, it is shown and never sent again."""
+
+    kind: Literal["prompt.sent"] = "prompt.sent"
+    prompt_id: PromptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptAcknowledged:
+    """The agent reacted to the prompt, so it has it."""
+
+    kind: Literal["prompt.acknowledged"] = "prompt.acknowledged"
+    prompt_id: PromptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptNotSent:
+    """The prompt never left; the next run makes a new one."""
+
+    kind: Literal["prompt.not_sent"] = "prompt.not_sent"
+    prompt_id: PromptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionAnswered:
+    kind: Literal["permission.answered"] = "permission.answered"
+    request_id: RequestId
+    outcome: PermissionOutcome
+    by: Literal["user", "policy", "timeout", "segue"]
+    option: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRequested:
+    kind: Literal["pause.requested"] = "pause.requested"
+    trigger: Trigger
+    reason: str
+    force_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointCreated:
+    kind: Literal["checkpoint.created"] = "checkpoint.created"
+    checkpoint_id: CheckpointId
+    type: CheckpointType
+    snapshot: bool
+    clean_boundary: bool
+    commit: str | None
+    after: Seq
+    """The checkpoint holds everything up to and including this event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """Something the user should see, which stops nothing."""
+
+    kind: Literal["warning"] = "warning"
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentLogged:
+    """Work was interrupted, and this is what was found."""
+
+    kind: Literal["incident"] = "incident"
+    what: str
+    detail: str = ""
+
+
+Event = (
+    AgentMessage
+    | AgentThought
+    | ToolCalled
+    | ToolFinished
+    | TodoUpdated
+    | UsageReported
+    | PermissionRequested
+    | TurnEnded
+    | AgentExited
+    | WorkflowCreated
+    | WorkflowMoved
+    | WorktreeReady
+    | SessionCreated
+    | SessionMoved
+    | TokenCaptured
+    | TokenRefused
+    | RunQueued
+    | RunStarted
+    | RunEnded
+    | AgentStarted
+    | TaskStarted
+    | TaskCompleted
+    | TaskFailed
+    | TaskInterrupted
+    | PromptQueued
+    | PromptSent
+    | PromptAcknowledged
+    | PromptNotSent
+    | PermissionAnswered
+    | PauseRequested
+    | CheckpointCreated
+    | Warned
+    | IncidentLogged
+)
+"""What stands in the journal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line of the journal."""
+
+    workflow_id: WorkflowId
+    seq: Seq
+    at: datetime
+    session_id: SessionId | None
+    run: int | None
+    event: Event
+    hash: str

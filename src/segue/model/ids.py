@@ -1,0 +1,61 @@
+"""Ids: how they look, and how a new one is made."""
+
+import re
+import secrets
+from datetime import datetime
+from typing import NewType
+
+WorkflowId = NewType("WorkflowId", str)
+SessionId = NewType("SessionId", str)
+CheckpointId = NewType("CheckpointId", str)
+TaskId = NewType("TaskId", str)
+AttemptId = NewType("AttemptId", str)
+PromptId = NewType("PromptId", str)
+RequestId = NewType("RequestId", str)
+BootId = NewType("BootId", str)
+Seq = NewType("Seq", int)
+
+# Sequence numbers start at 1, so a watcher that has seen nothing asks for what comes after 0.
+NOTHING_SEEN = Seq(0)
+
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def new_workflow_id(now: datetime) -> WorkflowId:
+    return WorkflowId(f"workflow-{now:%Y-%m-%d}-{_random(6)}")
+
+
+def new_session_id(now: datetime) -> SessionId:
+    return SessionId(f"session-{now:%Y-%m-%d}-{_random(6)}")
+
+
+def checkpoint_id(now: datetime, number: int) -> CheckpointId:
+    """Checkpoints are counted within their workflow, under the workflow's lock."""
+    return CheckpointId(f"ckpt-{now:%Y-%m-%d}-{number:03d}")
+
+
+def new_attempt_id() -> AttemptId:
+    return AttemptId(f"attempt-{_random(12)}")
+
+
+def new_prompt_id() -> PromptId:
+    return PromptId(f"prompt-{_random(12)}")
+
+
+def new_request_id() -> RequestId:
+    return RequestId(f"request-{_random(12)}")
+
+
+def new_boot_id() -> BootId:
+    return BootId(f"boot-{_random(12)}")
+
+
+def slugify(text: str, limit: int = 48) -> str:
+    """A kebab-case name for a workflow, made from its issue's title."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    slug = "-".join(words)[:limit].strip("-")
+    return slug or "workflow"

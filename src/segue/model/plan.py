@@ -1,0 +1,98 @@
+"""The issue, and the plan: a DAG of tasks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from segue.model.errors import BadPlan
+from segue.model.ids import TaskId
+
+
+class TaskStatus(StrEnum):
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """What the user asked for."""
+
+    title: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One node of the plan, as it was given; what became of it is state."""
+
+    id: TaskId
+    title: str
+    description: str = ""
+    depends_on: tuple[TaskId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Tasks in the order they were written, with what each one waits for."""
+
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise BadPlan("The plan has no tasks.", hint="Give it at least one, or leave the plan out.")
+        _refuse_duplicates(self.tasks)
+        _refuse_unknown_dependencies(self.tasks)
+        _refuse_cycles(self.tasks)
+
+    def next_ready(self, finished: Iterable[TaskId]) -> Task | None:
+        """The first task, in written order, that is not finished and waits for nothing."""
+        done = set(finished)
+        for task in self.tasks:
+            if task.id not in done and done.issuperset(task.depends_on):
+                return task
+        return None
+
+
+def _refuse_duplicates(tasks: tuple[Task, ...]) -> None:
+    seen: set[TaskId] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise BadPlan(f"Two tasks of the plan are called {task.id!r}.", hint="Give each task an id of its own.")
+        seen.add(task.id)
+
+
+def _refuse_unknown_dependencies(tasks: tuple[Task, ...]) -> None:
+    known = {task.id for task in tasks}
+    for task in tasks:
+        for dependency in task.depends_on:
+            if dependency not in known:
+                raise BadPlan(
+                    f"Task {task.id!r} depends on {dependency!r}, which is not in the plan.",
+                    hint=f"Known tasks: {', '.join(sorted(known))}.",
+                )
+
+
+def _refuse_cycles(tasks: tuple[Task, ...]) -> None:
+    waiting = {task.id: set(task.depends_on) for task in tasks}
+    while ready := [name for name, needs in waiting.items() if not needs]:
+        for name in ready:
+            del waiting[name]
+        for needs in waiting.values():
+            needs.difference_update(ready)
+    if waiting:
+        raise BadPlan(
+            f"The plan goes round in a circle: {' → '.join(_one_cycle(waiting))}.",
+            hint="Remove one of these dependencies.",
+        )
+
+
+def _one_cycle(waiting: dict[TaskId, set[TaskId]]) -> list[TaskId]:
+    path = [next(iter(waiting))]
+    while True:
+        step = min(waiting[path[-1]])
+        if step in path:
+            return [*path[path.index(step) :], step]
+        path.append(step)

@@ -17,6 +17,7 @@ JsonObject = dict[str, Any]
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 ToolStatus = Literal["completed", "failed"]
 PermissionOutcome = Literal["allowed", "denied", "interrupted"]
+RunOutcome = Literal["completed", "paused", "crashed", "failed", "cancelled", "not_started"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +225,7 @@ class RunStarted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
     kind: Literal["run.ended"] = "run.ended"
-    outcome: Literal["completed", "paused", "crashed", "failed", "cancelled", "not_started"]
+    outcome: RunOutcome
     reason: str = ""
 
 

@@ -1,1 +1,11 @@
-"""TODO"""
+"""Turns the wheel: runs workflows on the engine.
+
+One run of a session is one workflow of the engine. `service` is what people can do, `runner` drives an agent through
+the plan, `settling` brings interrupted work to rest, and `sweep` sees to it that nothing stays stuck. Nobody but the
+user starts an agent: not the engine, not a restart, not the sweep.
+"""
+
+from segue.orchestrator.opening import open_orchestrator
+from segue.orchestrator.service import Orchestrator
+
+__all__ = ["Orchestrator", "open_orchestrator"]

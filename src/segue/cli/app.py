@@ -1,0 +1,306 @@
+"""The commands: each parses, asks the client, and prints."""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from segue import __version__, client, paths
+from segue.cli import find, render
+from segue.cli.follow import ENDED, LONG_POLL, events, watch
+from segue.cli.issue import is_text, read_issue, read_plan
+from segue.cli.output import Output, moment, plain
+from segue.cli.status import status as show_status
+from segue.model.errors import NotRunning, SegueError
+
+PORT = click.IntRange(0, 65535)
+DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+PERMISSIONS = click.Choice(["ask", "edits", "all", "read-only"])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="segue %(version)s")
+def segue() -> None:
+    """Keep coding-agent work alive across crashes, restarts and context windows."""
+
+
+def command(function: Callable[..., None]) -> click.Command:
+    """A command with `--json`, whose errors end as a sentence and exit code 1."""
+
+    @wraps(function)
+    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+        out = Output(as_json)
+        try:
+            function(out, *arguments, **options)
+        except SegueError as error:
+            out.complain(error)
+            sys.exit(1)
+
+    return segue.command()(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(run))
+
+
+def chosen(function: Callable[..., None]) -> Callable[..., None]:
+    """A command about one workflow: named by its id or slug, or else that of the current directory."""
+
+    @click.argument("workflow", required=False)
+    @click.option("-w", "--workflow-id", help="The workflow, by id or slug; WORKFLOW says the same.")
+    @wraps(function)
+    def run(out: Output, workflow: str | None, workflow_id: str | None, **options: Any) -> None:
+        if workflow and workflow_id and workflow != workflow_id:
+            raise click.UsageError("WORKFLOW and --workflow-id name two different workflows.")
+        function(out, workflow or workflow_id, **options)
+
+    return run
+
+
+def _ensure_server(out: Output, *arguments: str) -> tuple[client.Server, bool]:
+    server, started = client.ensure_server(arguments)
+    if started:
+        out.note(f"Started the Segue server (pid {server.pid}).")
+    return server, started
+
+
+def _become(*command: str) -> NoReturn:
+    """Go on as another program, with this one's terminal."""
+    sys.stdout.flush()
+    os.execv(command[0], command)
+
+
+# ── the server ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@command
+@click.option("--port", type=PORT, help="The port to listen on; 0 takes any free one.")
+@click.option("--foreground", is_flag=True, help="Stay in this terminal until Ctrl-C.")
+def up(out: Output, port: int | None, foreground: bool) -> None:
+    """Start the server."""
+    arguments = [] if port is None else ["--port", str(port)]
+    if foreground:
+        _become(*client.server_command(), *arguments)
+    server, started = _ensure_server(out, *arguments)
+    if not started:
+        out.say(f"The Segue server is already up (pid {server.pid}).")
+    out.say(f"  {server.url}, data in {paths.home()}")
+    out.result({"started": started, "url": server.url, **server._asdict()})
+
+
+@command
+def down(out: Output) -> None:
+    """Stop the server; work in progress is brought to rest first."""
+    try:
+        client.find()
+    except NotRunning as error:
+        out.say(error.message)
+        out.result({"stopped": False, "message": error.message})
+        return
+    server = client.stop_server()
+    out.say(f"Stopped the Segue server (pid {server.pid}).")
+    out.result({"stopped": True, "pid": server.pid})
+
+
+@command
+def status(out: Output) -> None:
+    """Show the server and its workflows."""
+    sys.exit(show_status(out.as_json))
+
+
+@command
+def demo(out: Output) -> None:
+    """Play the whole story on the rehearsal agent, with data and a server of its own."""
+    _become(sys.executable, "-P", "-m", "segue.testing.demo", *(["--json"] if out.as_json else []))
+
+
+@command
+def doctor(out: Output) -> None:
+    """Check whether this machine has what Segue needs."""
+    from segue.cli.doctor import examine
+
+    checks = examine()
+    for item in checks:
+        out.say(f"{'ok     ' if item['ok'] else 'problem'}  {item['name']}: {item['detail']}")
+        if item["hint"] and not item["ok"]:
+            out.say(f"         {item['hint']}")
+    out.result({"ok": all(item["ok"] for item in checks), "checks": checks})
+    if not all(item["ok"] for item in checks):
+        sys.exit(1)
+
+
+# ── a workflow's life ───────────────────────────────────────────────────────────────────────────────
+
+
+@command
+@click.argument("issue")
+@click.option("--plan", type=click.Path(path_type=Path), help="A plan: a .yaml or .md file.")
+@click.option("--agent", help="The agent that does the work (default: the setting).")
+@click.option("--permissions", type=PERMISSIONS, default="ask", show_default=True, help="What it may do unasked.")
+@click.option("--here", is_flag=True, help="Work in this checkout instead of a worktree of its own.")
+@click.option("--detach", is_flag=True, help="Begin, and do not follow.")
+@click.option("--repository", type=DIRECTORY, default=".", help="The repository to work in (default: this one).")
+def run(
+    out: Output,
+    issue: str,
+    plan: Path | None,
+    agent: str | None,
+    permissions: str,
+    here: bool,
+    detach: bool,
+    repository: Path,
+) -> None:
+    """Begin a workflow: let an agent work on ISSUE.
+
+    ISSUE is what is to be done: text, @FILE or the path of a .md or .txt file, or - to read it from standard input. Its
+    first line is the title.
+    """
+    request = {
+        "issue": read_issue(issue),
+        "plan": read_plan(plan) if plan else None,
+        "agent": agent,
+        "permissions": permissions,
+        "repository": str(repository.absolute()),
+        "here": here,
+        "environment": _environment(),
+    }
+    _ensure_server(out)
+    view = client.call("POST", "/api/workflows", request, timeout=120)
+    _watch_or_leave(view, 0, detach, out)
+
+
+def _environment() -> dict[str, str]:
+    """The caller's variables, but for those that are no text: JSON cannot carry them."""
+    return {name: value for name, value in os.environ.items() if is_text(name) and is_text(value)}
+
+
+def _watch_or_leave(view: dict[str, Any], after: int, detach: bool, out: Output) -> None:
+    if not detach:
+        watch(view, after, out)
+        return
+    out.say(f"{view['slug']} is at work. Watch it with: segue logs --follow {view['slug']}")
+    out.result(view)
+
+
+@command
+@click.option("--request-id", help="The question that is meant, if not the oldest.")
+@chosen
+def approve(out: Output, workflow: str | None, request_id: str | None) -> None:
+    """Allow what the agent asks for."""
+    _answer(out, workflow, "approve", {"request_id": request_id})
+
+
+@command
+@click.option("-r", "--reason", default="", help="What the agent is told.")
+@click.option("--request-id", help="The question that is meant, if not the oldest.")
+@chosen
+def reject(out: Output, workflow: str | None, reason: str, request_id: str | None) -> None:
+    """Refuse what the agent asks for."""
+    _answer(out, workflow, "reject", {"reason": reason, "request_id": request_id})
+
+
+def _answer(out: Output, workflow: str | None, verb: str, body: dict[str, Any]) -> None:
+    view = find.asking(workflow)
+    answered = client.call("POST", f"/api/workflows/{view['id']}/{verb}", body)
+    out.say(f"✓ {answered['status'].capitalize()}: {plain(answered['title'])}")
+    out.result(answered)
+
+
+@command
+@click.option("-r", "--reason", default="", help="Why, for the record.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is paused.")
+@chosen
+def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None:
+    """Pause a workflow at the end of its current task."""
+    view = find.active(workflow)
+    out.say(f"Pausing workflow {view['id']}...")
+    path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(not no_wait).lower()}
+    action = client.call("POST", path, {"reason": reason}, params=params, timeout=30 if no_wait else None)
+    if action["status"] == "paused":
+        out.say(f"✓ Workflow paused (snapshot: {action['snapshot_id']})")
+    else:
+        out.say("✓ Pause requested; the current task is finished first")
+    out.say(f"  Resume with: segue resume --workflow-id {view['id']}")
+    out.result(action)
+
+
+@command
+@click.option("--detach", is_flag=True, help="Go on, and do not follow.")
+@chosen
+def resume(out: Output, workflow: str | None, detach: bool) -> None:
+    """Go on with a workflow where it stopped."""
+    _ensure_server(out)
+    view = find.paused(workflow)
+    _summarize(view, out)
+    out.say(f"\nResuming workflow {view['id']}...")
+    path = f"/api/workflows/{view['id']}/resume"
+    resumed = client.call("POST", path, {"environment": _environment()}, timeout=120)
+    out.say(f"✓ Workflow resumed ({_way(resumed)})")
+    for sentence in resumed["divergence"]:
+        out.say(f"  ! Since the pause: {plain(sentence)}")
+    if detach:
+        out.result(resumed)
+        return
+    watch(client.call("GET", f"/api/workflows/{view['id']}"), view["head"], out)
+
+
+def _summarize(view: dict[str, Any], out: Output) -> None:
+    session = view["session"]
+    out.say(f"Resuming from session {session['number']}:" if session else "Resuming before its first session:")
+    out.say(f"  Paused: {moment(view['paused_at'] or view['updated_at'])}")
+    out.say(f"  Tasks: {view['tasks_done']} done, {view['tasks_total'] - view['tasks_done']} remaining")
+    for prompt in view["undelivered"]:
+        out.say(f"  ! It is not known whether the agent got prompt {prompt['prompt_id']}; it is not sent again.")
+
+
+def _way(resumed: dict[str, Any]) -> str:
+    ways = {"native": "the same conversation", "fresh": "a fresh conversation", "first": "its first conversation"}
+    way = ways.get(resumed["way"], resumed["way"])
+    return f"session {resumed['session_number']}, run {resumed['run']}, {way}: {plain(resumed['reason'])}"
+
+
+@command
+@click.option("-r", "--reason", default="", help="Why, for the record.")
+@chosen
+def cancel(out: Output, workflow: str | None, reason: str) -> None:
+    """End a workflow for good; its worktree stays."""
+    view = find.unfinished(workflow)
+    action = client.call("POST", f"/api/workflows/{view['id']}/cancel", {"reason": reason}, timeout=120)
+    out.say(f"✓ Workflow {view['slug']} cancelled")
+    out.result(action)
+
+
+@command
+@click.option("-f", "--follow", is_flag=True, help="Go on printing as things happen, until Ctrl-C.")
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event.")
+@chosen
+def logs(out: Output, workflow: str | None, follow: bool, after: int) -> None:
+    """Print what happened; with --json, one event in each line."""
+    view = find.latest(workflow)
+    after = _log(view, after, out)
+    with suppress(KeyboardInterrupt):
+        while follow and not (view["status"] in ENDED and after >= view["head"]):
+            after = _log(view, after, out, LONG_POLL)
+            view = client.call("GET", f"/api/workflows/{view['id']}")
+
+
+def _log(view: dict[str, Any], after: int, out: Output, wait: float = 0) -> int:
+    """Print the events after number `after`, as far as the journal reaches now; the number of the last."""
+    head: int | None = None
+    while head is None or after < head:
+        page = events(view["id"], after, wait)
+        head = head or page["head"]
+        for record in page["events"]:
+            _log_line(record, render.names_of(view), out)
+            after = record["seq"]
+        if not page["events"]:
+            break
+    return after
+
+
+def _log_line(record: dict[str, Any], names: render.Names, out: Output) -> None:
+    out.result(record)
+    text = render.line(record, names)
+    if text is not None:
+        out.say(f"{record['seq']:>5}  {moment(record['at'])}  {text}")

@@ -1,0 +1,124 @@
+"""Following a workflow: a line for each milestone and, on a terminal, one more that says where things stand."""
+
+import shutil
+import sys
+from typing import Any
+from unicodedata import east_asian_width
+
+from segue import client
+from segue.cli import render
+from segue.cli.output import Output, counted, plain
+from segue.cli.status import task_title
+from segue.model.errors import SegueError, ServerError
+
+LONG_POLL = 25.0
+STOPPED = frozenset({"paused", "review", "completed", "failed", "cancelled"})
+ENDED = frozenset({"completed", "cancelled"})
+
+
+class Failed(SegueError):
+    """The workflow did not come to its end."""
+
+
+class Screen:
+    """Where progress is shown: the last line of a terminal is drawn anew, elsewhere lines follow each other."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._live = not out.as_json and sys.stdout.isatty()
+        self._drawn = False
+
+    def line(self, text: str) -> None:
+        self.clear()
+        self._out.say(text)
+
+    def status(self, text: str) -> None:
+        if self._live:
+            sys.stdout.write("\r\x1b[K" + fit(text, shutil.get_terminal_size().columns - 1))
+            sys.stdout.flush()
+            self._drawn = True
+
+    def clear(self) -> None:
+        if self._drawn:
+            sys.stdout.write("\r\x1b[K")
+            sys.stdout.flush()
+            self._drawn = False
+
+
+def fit(text: str, columns: int) -> str:
+    """As much of `text` as fits into so many columns; some characters take two."""
+    used = 0
+    for position, character in enumerate(text):
+        used += 2 if east_asian_width(character) in "WF" else 1
+        if used > columns:
+            return text[: max(0, position - 1)] + "…"
+    return text
+
+
+def status_line(view: dict[str, Any]) -> str:
+    parts = [f"{view['tasks_done']}/{view['tasks_total']} tasks"]
+    if view["current_task"]:
+        parts.append(plain(task_title(view, view["current_task"]), 60))
+    if view["context"] and view["context"]["utilization"] is not None:
+        parts.append(f"context {view['context']['utilization']:.0%}")
+    if view["pause_requested"]:
+        parts.append("pause requested")
+    if view["question"]:
+        question = plain(view["question"]["title"], 60)
+        parts.append(f"asks: {question} (segue approve {view['slug']} | segue reject {view['slug']})")
+    return " · ".join([f"{view['slug']}: {view['status'].replace('_', ' ')}", *parts])
+
+
+def events(name: str, after: int, wait: float) -> dict[str, Any]:
+    params = {"after": after, "wait": wait, "limit": 500}
+    return client.call("GET", f"/api/workflows/{name}/events", params=params, timeout=wait + 30)
+
+
+def watch(view: dict[str, Any], after: int, out: Output) -> None:
+    """Follow a workflow until it stops, and say how that was; Ctrl-C lets go of it and leaves it running."""
+    screen = Screen(out)
+    try:
+        view = _until_stopped(view, after, screen)
+    except KeyboardInterrupt:
+        screen.clear()
+        out.say(f"Detached: {view['slug']} goes on without you.")
+        out.say(f"  Watch it with: segue logs --follow {view['slug']}")
+        out.result(client.call("GET", f"/api/workflows/{view['id']}"))
+        return
+    except ServerError as error:
+        error.hint = f"Go on later with: segue resume {view['slug']}"
+        raise
+    finally:
+        screen.clear()
+    out.result(view)
+    _conclude(view, out)
+
+
+def _until_stopped(view: dict[str, Any], after: int, screen: Screen) -> dict[str, Any]:
+    name = view["id"]
+    while view["status"] not in STOPPED or view["head"] > after:
+        screen.status(status_line(view))
+        for record in events(name, after, LONG_POLL)["events"]:
+            after = record["seq"]
+            text = render.line(record, render.names_of(view), milestones_only=True)
+            if text is not None:
+                screen.line(text)
+        view = client.call("GET", f"/api/workflows/{name}")
+    return view
+
+
+def _conclude(view: dict[str, Any], out: Output) -> None:
+    slug, reason = view["slug"], plain(view["reason"] or "")
+    if view["status"] == "completed":
+        sessions, runs = counted(view["sessions"], "session"), counted(view["runs"], "run")
+        out.say(f"✓ {plain(view['title'])}: {view['tasks_done']}/{view['tasks_total']} tasks, {sessions}, {runs}")
+        if view["merge_hint"]:
+            out.say(f"  Merge it with: {view['merge_hint']}")
+    elif view["status"] in ("paused", "review"):
+        out.say(f"  Go on with: segue resume {slug}")
+    else:
+        raise Failed(
+            f"{slug} is {view['status']}" + (f": {reason}" if reason else "."),
+            hint=f"Look at it with: segue logs {slug}"
+            + (f"; try again with: segue resume {slug}" if view["status"] == "failed" else ""),
+        )

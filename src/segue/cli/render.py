@@ -1,0 +1,132 @@
+"""One line for each kind of event: the only place where events become words. Unknown kinds are passed over."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from segue.cli.output import moment, plain
+
+Fields = Mapping[str, Any]
+
+
+class Names(NamedTuple):
+    """What an event does not say itself."""
+
+    slug: str
+    tasks: Mapping[str, str]
+
+    def task(self, event: Fields) -> str:
+        return plain(self.tasks.get(event["task_id"], event["task_id"]))
+
+
+Writer = Callable[[Fields, Names], str | None]
+
+
+def names_of(view: Fields) -> Names:
+    return Names(view["slug"], {task["id"]: task["title"] for task in view["tasks"]})
+
+
+def line(record: Fields, names: Names, *, milestones_only: bool = False) -> str | None:
+    """The line of one event, or nothing if it has none."""
+    write = (MILESTONES if milestones_only else TABLE).get(record["kind"])
+    try:
+        return write(record["event"], names) if write else None
+    except (KeyError, TypeError, ValueError):
+        # An event of a newer server, with other fields: not worth ending a command for.
+        return None
+
+
+def _because(event: Fields) -> str:
+    reason = plain(event.get("reason") or "")
+    return f": {reason}" if reason else ""
+
+
+def _workflow_moved(event: Fields, _names: Names) -> str | None:
+    words = {
+        "blocked": "Blocked",
+        "review": "Needs a look",
+        "paused": "Paused",
+        "completed": "Completed",
+        "failed": "Failed",
+        "cancelled": "Cancelled",
+    }
+    return words[event["after"]] + _because(event) if event["after"] in words else None
+
+
+def _run_queued(event: Fields, _names: Names) -> str | None:
+    ways = {"native": "Goes on with the same conversation", "fresh": "Goes on with a fresh conversation"}
+    return ways[event["way"]] + _because(event) if event["way"] in ways else None
+
+
+def _permission_requested(event: Fields, names: Names) -> str:
+    return f"? {plain(event['title'])}\n  Answer with: segue approve {names.slug}, or: segue reject {names.slug}"
+
+
+def _pause_requested(event: Fields, _names: Names) -> str:
+    return f"Pause requested{_because(event)} (at the end of the task, at the latest {moment(event['force_at'])})"
+
+
+def _agent_exited(event: Fields, _names: Names) -> str | None:
+    if event["code"] == 0:
+        return None
+    how = "was ended" if event["code"] is None else f"ended with code {event['code']}"
+    detail = plain(event.get("detail") or "")
+    return f"The agent's process {how}" + (f": {detail}" if detail else "")
+
+
+def _usage(event: Fields, _names: Names) -> str | None:
+    if event["context_tokens"] is None:
+        return None
+    window = f" of {event['window']:,}" if event["window"] else ""
+    return f"Context: {event['context_tokens']:,}{window} tokens"
+
+
+def _todo(event: Fields, _names: Names) -> str:
+    entries = event["entries"]
+    done = sum(entry["status"] == "completed" for entry in entries)
+    return f"To do: {done}/{len(entries)} done"
+
+
+def _tool_finished(event: Fields, _names: Names) -> str:
+    output = plain(event.get("output") or "", 120)
+    return f"  {event['status']}" + (f": {output}" if output else "")
+
+
+MILESTONES: Mapping[str, Writer] = {
+    "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
+    "workflow.moved": _workflow_moved,
+    "worktree.ready": lambda e, n: f"Worktree {e['path']} on branch {e['branch']}",
+    "session.created": lambda e, n: f"Session {e['number']} with {e['agent']}",
+    "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
+    "run.queued": _run_queued,
+    "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
+    "agent.exited": _agent_exited,
+    "task.started": lambda e, n: f"▶ {n.task(e)}",
+    "task.completed": lambda e, n: f"✓ {n.task(e)}",
+    "task.failed": lambda e, n: f"✗ {n.task(e)}{_because(e)}",
+    "task.interrupted": lambda e, n: f"↯ {n.task(e)} was interrupted{_because(e)}",
+    "permission.requested": _permission_requested,
+    "permission.answered": lambda e, n: f"  {e['outcome']} by {e['by']}{_because(e)}",
+    "pause.requested": _pause_requested,
+    "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
+    "warning": lambda e, n: f"! {plain(e['message'])}",
+    "incident": lambda e, n: f"! {plain(e['what'])}" + (f": {plain(e['detail'])}" if e["detail"] else ""),
+}
+"""What `run` and `resume` show while they follow."""
+
+TABLE: Mapping[str, Writer] = {
+    **MILESTONES,
+    # In a log the question may be answered long since.
+    "permission.requested": lambda e, n: f"? {plain(e['title'])}",
+    "session.moved": lambda e, n: f"Session: {e['before']} → {e['after']}{_because(e)}",
+    "run.ended": lambda e, n: f"Run {e['outcome']}{_because(e)}",
+    "agent.message": lambda e, n: plain(e["text"], 400),
+    "agent.thought": lambda e, n: f"({plain(e['text'], 400)})",
+    "tool.called": lambda e, n: f"→ {plain(e['title'])}",
+    "tool.finished": _tool_finished,
+    "todo.updated": _todo,
+    "usage.reported": _usage,
+    "turn.ended": lambda e, n: f"Turn ended: {e['reason']}",
+    "prompt.queued": lambda e, n: f"Prompt: {plain(e['text'], 120)}",
+    "prompt.not_sent": lambda e, n: "The prompt was not sent",
+}
+"""What `logs` shows."""

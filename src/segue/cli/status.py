@@ -1,0 +1,53 @@
+"""`segue status`, which must answer at once: only the standard library and the client."""
+
+from typing import Any
+
+from segue import client
+from segue.cli.output import Output, plain
+from segue.model.errors import NotRunning, SegueError
+
+
+def status(as_json: bool) -> int:
+    """Print what the server is doing; the exit code."""
+    out = Output(as_json)
+    try:
+        document = client.call("GET", "/api/status")
+        server = client.find()
+    except NotRunning as error:
+        out.result({"running": False, "message": error.message, "hint": error.hint})
+        out.say(f"{error.message}\n  {error.hint}")
+        return 0
+    except SegueError as error:
+        out.complain(error)
+        return 1
+    out.result({"running": True, "url": server.url, **document})
+    out.say(f"Segue {document['version']} is up (pid {document['pid']}, {server.url}).")
+    for view in document["workflows"]:
+        out.say(workflow_line(view))
+    if not document["workflows"]:
+        out.say('  No workflows yet. Begin one in a repository with: segue run "what is to be done"')
+    return 0
+
+
+def workflow_line(view: dict[str, Any]) -> str:
+    parts = [f"  {view['slug']:<32}", f"{view['status']:<12}", f"{view['tasks_done']}/{view['tasks_total']} tasks"]
+    return "  ".join([*parts, *_details(view)])
+
+
+def _details(view: dict[str, Any]) -> list[str]:
+    details: list[str] = []
+    if view["question"]:
+        details.append(f"asks: {plain(view['question']['title'], 60)} (segue approve {view['slug']})")
+    elif view["current_task"]:
+        details.append(plain(task_title(view, view["current_task"]), 60))
+    if view["context"] and view["context"]["utilization"] is not None:
+        details.append(f"context {view['context']['utilization']:.0%}")
+    if view["pause_requested"] and view["status"] != "paused":
+        details.append("pause requested")
+    if view["status"] == "paused" and view["last_snapshot"]:
+        details.append(f"snapshot {view['last_snapshot']}")
+    return details
+
+
+def task_title(view: dict[str, Any], task_id: str) -> str:
+    return next((task["title"] for task in view["tasks"] if task["id"] == task_id), task_id)

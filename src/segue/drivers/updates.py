@@ -1,0 +1,238 @@
+"""From the protocol's updates to events. Nothing here waits, so the order of the updates is the order of the events."""
+
+import difflib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeGuard
+
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanContentUpdate,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    ContentToolCallContent,
+    EmbeddedResourceContentBlock,
+    FileEditToolCallContent,
+    PlanEntry,
+    PlanUpdateItems,
+    ResourceContentBlock,
+    TextContentBlock,
+    TextResourceContents,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    Usage,
+    UsageUpdate,
+)
+from pydantic import BaseModel, ValidationError
+
+from segue.model.events import (
+    AgentEvent,
+    JsonObject,
+    PermissionOption,
+    PermissionRequested,
+    TextDelta,
+    TodoEntry,
+    TodoUpdated,
+    ToolCalled,
+    ToolFinished,
+    UsageReported,
+)
+from segue.model.ids import RequestId
+
+LONGEST_OUTPUT = 20_000
+"""Characters of a tool call's output that are kept."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Call:
+    """What is known of a tool call so far; each update of it may bring more."""
+
+    call_id: str
+    title: str = ""
+    tool: str = "other"
+    input: JsonObject = field(default_factory=dict[str, Any])
+    paths: tuple[str, ...] = ()
+    output: str = ""
+    begun: bool = False
+    told: bool = False
+    finished: bool = False
+
+    def learn(self, news: ToolCallStart | ToolCallUpdate) -> None:
+        self.title = news.title or self.title
+        self.tool = news.kind or self.tool
+        if news.raw_input:
+            self.input = news.raw_input if is_object(news.raw_input) else {"value": news.raw_input}
+        if news.locations or news.content:
+            self.paths = _paths(news) or self.paths
+        self.output = _output(news) or self.output
+
+    def called(self) -> Iterator[AgentEvent]:
+        if not self.told:
+            self.told = True
+            yield ToolCalled(call_id=self.call_id, title=self.title, tool=self.tool, input=self.input, paths=self.paths)
+
+
+class Translation:
+    """Turns the agent's updates into events, and remembers the tool calls for it."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Call] = {}
+
+    def hear(self, update: JsonObject) -> Iterator[AgentEvent]:
+        model = _UPDATES.get(str(update.get("sessionUpdate")))
+        if model is None:
+            return
+        try:
+            news = model.model_validate(update)
+        except ValidationError as error:
+            _log.warning("an agent's update is left out: %s", error)
+            return
+        match news:
+            case AgentMessageChunk():
+                yield from _delta("message", _text(news.content))
+            case AgentThoughtChunk():
+                yield from _delta("thought", _text(news.content))
+            case ToolCallStart() | ToolCallProgress():
+                yield from self._tool_call(news)
+            case AgentPlanUpdate():
+                yield _todo(news.entries)
+            case AgentPlanContentUpdate(plan=PlanUpdateItems() as plan):
+                yield _todo(plan.entries)
+            case UsageUpdate():
+                yield _window(news)
+            case _:
+                return
+
+    def question(
+        self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
+    ) -> Iterator[AgentEvent]:
+        call = self._call(asked.tool_call_id)
+        call.learn(asked)
+        if call.begun:
+            yield from call.called()
+        yield PermissionRequested(
+            request_id=request_id, call_id=call.call_id, title=call.title, tool=call.tool, options=options
+        )
+
+    def remainder(self) -> Iterator[AgentEvent]:
+        """Calls that were begun and kept back, when nothing more will come."""
+        for call in self._calls.values():
+            if call.begun:
+                yield from call.called()
+
+    def _call(self, call_id: str) -> _Call:
+        return self._calls.setdefault(call_id, _Call(call_id))
+
+    def _tool_call(self, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
+        call = self._call(news.tool_call_id)
+        if call.finished:
+            return
+        call.learn(news)
+        call.begun = True
+        # Agents announce a call while the model still writes its input; it is told when there is something to tell.
+        if call.input or call.paths or news.status not in (None, "pending"):
+            yield from call.called()
+        if news.status == "completed" or news.status == "failed":
+            call.finished = True
+            yield ToolFinished(call_id=call.call_id, status=news.status, output=call.output)
+            call.output = ""
+
+
+_UPDATES: dict[str, type[BaseModel]] = {
+    "agent_message_chunk": AgentMessageChunk,
+    "agent_thought_chunk": AgentThoughtChunk,
+    "tool_call": ToolCallStart,
+    "tool_call_update": ToolCallProgress,
+    "plan": AgentPlanUpdate,
+    "plan_update": AgentPlanContentUpdate,
+    "usage_update": UsageUpdate,
+}
+
+
+def _delta(role: Literal["message", "thought"], text: str) -> Iterator[AgentEvent]:
+    if text:
+        yield TextDelta(role=role, text=text)
+
+
+def is_object(value: object) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def _todo(entries: Sequence[PlanEntry]) -> TodoUpdated:
+    return TodoUpdated(
+        entries=tuple(TodoEntry(content=each.content, status=each.status, priority=each.priority) for each in entries)
+    )
+
+
+def _window(news: UsageUpdate) -> UsageReported:
+    dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
+    return UsageReported(context_tokens=news.used, window=news.size, cost_usd=dollars)
+
+
+def tokens_of_turn(usage: object) -> list[AgentEvent]:
+    try:
+        counted = Usage.model_validate(usage)
+    except ValidationError:
+        return []
+    return [UsageReported(input_tokens=counted.input_tokens, output_tokens=counted.output_tokens)]
+
+
+def _text(block: BaseModel) -> str:
+    match block:
+        case TextContentBlock():
+            return block.text
+        case ResourceContentBlock():
+            return block.uri
+        case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
+            return resource.text
+        case _:
+            return ""
+
+
+def _paths(news: ToolCallStart | ToolCallUpdate) -> tuple[str, ...]:
+    edited = (each.path for each in news.content or () if isinstance(each, FileEditToolCallContent))
+    return tuple(dict.fromkeys([*(each.path for each in news.locations or ()), *edited]))
+
+
+def _output(news: ToolCallStart | ToolCallUpdate) -> str:
+    parts = (_content_text(each) for each in news.content or ())
+    text = "\n".join(part for part in parts if part)
+    return shortened(text or _raw_text(news.raw_output), LONGEST_OUTPUT)
+
+
+def _content_text(content: BaseModel) -> str:
+    match content:
+        case ContentToolCallContent():
+            return _text(content.content)
+        case FileEditToolCallContent():
+            return _diff(content)
+        case _:
+            return ""
+
+
+def _diff(edit: FileEditToolCallContent) -> str:
+    before, after = edit.old_text or "", edit.new_text
+    # Comparing takes long where there is much to compare, and the rest would be cut off again.
+    if len(before) + len(after) > LONGEST_OUTPUT:
+        return f"+++ {edit.path}\n{after}"
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), edit.path, edit.path, lineterm="")
+    return "\n".join(lines)
+
+
+def _raw_text(raw: object) -> str:
+    if raw is None or isinstance(raw, str):
+        return raw or ""
+    return json.dumps(raw, ensure_ascii=False)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The beginning and the end, and how much is missing between them."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -1,0 +1,199 @@
+"""The journal: one object for everything that is written and read."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+import anyio
+from anyio.to_thread import run_sync
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from segue.journal import reading, rows
+from segue.journal.chain import Entry, append_in
+from segue.journal.transaction import NewWorkflowRow, Transaction
+from segue.model.checkpoint import Checkpoint
+from segue.model.clock import Clock
+from segue.model.crash import crash_point
+from segue.model.events import Event, Record
+from segue.model.ids import NOTHING_SEEN, Seq, SessionId, WorkflowId
+from segue.model.status import WorkflowStatus
+from segue.state.fold import WorkflowState, fold
+from segue.store.engines import Engines, open_engines
+from segue.store.exclusive import hold_database
+from segue.store.migrate import migrate
+from segue.store.writer import GroupWriter, as_write_failure
+
+T = TypeVar("T")
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Append:
+    workflow_id: WorkflowId
+    entries: Sequence[Entry]
+
+
+def _write_group(connection: Connection, appends: Sequence[_Append]) -> Sequence[Seq]:
+    """Appends to the same workflow become one; each is answered with the head after it."""
+    by_workflow: dict[WorkflowId, list[Entry]] = {}
+    for append in appends:
+        by_workflow.setdefault(append.workflow_id, []).extend(append.entries)
+    # In one order for everybody, so that two writers never wait for each other in a circle.
+    heads = {name: append_in(connection, name, by_workflow[name]) for name in sorted(by_workflow)}
+    crash_point("writer.before_commit")
+    return [heads[append.workflow_id] for append in appends]
+
+
+@dataclass(slots=True)
+class _News:
+    """Wakes those who wait for a workflow's next event."""
+
+    waiting: dict[WorkflowId, anyio.Event] = field(default_factory=dict[WorkflowId, anyio.Event])
+
+    def next(self, workflow_id: WorkflowId) -> anyio.Event:
+        return self.waiting.setdefault(workflow_id, anyio.Event())
+
+    def announce(self, workflow_id: WorkflowId) -> None:
+        if (event := self.waiting.pop(workflow_id, None)) is not None:
+            event.set()
+
+
+class Journal:
+    """Made by `open_journal`. Reads and transactions run in threads; the caller's loop never waits for a disk."""
+
+    def __init__(self, engines: Engines, clock: Clock) -> None:
+        self.engines = engines
+        self.clock = clock
+        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group)
+        self._news = _News()
+        self._states: dict[WorkflowId, WorkflowState] = {}
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def append(
+        self, workflow_id: WorkflowId, *events: Event, session_id: SessionId | None = None, run: int | None = None
+    ) -> Seq:
+        """Returns when the events are on disk; many callers share one commit."""
+        now = self.clock.now()
+        entries = [Entry(event=event, at=now, session_id=session_id, run=run) for event in events]
+        written = asyncio.wrap_future(self._writer.submit(_Append(workflow_id, entries)))
+        written.add_done_callback(lambda _: self.announce(workflow_id))
+        # What was submitted will be written, whether or not the caller still waits for it.
+        return await asyncio.shield(written)
+
+    async def create(self, new: NewWorkflowRow, then: Callable[[Transaction], T]) -> T:
+        """Create a workflow, and do `then` in the same transaction."""
+        now = self.clock.now()
+        result = await self._transact(lambda connection: then(Transaction.create(connection, new, now)))
+        self.announce(new.id)
+        return result
+
+    async def transact(self, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
+        """Run `work` under the workflow's lock; everything it does commits together or not at all."""
+        now = self.clock.now()
+        result = await self._transact(lambda connection: work(Transaction(connection, workflow_id, now)))
+        self.announce(workflow_id)
+        return result
+
+    async def _transact(self, work: Callable[[Connection], T]) -> T:
+        def run() -> T:
+            try:
+                with self.engines.plain.begin() as connection:
+                    return work(connection)
+            except SQLAlchemyError as error:
+                raise as_write_failure(error) from error
+
+        return await run_sync(run)
+
+    def announce(self, workflow_id: WorkflowId) -> None:
+        """Something was committed: wake the followers."""
+        self._news.announce(workflow_id)
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        """Run one of the functions of `rows`."""
+
+        def run() -> T:
+            with self.engines.plain.connect() as connection:
+                return query(connection)
+
+        return await run_sync(run)
+
+    async def workflow(self, name: str) -> rows.WorkflowRow:
+        return await self.read(lambda c: rows.workflow_named(c, name))
+
+    async def workflows(self, statuses: Collection[WorkflowStatus] = ()) -> list[rows.WorkflowRow]:
+        return await self.read(lambda c: rows.all_workflows(c, statuses))
+
+    async def records(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN, limit: int = PAGE) -> list[Record]:
+        return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
+
+    async def head(self, workflow_id: WorkflowId) -> Seq:
+        return await self.read(lambda c: rows.head_of(c, workflow_id))
+
+    async def last_event_at(self, workflow_id: WorkflowId) -> datetime | None:
+        return await self.read(lambda c: rows.last_event_at(c, workflow_id))
+
+    async def wait(self, workflow_id: WorkflowId, after: Seq, limit: int = PAGE) -> list[Record]:
+        """Like `records`, but waits until there is something."""
+        while True:
+            # Asked for before reading, so that what comes in between is not missed.
+            news = self._news.next(workflow_id)
+            if found := await self.records(workflow_id, after, limit):
+                return found
+            await news.wait()
+
+    async def follow(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN) -> AsyncIterator[Record]:
+        """Every event after `after`, for ever, without gap or duplicate."""
+        while True:
+            for record in await self.wait(workflow_id, after):
+                after = record.seq
+                yield record
+
+    async def state(self, workflow_id: WorkflowId) -> WorkflowState:
+        """The folded state; only what is new since the last time is read."""
+        state = self._states.get(workflow_id, WorkflowState())
+        while page := await self.records(workflow_id, state.seq):
+            state = fold(page, state)
+        self._states[workflow_id] = state
+        return state
+
+    async def checkpoint(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
+        return await self.read(lambda c: reading.checkpoint_named(c, workflow_id, name))
+
+    async def snapshots(self, workflow_id: WorkflowId, limit: int | None = None) -> list[Checkpoint]:
+        """Newest first."""
+        return await self.read(lambda c: reading.snapshots_of(c, workflow_id, limit))
+
+    async def verify(self, workflow_id: WorkflowId) -> reading.Verdict:
+        return await self.read(lambda c: reading.verify_chain(c, workflow_id))
+
+    # ── opening and closing ─────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        self._writer.start()
+
+    async def close(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await run_sync(self._writer.close)
+            await self.engines.close()
+
+
+@asynccontextmanager
+async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journal]:
+    """Open the database for this process alone, bring it to the present schema, and close it at the end."""
+    engines = open_engines(database_url)
+    with hold_database(engines):
+        await run_sync(migrate, engines.plain)
+        journal = Journal(engines, clock)
+        journal.start()
+        try:
+            yield journal
+        finally:
+            await journal.close()

@@ -1,0 +1,91 @@
+"""Reading events and checkpoints back, and checking that nobody touched them."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from segue.journal.chain import GENESIS, link, read_row
+from segue.journal.rows import workflow_named
+from segue.model.checkpoint import SCHEMA_VERSION, Checkpoint
+from segue.model.codec import decode_checkpoint
+from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
+from segue.model.events import Record
+from segue.model.ids import Seq, WorkflowId
+from segue.store.tables import checkpoints, events, journal_heads
+
+VERIFY_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a check of the hash chain found."""
+
+    events: int
+    problem: str | None = None
+
+    @property
+    def verified(self) -> bool:
+        return self.problem is None
+
+
+def records_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Record]:
+    """What a watcher that has seen everything up to `seq` still has to see, at most `limit` of it."""
+    return [read_row(row) for row in _rows_after(connection, workflow_id, seq, limit)]
+
+
+def _rows_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Row[Any]]:
+    query = (
+        select(events)
+        .where(events.c.workflow_id == workflow_id, events.c.seq > seq)
+        .order_by(events.c.seq)
+        .limit(limit)
+    )
+    return list(connection.execute(query))
+
+
+def checkpoint_named(connection: Connection, workflow_id: WorkflowId, name: str) -> Checkpoint:
+    query = select(checkpoints).where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.id == name)
+    row = connection.execute(query).first()
+    if row is None:
+        raise CheckpointNotFound(f"This workflow has no checkpoint {name!r}.")
+    return _read_checkpoint(row)
+
+
+def snapshots_of(connection: Connection, workflow_id: WorkflowId, limit: int | None = None) -> list[Checkpoint]:
+    """The workflow's snapshots, newest first."""
+    query = (
+        select(checkpoints)
+        .where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.snapshot)
+        .order_by(checkpoints.c.number.desc())
+        .limit(limit)
+    )
+    return [_read_checkpoint(row) for row in connection.execute(query)]
+
+
+def _read_checkpoint(row: Row[Any]) -> Checkpoint:
+    if hashlib.sha256(row.document.encode()).hexdigest() != row.hash:
+        raise ChainBroken(f"Checkpoint {row.id} is not what was written.")
+    checkpoint = decode_checkpoint(row.document)
+    if checkpoint.schema_version > SCHEMA_VERSION:
+        raise DatabaseTooNew(f"Checkpoint {row.id} was written by a newer Segue.")
+    return checkpoint
+
+
+def verify_chain(connection: Connection, workflow_id: WorkflowId) -> Verdict:
+    """Recompute every hash from the first event to the head."""
+    workflow_named(connection, workflow_id)
+    head = connection.execute(select(journal_heads).where(journal_heads.c.workflow_id == workflow_id)).one()
+    seq, previous = 0, GENESIS
+    while page := _rows_after(connection, workflow_id, seq, VERIFY_PAGE):
+        for row in page:
+            seq += 1
+            if row.seq != seq:
+                return Verdict(events=seq - 1, problem=f"Event {seq} is missing.")
+            previous = link(previous, row.workflow_id, row.seq, row.at, row.session_id, row.run, row.body)
+            if previous != row.hash:
+                return Verdict(events=seq - 1, problem=f"Event {seq} is not what was written.")
+    if (Seq(head.seq), head.hash) != (seq, previous):
+        return Verdict(events=seq, problem=f"The journal should end with event {head.seq}, but ends with {seq}.")
+    return Verdict(events=seq)

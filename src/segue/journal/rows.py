@@ -1,0 +1,204 @@
+"""What the statuses' tables say, as values; each query is a function with one purpose."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, or_, select
+
+from segue.model.errors import SessionNotFound, WorkflowNotFound
+from segue.model.ids import AttemptId, BootId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.plan import TaskStatus
+from segue.model.status import (
+    Permissions,
+    PromptStatus,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.store import tables as t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRow:
+    id: WorkflowId
+    slug: str
+    title: str
+    status: WorkflowStatus
+    paused_from: str | None
+    agent: str
+    permissions: Permissions
+    repository: str
+    here: bool
+    worktree: str
+    branch: str
+    base: str | None
+    session_count: int
+    checkpoint_count: int
+    pause_trigger: Trigger | None
+    pause_reason: str | None
+    force_pause_at: datetime | None
+    paused_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    id: SessionId
+    workflow_id: WorkflowId
+    number: int
+    agent: str
+    parent: SessionId | None
+    status: SessionStatus
+    waiting_for: WaitingFor | None
+    reason: str
+    started_from: str | None
+    token: str | None
+    run_count: int
+    moved_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    session_id: SessionId
+    number: int
+    workflow_id: WorkflowId
+    status: RunStatus
+    way: Way
+    attempt: AttemptId | None
+    boot: BootId | None
+    queued_at: datetime
+    started_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    id: TaskId
+    status: TaskStatus
+    attempt: AttemptId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRow:
+    id: PromptId
+    session_id: SessionId
+    run: int
+    task_id: TaskId | None
+    status: PromptStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRow:
+    """A permission the agent asked for."""
+
+    id: RequestId
+    workflow_id: WorkflowId
+    session_id: SessionId
+    title: str
+    deadline: datetime
+    outcome: str | None
+
+
+RowType = TypeVar("RowType", WorkflowRow, SessionRow, RunRow, TaskRow, PromptRow, QuestionRow)
+
+
+def _as(kind: type[RowType], row: Row[Any]) -> RowType:
+    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})
+
+
+def workflow_named(connection: Connection, name: str) -> WorkflowRow:
+    """The workflow with this id or slug."""
+    query = select(t.workflows).where(or_(t.workflows.c.id == name, t.workflows.c.slug == name))
+    row = connection.execute(query).first()
+    if row is None:
+        raise WorkflowNotFound(f"No workflow is called {name!r}.", hint="`segue status` lists them.")
+    return _as(WorkflowRow, row)
+
+
+def all_workflows(connection: Connection, statuses: Collection[WorkflowStatus] = ()) -> list[WorkflowRow]:
+    """Newest first; with `statuses`, only those."""
+    query = select(t.workflows).order_by(t.workflows.c.created_at.desc(), t.workflows.c.id.desc())
+    if statuses:
+        query = query.where(t.workflows.c.status.in_(statuses))
+    return [_as(WorkflowRow, row) for row in connection.execute(query)]
+
+
+def slugs_like(connection: Connection, slug: str) -> set[str]:
+    """The slugs that a new one must not collide with."""
+    query = select(t.workflows.c.slug).where(t.workflows.c.slug.startswith(slug, autoescape=True))
+    return set(connection.execute(query).scalars())
+
+
+def session_by_id(connection: Connection, session_id: str) -> SessionRow:
+    row = connection.execute(select(t.sessions).where(t.sessions.c.id == session_id)).first()
+    if row is None:
+        raise SessionNotFound(f"No session has the id {session_id!r}.")
+    return _as(SessionRow, row)
+
+
+def current_session(connection: Connection, workflow_id: WorkflowId) -> SessionRow:
+    """The workflow's latest session."""
+    query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number.desc())
+    return _as(SessionRow, connection.execute(query.limit(1)).one())
+
+
+def open_runs(connection: Connection, workflow_id: WorkflowId | None = None) -> list[RunRow]:
+    """Runs that have not ended, of one workflow or of all."""
+    query = select(t.runs).where(t.runs.c.status != RunStatus.ENDED)
+    if workflow_id is not None:
+        query = query.where(t.runs.c.workflow_id == workflow_id)
+    return [_as(RunRow, row) for row in connection.execute(query)]
+
+
+def run_by_id(connection: Connection, session_id: str, number: int) -> RunRow:
+    query = select(t.runs).where(t.runs.c.session_id == session_id, t.runs.c.number == number)
+    return _as(RunRow, connection.execute(query).one())
+
+
+def tasks_of(connection: Connection, workflow_id: WorkflowId) -> list[TaskRow]:
+    """The plan's tasks, in written order."""
+    query = select(t.tasks).where(t.tasks.c.workflow_id == workflow_id).order_by(t.tasks.c.position)
+    return [_as(TaskRow, row) for row in connection.execute(query)]
+
+
+def open_prompts(connection: Connection, session_id: SessionId, run: int) -> list[PromptRow]:
+    """Prompts of a run that are not known to have arrived."""
+    query = select(t.prompts).where(
+        t.prompts.c.session_id == session_id,
+        t.prompts.c.run == run,
+        t.prompts.c.status.in_([PromptStatus.QUEUED, PromptStatus.SENT]),
+    )
+    return [_as(PromptRow, row) for row in connection.execute(query)]
+
+
+def open_questions(connection: Connection, workflow_id: WorkflowId) -> list[QuestionRow]:
+    """Unanswered permissions, oldest first."""
+    query = (
+        select(t.questions)
+        .where(t.questions.c.workflow_id == workflow_id, t.questions.c.outcome.is_(None))
+        .order_by(t.questions.c.seq)
+    )
+    return [_as(QuestionRow, row) for row in connection.execute(query)]
+
+
+def all_questions_past(connection: Connection, now: datetime) -> list[QuestionRow]:
+    """Permissions that were open for too long, of all workflows."""
+    query = select(t.questions).where(t.questions.c.outcome.is_(None), t.questions.c.deadline <= now)
+    return [_as(QuestionRow, row) for row in connection.execute(query)]
+
+
+def last_event_at(connection: Connection, workflow_id: WorkflowId) -> datetime | None:
+    """When something was last written down."""
+    query = select(t.events.c.at).where(t.events.c.workflow_id == workflow_id).order_by(t.events.c.seq.desc()).limit(1)
+    text = connection.execute(query).scalar()
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def head_of(connection: Connection, workflow_id: WorkflowId) -> Seq:
+    query = select(t.journal_heads.c.seq).where(t.journal_heads.c.workflow_id == workflow_id)
+    return connection.execute(query).scalar_one()

@@ -1,0 +1,397 @@
+"""One transaction on one workflow: guarded moves, each with its event, all or nothing."""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from segue.journal import rows
+from segue.journal.chain import GENESIS, Entry, append_in
+from segue.journal.redaction import redact, redact_text
+from segue.model import events as e
+from segue.model.checkpoint import Checkpoint
+from segue.model.codec import encode_checkpoint
+from segue.model.errors import SegueError, WorktreeInUse, WrongState
+from segue.model.ids import (
+    AttemptId,
+    BootId,
+    CheckpointId,
+    PromptId,
+    RequestId,
+    Seq,
+    SessionId,
+    TaskId,
+    WorkflowId,
+    checkpoint_id,
+)
+from segue.model.plan import Issue, Plan, TaskStatus
+from segue.model.status import (
+    Permissions,
+    PromptStatus,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.state.moves import check_session_move, check_workflow_move
+from segue.store import tables as t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWorkflowRow:
+    """What a workflow is made of."""
+
+    id: WorkflowId
+    slug: str
+    issue: Issue
+    plan: Plan
+    agent: str
+    permissions: Permissions
+    repository: str
+    here: bool
+    worktree: str
+    branch: str
+
+
+class Transaction:
+    """Holds a workflow's lock; what it reads stays true until it commits."""
+
+    def __init__(self, connection: Connection, workflow_id: WorkflowId, now: datetime) -> None:
+        self.connection = connection
+        self.workflow_id = workflow_id
+        self.now = now
+        self.head: Seq = append_in(connection, workflow_id, ())
+
+    @classmethod
+    def create(cls, connection: Connection, new: NewWorkflowRow, now: datetime) -> "Transaction":
+        """Write a workflow's first rows, and hold its lock."""
+        title = redact_text(new.issue.title)
+        row = {
+            **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan")},
+            "title": title,
+            "status": WorkflowStatus.PENDING,
+            "session_count": 0,
+            "checkpoint_count": 0,
+            "created_at": now,
+            "updated_at": now,
+        }
+        try:
+            connection.execute(insert(t.workflows), row)
+        except IntegrityError as error:
+            raise _collision(error, new) from error
+        connection.execute(insert(t.journal_heads), {"workflow_id": new.id, "seq": 0, "hash": GENESIS})
+        connection.execute(insert(t.tasks), _task_rows(new))
+        transaction = cls(connection, new.id, now)
+        transaction.append(
+            e.WorkflowCreated(
+                slug=new.slug,
+                issue=new.issue,
+                plan=new.plan,
+                agent=new.agent,
+                permissions=new.permissions,
+                repository=new.repository,
+                here=new.here,
+            )
+        )
+        return transaction
+
+    def append(self, *events: e.Event, session_id: SessionId | None = None, run: int | None = None) -> Seq:
+        entries = [Entry(event=event, at=self.now, session_id=session_id, run=run) for event in events]
+        self.head = append_in(self.connection, self.workflow_id, entries)
+        return self.head
+
+    # ── reading under the lock ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def workflow(self) -> rows.WorkflowRow:
+        return rows.workflow_named(self.connection, self.workflow_id)
+
+    @property
+    def session(self) -> rows.SessionRow:
+        return rows.current_session(self.connection, self.workflow_id)
+
+    @property
+    def open_run(self) -> rows.RunRow | None:
+        return next(iter(rows.open_runs(self.connection, self.workflow_id)), None)
+
+    @property
+    def tasks(self) -> list[rows.TaskRow]:
+        return rows.tasks_of(self.connection, self.workflow_id)
+
+    # ── workflow ────────────────────────────────────────────────────────────────────────────────────
+
+    def move_workflow(self, after: WorkflowStatus, *, reason: str = "", trigger: Trigger | None = None) -> None:
+        before = self.workflow.status
+        check_workflow_move(before, after)
+        paused = after is WorkflowStatus.PAUSED
+        self._workflow(
+            status=after,
+            paused_from=before if paused else None,
+            paused_at=self.now if paused else None,
+            pause_trigger=None,
+            pause_reason=None,
+            force_pause_at=None,
+        )
+        self.append(e.WorkflowMoved(before=before, after=after, reason=reason, trigger=trigger))
+
+    def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
+        self._workflow(pause_trigger=trigger, pause_reason=redact_text(reason), force_pause_at=force_at)
+        self.append(e.PauseRequested(trigger=trigger, reason=reason, force_at=force_at))
+
+    def worktree_ready(self, path: str, branch: str, commit: str) -> None:
+        """Remembers the commit the work started from; it never changes after."""
+        self._workflow(base=self.workflow.base or commit)
+        self.append(e.WorktreeReady(path=path, branch=branch, commit=commit))
+
+    def _workflow(self, **values: Any) -> None:
+        query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
+        self.connection.execute(query.values(updated_at=self.now, **values))
+
+    # ── sessions ────────────────────────────────────────────────────────────────────────────────────
+
+    def create_session(self, session_id: SessionId, agent: str, parent: SessionId | None = None) -> None:
+        number = self.workflow.session_count + 1
+        self._workflow(session_count=number)
+        row = {
+            "id": session_id,
+            "workflow_id": self.workflow_id,
+            "number": number,
+            "agent": agent,
+            "parent": parent,
+            "status": SessionStatus.CREATED,
+            "reason": "",
+            "run_count": 0,
+            "created_at": self.now,
+            "moved_at": self.now,
+        }
+        self.connection.execute(insert(t.sessions), row)
+        self.append(e.SessionCreated(number=number, agent=agent, parent=parent), session_id=session_id)
+
+    def move_session(
+        self,
+        session_id: SessionId,
+        after: SessionStatus,
+        *,
+        run: int | None = None,
+        reason: str = "",
+        waiting_for: WaitingFor | None = None,
+    ) -> None:
+        before = rows.session_by_id(self.connection, session_id).status
+        check_session_move(before, after)
+        values: dict[str, Any] = {"status": after, "reason": redact_text(reason), "waiting_for": waiting_for}
+        if after is SessionStatus.STARTING:
+            values["started_from"] = before
+        self._session(session_id, **values)
+        self.append(
+            e.SessionMoved(before=before, after=after, reason=reason, waiting_for=waiting_for),
+            session_id=session_id,
+            run=run,
+        )
+
+    def capture_token(self, session_id: SessionId, run: int, token: str) -> None:
+        if rows.session_by_id(self.connection, session_id).token == token:
+            return
+        self._session(session_id, token=token)
+        self.append(e.TokenCaptured(token=token), session_id=session_id, run=run)
+
+    def refuse_token(self, session_id: SessionId, run: int, token: str, reason: str) -> None:
+        """The token stays in the journal, but is not tried again."""
+        self._session(session_id, token=None)
+        self.append(e.TokenRefused(token=token, reason=reason), session_id=session_id, run=run)
+
+    def _session(self, session_id: SessionId, **values: Any) -> None:
+        query = update(t.sessions).where(t.sessions.c.id == session_id)
+        self.connection.execute(query.values(moved_at=self.now, **values))
+
+    # ── runs ────────────────────────────────────────────────────────────────────────────────────────
+
+    def queue_run(self, session_id: SessionId, way: Way, reason: str, boot: BootId) -> int:
+        """The next run of a session; the caller enqueues it with the engine in this same transaction."""
+        number = rows.session_by_id(self.connection, session_id).run_count + 1
+        self._session(session_id, run_count=number)
+        row = {
+            "session_id": session_id,
+            "number": number,
+            "workflow_id": self.workflow_id,
+            "status": RunStatus.QUEUED,
+            "way": way,
+            "boot": boot,
+            "queued_at": self.now,
+        }
+        self.connection.execute(insert(t.runs), row)
+        self.append(e.RunQueued(way=way, reason=reason), session_id=session_id, run=number)
+        return number
+
+    def claim_run(self, session_id: SessionId, number: int, attempt: AttemptId, boot: BootId) -> bool:
+        """Take a queued run; false when it was settled meanwhile, or when another boot queued it: nobody asked this
+        one to start an agent."""
+        run = rows.run_by_id(self.connection, session_id, number)
+        if run.status is not RunStatus.QUEUED or run.boot != boot:
+            return False
+        self._run(session_id, number, status=RunStatus.ACTIVE, attempt=attempt, started_at=self.now)
+        self.append(e.RunStarted(attempt=attempt, boot=boot), session_id=session_id, run=number)
+        return True
+
+    def holds(self, session_id: SessionId, number: int, attempt: AttemptId) -> bool:
+        """The fence: whether this physical try still owns the run."""
+        run = rows.run_by_id(self.connection, session_id, number)
+        return run.status is RunStatus.ACTIVE and run.attempt == attempt
+
+    def end_run(self, session_id: SessionId, number: int, ended: e.RunEnded) -> None:
+        self._run(session_id, number, status=RunStatus.ENDED, ended_at=self.now, outcome=ended.outcome)
+        self.append(ended, session_id=session_id, run=number)
+
+    def _run(self, session_id: SessionId, number: int, **values: Any) -> None:
+        query = update(t.runs).where(t.runs.c.session_id == session_id, t.runs.c.number == number)
+        self.connection.execute(query.values(**values))
+
+    # ── tasks ───────────────────────────────────────────────────────────────────────────────────────
+
+    def start_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int) -> None:
+        self._task(task_id, {TaskStatus.PENDING, TaskStatus.FAILED}, TaskStatus.IN_PROGRESS, attempt)
+        self.append(e.TaskStarted(task_id=task_id, attempt=attempt), session_id=session_id, run=run)
+
+    def complete_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int) -> None:
+        self._end_task(task_id, TaskStatus.COMPLETED, attempt)
+        self.append(e.TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id, run=run)
+
+    def fail_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int, reason: str) -> None:
+        self._end_task(task_id, TaskStatus.FAILED, attempt)
+        self.append(e.TaskFailed(task_id=task_id, attempt=attempt, reason=reason), session_id=session_id, run=run)
+
+    def interrupt_task(self, task_id: TaskId, session_id: SessionId, run: int | None, reason: str) -> None:
+        """Whoever had the task has it no more; it is pending again."""
+        attempt = next(task.attempt for task in self.tasks if task.id == task_id)
+        if attempt is None:
+            raise WrongState(f"Task {task_id!r} is not being worked on.")
+        self._end_task(task_id, TaskStatus.PENDING, attempt)
+        self.append(e.TaskInterrupted(task_id=task_id, attempt=attempt, reason=reason), session_id=session_id, run=run)
+
+    def _end_task(self, task_id: TaskId, after: TaskStatus, attempt: AttemptId) -> None:
+        query = select(t.tasks.c.attempt).where(t.tasks.c.workflow_id == self.workflow_id, t.tasks.c.id == task_id)
+        if self.connection.execute(query).scalar_one() != attempt:
+            raise WrongState(f"Task {task_id!r} belongs to another attempt.")
+        self._task(task_id, {TaskStatus.IN_PROGRESS}, after, None)
+
+    def _task(
+        self, task_id: TaskId, before: Collection[TaskStatus], after: TaskStatus, attempt: AttemptId | None
+    ) -> None:
+        query = (
+            update(t.tasks)
+            .where(t.tasks.c.workflow_id == self.workflow_id, t.tasks.c.id == task_id, t.tasks.c.status.in_(before))
+            .values(status=after, attempt=attempt)
+        )
+        if self.connection.execute(query).rowcount != 1:
+            raise WrongState(f"Task {task_id!r} cannot become {after} now.")
+
+    # ── prompts and questions ───────────────────────────────────────────────────────────────────────
+
+    def queue_prompt(self, prompt: e.PromptQueued, session_id: SessionId, run: int) -> None:
+        row = {
+            "id": prompt.prompt_id,
+            "workflow_id": self.workflow_id,
+            "session_id": session_id,
+            "run": run,
+            "task_id": prompt.task_id,
+            "status": PromptStatus.QUEUED,
+        }
+        self.connection.execute(insert(t.prompts), row)
+        self.append(prompt, session_id=session_id, run=run)
+
+    def move_prompt(self, prompt_id: PromptId, after: PromptStatus, session_id: SessionId, run: int) -> None:
+        before, event = _PROMPT_MOVES[after]
+        query = update(t.prompts).where(t.prompts.c.id == prompt_id, t.prompts.c.status == before).values(status=after)
+        if self.connection.execute(query).rowcount != 1:
+            raise WrongState(f"Prompt {prompt_id} cannot become {after} now.")
+        self.append(event(prompt_id=prompt_id), session_id=session_id, run=run)
+
+    def ask(self, question: e.PermissionRequested, session_id: SessionId, run: int, deadline: datetime) -> None:
+        seq = self.append(question, session_id=session_id, run=run)
+        row = {
+            "id": question.request_id,
+            "workflow_id": self.workflow_id,
+            "session_id": session_id,
+            "seq": seq,
+            "title": redact_text(question.title),
+            "deadline": deadline,
+        }
+        self.connection.execute(insert(t.questions), row)
+
+    def answer(self, answer: e.PermissionAnswered, session_id: SessionId, run: int | None) -> bool:
+        """The first answer wins; false when there was one already."""
+        query = (
+            update(t.questions)
+            .where(t.questions.c.id == answer.request_id, t.questions.c.outcome.is_(None))
+            .values(outcome=answer.outcome)
+        )
+        if self.connection.execute(query).rowcount != 1:
+            return False
+        self.append(answer, session_id=session_id, run=run)
+        return True
+
+    # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────
+
+    def next_checkpoint_id(self) -> CheckpointId:
+        return checkpoint_id(self.now, self.workflow.checkpoint_count + 1)
+
+    def save_checkpoint(self, checkpoint: Checkpoint, run: int | None) -> None:
+        number = self.workflow.checkpoint_count + 1
+        document = redact(encode_checkpoint(checkpoint))
+        self._workflow(checkpoint_count=number)
+        row = {
+            "workflow_id": self.workflow_id,
+            "id": checkpoint.id,
+            "number": number,
+            "session_id": checkpoint.session_id,
+            "type": checkpoint.type,
+            "trigger": checkpoint.trigger,
+            "snapshot": checkpoint.snapshot,
+            "created_at": checkpoint.created_at,
+            "document": document.decode(),
+            "hash": hashlib.sha256(document).hexdigest(),
+        }
+        self.connection.execute(insert(t.checkpoints), row)
+        created = e.CheckpointCreated(
+            checkpoint_id=checkpoint.id,
+            type=checkpoint.type,
+            snapshot=checkpoint.snapshot,
+            clean_boundary=checkpoint.clean_boundary,
+            commit=checkpoint.commit,
+            after=checkpoint.after,
+        )
+        self.append(created, session_id=checkpoint.session_id, run=run)
+
+
+_PROMPT_MOVES: dict[PromptStatus, tuple[PromptStatus, type[e.PromptSent | e.PromptAcknowledged | e.PromptNotSent]]] = {
+    PromptStatus.SENT: (PromptStatus.QUEUED, e.PromptSent),
+    PromptStatus.ACKNOWLEDGED: (PromptStatus.SENT, e.PromptAcknowledged),
+    PromptStatus.NOT_SENT: (PromptStatus.QUEUED, e.PromptNotSent),
+}
+
+
+def _task_rows(new: NewWorkflowRow) -> list[dict[str, Any]]:
+    return [
+        {"workflow_id": new.id, "id": task.id, "position": position, "status": TaskStatus.PENDING}
+        for position, task in enumerate(new.plan.tasks)
+    ]
+
+
+def _collision(error: IntegrityError, new: NewWorkflowRow) -> SegueError:
+    if "worktree" in str(error.orig):
+        return WorktreeInUse(
+            f"Another workflow is at work in {new.worktree}.",
+            hint="Finish or cancel it (`segue status`), or run without --here to get a worktree of its own.",
+        )
+    return WrongState("Two workflows were given the same name at the same moment.", hint="Try again.")
+
+
+def question_of(transaction: Transaction, request_id: RequestId | None) -> rows.QuestionRow | None:
+    """The question to answer: the one that is named, or the oldest open one."""
+    questions = rows.open_questions(transaction.connection, transaction.workflow_id)
+    return next((q for q in questions if request_id in (None, q.id)), None)

@@ -1,0 +1,133 @@
+"""The durable engine: one run of a session is one DBOS workflow, and only ids go through it."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Literal, TypeVar
+
+from dbos import DBOS, AsyncSQLAlchemyDatasource, DBOSClient
+from sqlalchemy import Connection
+from sqlalchemy.orm import Session
+
+from segue.journal import Journal, Transaction
+from segue.model.errors import SegueError
+from segue.model.ids import BootId, SessionId, WorkflowId
+
+T = TypeVar("T")
+
+QUEUE = "runs"
+APPLICATION = "segue"
+# Pinned: the default is a hash of the source, and a run of an older version would never be looked at again.
+PROTOCOL_VERSION = "runs-1"
+
+Isolation = Literal["SERIALIZABLE", "READ COMMITTED"]
+Body = Callable[[SessionId, int], Awaitable[None]]
+
+_body: Body | None = None
+
+
+@DBOS.workflow(name="run")
+async def _run(session_id: str, number: int) -> None:
+    """What the queue starts. The engine keeps arguments and results as they are, so neither holds any text."""
+    assert _body is not None, "the engine is not open"
+    await _body(SessionId(session_id), number)
+
+
+class _Refused(Exception):
+    """A step did nothing; the reason does not go through the engine."""
+
+
+class Engine:
+    """Made by `open_engine`: enqueues runs, and runs transactions that the engine fences."""
+
+    def __init__(self, journal: Journal, client: DBOSClient, datasource: AsyncSQLAlchemyDatasource) -> None:
+        self._journal = journal
+        self._client = client
+        self._datasource = datasource
+        # The head row's lock orders the writers; SQLite has one writer anyway, and no such level.
+        self._isolation: Isolation = "SERIALIZABLE" if journal.engines.is_sqlite else "READ COMMITTED"
+
+    def enqueue(self, transaction: Transaction, session_id: SessionId, number: int) -> None:
+        """Hand a run to the queue; it becomes visible when the transaction commits."""
+        self._client.enqueue_in_transaction(
+            transaction.connection,
+            {
+                "queue_name": QUEUE,
+                "workflow_name": "run",
+                "workflow_id": run_id(session_id, number),
+                "queue_partition_key": transaction.workflow_id,
+            },
+            session_id,
+            number,
+        )
+
+    async def step(self, name: str, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
+        """Like `Journal.transact`, inside a run: commits only while this process owns the run."""
+        now = self._journal.clock.now()
+
+        def transact(session: Session) -> T:
+            return work(Transaction(_connection(session), workflow_id, now))
+
+        outcome: list[T] = []
+        refusals: list[Exception] = []
+
+        async def body() -> None:
+            # The engine stores results and errors as they are, so it is handed neither.
+            try:
+                outcome[:] = [await self._datasource.sql_session().run_sync(transact)]
+            except SegueError as error:
+                refusals.append(error)
+                raise _Refused from None
+
+        try:
+            await self._datasource.run_tx_step_async({"name": name, "isolation_level": self._isolation}, body)
+        except _Refused:
+            raise refusals[0] from None
+        self._journal.announce(workflow_id)
+        return outcome[0]
+
+
+async def cancel_left_runs() -> None:
+    """Nothing that stands open in the engine's tables belongs to this boot; left there, it would block its queue."""
+    left = await DBOS.list_workflows_async(status=["PENDING", "ENQUEUED"], load_input=False, load_output=False)
+    await DBOS.cancel_workflows_async([workflow.workflow_id for workflow in left])
+
+
+def run_id(session_id: SessionId, number: int) -> str:
+    return f"{session_id}/r{number}"
+
+
+def _connection(session: Session) -> Connection:
+    return session.connection()
+
+
+@asynccontextmanager
+async def open_engine(journal: Journal, boot: BootId, body: Body, workers: int) -> AsyncGenerator[Engine]:
+    """Launch the engine. Each boot is a new executor, so it recovers nothing by itself: nobody starts an agent but the
+    user."""
+    global _body
+    _body = body
+    engines = journal.engines
+    url = engines.url.render_as_string(hide_password=False)
+    DBOS(
+        config={
+            "name": APPLICATION,
+            "system_database_url": url,
+            "system_database_engine": engines.system,
+            "application_version": PROTOCOL_VERSION,
+            "executor_id": boot,
+            "log_level": "ERROR",
+        }
+    )
+    datasource = await AsyncSQLAlchemyDatasource.create(
+        engines.steps.url.render_as_string(hide_password=False), engine=engines.steps
+    )
+    try:
+        DBOS.launch()
+        await DBOS.register_queue_async(
+            QUEUE, worker_concurrency=workers, partition_concurrency=1, polling_interval_sec=0.1
+        )
+        client = DBOSClient(system_database_engine=engines.system, application_name=APPLICATION)
+        yield Engine(journal, client, datasource)
+    finally:
+        DBOS.destroy(workflow_completion_timeout_sec=0)
+        _body = None

@@ -1,0 +1,99 @@
+"""What everybody in the orchestrator shares: the journal, the engine, the rules and the runs that are alive."""
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+
+from segue.journal import Journal
+from segue.model.clock import Clock
+from segue.model.ids import BootId, RequestId, WorkflowId
+from segue.model.status import Trigger
+from segue.model.views import AgentConfiguration
+from segue.orchestrator.engine import Engine
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The numbers that the orchestrator goes by, in seconds."""
+
+    setup: str | None
+    setup_watchdog: float
+    start_watchdog: float
+    silence_watchdog: float
+    handshake_timeout: float
+    permission_timeout: float
+    pause_force_after: float
+    sweep_interval: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why a run is torn away before its boundary."""
+
+    trigger: Trigger
+    reason: str
+
+
+@dataclass(slots=True)
+class Live:
+    """How the doors reach a run that is alive in this process."""
+
+    pause: anyio.Event = field(default_factory=anyio.Event)
+    """A pause was asked for; look at the workflow for when to force it."""
+    stopping: anyio.Event = field(default_factory=anyio.Event)
+    stop: Stop | None = None
+    answers: asyncio.Queue[tuple[RequestId, bool]] = field(default_factory=asyncio.Queue[tuple[RequestId, bool]])
+    done: anyio.Event = field(default_factory=anyio.Event)
+    agent_pid: int | None = None
+
+    def tear_away(self, stop: Stop) -> None:
+        if self.stop is None:
+            self.stop = stop
+            self.stopping.set()
+
+
+@dataclass(slots=True, kw_only=True)
+class House:
+    journal: Journal
+    clock: Clock
+    boot: BootId
+    home: Path
+    agents: Mapping[str, AgentConfiguration]
+    rules: Rules
+    live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
+    environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
+    """The callers' variables, in memory only."""
+    _engine: Engine | None = None
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None, "the engine is not open"
+        return self._engine
+
+    def furnish(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def alive(self, workflow_id: WorkflowId) -> Generator[Live]:
+        """Make a run reachable while it lasts."""
+        live = self.live[workflow_id] = Live()
+        try:
+            yield live
+        finally:
+            del self.live[workflow_id]
+            live.done.set()

@@ -1,0 +1,80 @@
+"""Opening and closing the orchestrator."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from segue.journal import open_journal
+from segue.model.clock import Clock
+from segue.model.ids import SessionId, new_boot_id
+from segue.model.status import Trigger
+from segue.model.views import AgentConfiguration
+from segue.orchestrator.alongside import alongside
+from segue.orchestrator.engine import open_engine
+from segue.orchestrator.house import House, Rules, Stop, SystemClock
+from segue.orchestrator.runner import run_session
+from segue.orchestrator.service import Orchestrator
+from segue.orchestrator.sweep import settle_left_runs, sweep_forever
+
+WORKERS = 64
+"""Agents that may work at the same time, each in a workflow of its own."""
+STOP_WITHIN = 5.0
+
+STOPPED = Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work")
+
+
+@asynccontextmanager
+async def open_orchestrator(
+    *,
+    database_url: str,
+    home: Path,
+    agents: Mapping[str, AgentConfiguration],
+    setup: str | None,
+    setup_watchdog: float,
+    start_watchdog: float,
+    handshake_timeout: float,
+    permission_timeout: float,
+    pause_force_after: float,
+    sweep_interval: float,
+    recovery: str,
+    silence_watchdog: float = 3600.0,
+    clock: Clock | None = None,
+) -> AsyncGenerator[Orchestrator]:
+    """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
+    rules = Rules(
+        setup=setup,
+        setup_watchdog=setup_watchdog,
+        start_watchdog=start_watchdog,
+        silence_watchdog=silence_watchdog,
+        handshake_timeout=handshake_timeout,
+        permission_timeout=permission_timeout,
+        pause_force_after=pause_force_after,
+        sweep_interval=sweep_interval,
+    )
+    clock = clock or SystemClock()
+    async with open_journal(database_url, clock) as journal:
+        house = House(journal=journal, clock=clock, boot=new_boot_id(), home=home, agents=agents, rules=rules)
+
+        async def body(session_id: SessionId, number: int) -> None:
+            await run_session(house, session_id, number)
+
+        async with open_engine(journal, house.boot, body, WORKERS) as engine:
+            house.furnish(engine)
+            await settle_left_runs(house)
+            try:
+                async with alongside(lambda: sweep_forever(house)):
+                    yield Orchestrator(house)
+            finally:
+                await _bring_to_rest(house)
+
+
+async def _bring_to_rest(house: House) -> None:
+    """Within a bound: what does not settle in time is settled at the next start."""
+    with anyio.move_on_after(STOP_WITHIN, shield=True):
+        lives = list(house.live.values())
+        for live in lives:
+            live.tear_away(STOPPED)
+        for live in lives:
+            await live.done.wait()

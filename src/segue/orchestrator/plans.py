@@ -1,0 +1,104 @@
+"""Plans as people write them: YAML, or a Markdown checklist."""
+
+import re
+from collections.abc import Callable
+from typing import Any, cast
+
+import yaml
+
+from segue.model.errors import BadPlan
+from segue.model.ids import TaskId, slugify
+from segue.model.plan import Issue, Plan, Task
+from segue.model.views import PlanText
+
+_YAML_HINT = "A plan is a list of tasks: `- {id: parser, title: Write the parser, depends_on: [lexer]}`."
+_CHECKBOX = re.compile(r"^\s*[-*+] \[(?P<tick>[ xX])\] +(?P<title>\S.*?)\s*$")
+_AFTER = re.compile(r"\s*\((?:after|depends on):? +(?P<names>[^()]+)\)$", re.IGNORECASE)
+_NAMED = re.compile(r"^(?P<id>[A-Za-z0-9][A-Za-z0-9_.-]*): +(?P<title>\S.*)$")
+
+
+def read_plan(issue: Issue, text: PlanText | None) -> Plan:
+    """The user's plan; without one the issue is one task."""
+    if text is None:
+        return Plan(tasks=(Task(id=TaskId("issue"), title=issue.title, description=issue.description),))
+    return _READERS[text.format](text.text)
+
+
+def _read_yaml(text: str) -> Plan:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadPlan(f"The plan is not YAML: {' '.join(str(error).split())}", hint=_YAML_HINT) from error
+    if isinstance(document, dict):
+        document = cast(dict[str, Any], document).get("tasks")
+    if not isinstance(document, list):
+        raise BadPlan("The plan has no list of tasks.", hint=_YAML_HINT)
+    entries = cast(list[Any], document)
+    return Plan(tasks=tuple(_task(entry, position) for position, entry in enumerate(entries, 1)))
+
+
+def _task(entry: object, position: int) -> Task:
+    if isinstance(entry, str):
+        return Task(id=TaskId(slugify(entry)), title=entry)
+    if not isinstance(entry, dict):
+        raise BadPlan(f"Task {position} of the plan is neither a text nor a table.", hint=_YAML_HINT)
+    table = cast(dict[str, Any], entry)
+    if unknown := set(table) - {"id", "title", "description", "depends_on"}:
+        raise BadPlan(f"Task {position} of the plan has an unknown key: {min(map(str, unknown))}.", hint=_YAML_HINT)
+    title = str(table.get("title") or table.get("id") or "").strip()
+    if not title:
+        raise BadPlan(f"Task {position} of the plan has no title.", hint=_YAML_HINT)
+    needs: Any = table.get("depends_on") or ()
+    if isinstance(needs, str):
+        needs = (needs,)
+    return Task(
+        id=TaskId(str(table.get("id") or slugify(title))),
+        title=title,
+        description=str(table.get("description") or ""),
+        depends_on=tuple(TaskId(str(need)) for need in cast(list[Any], needs)),
+    )
+
+
+def _read_markdown(text: str) -> Plan:
+    """One task for each open box; the lines below it are its description, ticked boxes are done already."""
+    tasks: list[Task] = []
+    ticked: set[TaskId] = set()
+    lines: list[str] | None = None
+    for line in text.splitlines():
+        if match := _CHECKBOX.match(line):
+            _describe(tasks, lines)
+            task = _from_title(match["title"])
+            done = match["tick"] != " "
+            ticked |= {task.id} if done else set()
+            tasks += [] if done else [task]
+            lines = None if done else []
+        elif lines is not None and not line.startswith("#"):
+            lines.append(line.strip())
+    _describe(tasks, lines)
+    if not tasks:
+        raise BadPlan("The plan has no open task.", hint="Write one as `- [ ] Write the parser`.")
+    return Plan(tasks=tuple(_without(task, ticked) for task in tasks))
+
+
+def _from_title(title: str) -> Task:
+    needs: tuple[TaskId, ...] = ()
+    if after := _AFTER.search(title):
+        needs = tuple(TaskId(name.strip()) for name in after["names"].split(","))
+        title = title[: after.start()]
+    if named := _NAMED.match(title):
+        return Task(id=TaskId(named["id"]), title=named["title"], depends_on=needs)
+    return Task(id=TaskId(slugify(title)), title=title, depends_on=needs)
+
+
+def _describe(tasks: list[Task], lines: list[str] | None) -> None:
+    if lines and (description := "\n".join(lines).strip()):
+        last = tasks[-1]
+        tasks[-1] = Task(id=last.id, title=last.title, description=description, depends_on=last.depends_on)
+
+
+def _without(task: Task, done: set[TaskId]) -> Task:
+    needs = tuple(need for need in task.depends_on if need not in done)
+    return Task(id=task.id, title=task.title, description=task.description, depends_on=needs)
+
+
+_READERS: dict[str, Callable[[str], Plan]] = {"yaml": _read_yaml, "markdown": _read_markdown}

@@ -1,0 +1,80 @@
+"""Writes down what an agent says, in order, and streamed text in whole pieces."""
+
+import re
+from dataclasses import dataclass, field
+
+import anyio
+
+from segue.journal import Journal
+from segue.model.events import AgentMessage, AgentThought, Event, TextDelta
+from segue.model.ids import SessionId, WorkflowId
+
+LONGEST_PIECE = 64 * 1024
+LONGEST_WORD = 4 * 1024
+
+_KINDS: dict[str, type[AgentMessage | AgentThought]] = {"message": AgentMessage, "thought": AgentThought}
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?![\s\S]*-----END )")
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorder:
+    """One run's pen. An event is written after the text that was streamed before it."""
+
+    journal: Journal
+    workflow_id: WorkflowId
+    session_id: SessionId
+    run: int
+    _role: str = ""
+    _pieces: list[str] = field(default_factory=list[str])
+    _size: int = 0
+    _pen: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def hear(self, delta: TextDelta) -> None:
+        """Keep a piece of streamed text; single pieces are not journalled."""
+        async with self._pen:
+            if delta.role != self._role:
+                await self._write(self._take())
+                self._role = delta.role
+            self._pieces.append(delta.text)
+            self._size += len(delta.text)
+            if self._size >= LONGEST_PIECE:
+                await self._write(self._take_words())
+
+    async def record(self, *events: Event) -> None:
+        async with self._pen:
+            await self._write([*self._take(), *events])
+
+    async def flush(self) -> None:
+        """Write all text that came in so far."""
+        async with self._pen:
+            await self._write(self._take())
+
+    async def flush_words(self) -> None:
+        """Write what is complete; a word that may still go on waits, since half a secret is not recognised."""
+        async with self._pen:
+            await self._write(self._take_words())
+
+    def _take(self) -> list[Event]:
+        text = "".join(self._pieces)
+        self._pieces, self._size = [], 0
+        return [_KINDS[self._role](text=text)] if text else []
+
+    def _take_words(self) -> list[Event]:
+        text = "".join(self._pieces)
+        cut = _last_boundary(text)
+        self._pieces, self._size = [text[cut:]], len(text) - cut
+        return [_KINDS[self._role](text=text[:cut])] if cut else []
+
+    async def _write(self, events: list[Event]) -> None:
+        if events:
+            # The agent has acted on this already: losing it would make the journal lie.
+            with anyio.CancelScope(shield=True):
+                await self.journal.append(self.workflow_id, *events, session_id=self.session_id, run=self.run)
+
+
+def _last_boundary(text: str) -> int:
+    """Where the text may be cut without cutting a word, or a private key, in two."""
+    if (key := _KEY_BEGINS.search(text)) and len(text) - key.start() < LONGEST_PIECE:
+        return key.start()
+    word = len(text) - len(re.split(r"\s", text)[-1])
+    return word if len(text) - word < LONGEST_WORD else len(text)

@@ -1,0 +1,462 @@
+"""One run of a session: from start or resume to pause, end or crash."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from segue import drivers
+from segue.drivers import Agent, Launch
+from segue.drivers.environment import allowed
+from segue.journal import Transaction
+from segue.journal.rows import SessionRow, WorkflowRow, run_by_id, session_by_id
+from segue.model import events as e
+from segue.model.checkpoint import CheckpointType
+from segue.model.crash import crash_point
+from segue.model.errors import AgentExited, SegueError, TokenRejected, WrongState
+from segue.model.ids import AttemptId, RequestId, SessionId, new_attempt_id, new_prompt_id
+from segue.model.plan import Task, TaskStatus
+from segue.model.status import PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.orchestrator.alongside import alongside
+from segue.orchestrator.house import House, Live, Stop
+from segue.orchestrator.permissions import by_policy, option_for, policy
+from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.settling import (
+    Settling,
+    checkpoint_ref,
+    close_questions,
+    settle,
+    settling_for,
+    write_checkpoint,
+)
+from segue.resume.prompts import Occasion as PromptOccasion
+from segue.resume.prompts import task_prompt
+from segue.snapshot.gather import Occasion, Workspace, gather
+from segue.state.fold import WorkflowState
+from segue.workspace.comparison import divergence
+from segue.workspace.git import read_state
+from segue.workspace.worktrees import ensure_worktree, run_setup
+
+T = TypeVar("T")
+log = logging.getLogger("segue")
+
+FLUSH_EVERY = 1.0
+"""Seconds that streamed text waits, at most, before it is journalled."""
+CANCEL_GRACE = 10.0
+"""Seconds an agent gets to end a turn that was cancelled."""
+
+FORCED = Stop(trigger=Trigger.PAUSE, reason="the pause was forced in the middle of the task")
+WINDOW_FULL = Stop(trigger=Trigger.EXHAUSTION, reason="the agent's context window is full")
+CANCELLED = Stop(trigger=Trigger.CANCEL, reason="the workflow was cancelled")
+
+
+class _Superseded(WrongState):
+    """Somebody else decided what becomes of this run: a cancel, the sweep, or another process."""
+
+
+class _Torn(Exception):
+    """The run stops here, in the middle of a task."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.reason)
+        self.stop = stop
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A task to do, and the prompt that asks for it."""
+
+    task: Task
+    prompt: e.PromptQueued
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Why there is no more to do in this run."""
+
+    status: WorkflowStatus
+    reason: str = ""
+    trigger: Trigger = Trigger.TASK_COMPLETE
+
+
+async def run_session(house: House, session_id: SessionId, number: int) -> None:
+    """What the engine calls. None of our errors is raised: the engine would store it."""
+    try:
+        session = await house.journal.read(lambda c: session_by_id(c, session_id))
+        workflow = await house.journal.workflow(session.workflow_id)
+        run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+        with house.alive(workflow.id) as live:
+            await Run(house, live, workflow, session, number, run.way).carry_out()
+    except SegueError:
+        log.exception("run %s/r%s could not be brought to its end", session_id, number)
+
+
+class Run:
+    """Drives one agent process through the plan's tasks, one after the other."""
+
+    def __init__(
+        self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, number: int, way: Way
+    ) -> None:
+        self.house = house
+        self.live = live
+        self.workflow = workflow
+        self.workflow_id = workflow.id
+        self.session_id = session.id
+        self.agent = house.agents[session.agent]
+        self.token = session.token
+        self.number = number
+        self.way = way
+        self.attempt: AttemptId = new_attempt_id()
+        self.recorder = Recorder(journal=house.journal, workflow_id=workflow.id, session_id=session.id, run=number)
+        self.questions: dict[RequestId, e.PermissionRequested] = {}
+        self.occasion: PromptOccasion | None = None
+        self.reached_agent = False
+        self.in_turn = False
+
+    async def carry_out(self) -> None:
+        claimed = await self.house.engine.step("claim", self.workflow_id, self._claim)
+        if not claimed:
+            return
+        crash_point("run.claimed")
+        try:
+            await self._finish(await self._until_stopped())
+        except _Torn as torn:
+            await self._settle(settling_for(torn.stop))
+        except _Superseded:
+            await self._settle(settling_for(CANCELLED))
+        except TokenRejected as error:
+            await self._token_rejected(error)
+        except SegueError as error:
+            stop = Stop(trigger=Trigger.CRASH, reason=error.message)
+            await self._settle(settling_for(stop, start_failed=not self.reached_agent))
+
+    def _claim(self, t: Transaction) -> bool:
+        if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
+            return False
+        if t.workflow.status is WorkflowStatus.PENDING:
+            t.move_workflow(WorkflowStatus.IN_PROGRESS)
+        return True
+
+    async def _step(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
+
+        def fenced(t: Transaction) -> T:
+            held = t.holds(self.session_id, self.number, self.attempt)
+            if not held or t.workflow.status is not WorkflowStatus.IN_PROGRESS:
+                raise _Superseded
+            return work(t)
+
+        crash_point(f"{name}.before")
+        with anyio.CancelScope(shield=True):
+            result = await self.house.engine.step(name, self.workflow_id, fenced)
+            crash_point(f"{name}.after")
+            return result
+        raise AssertionError("a shielded scope swallows nothing")
+
+    # ── the shape of a run ──────────────────────────────────────────────────────────────────────────
+
+    async def _until_stopped(self) -> _End:
+        """Work through the plan, unless somebody tears the run away."""
+        with anyio.CancelScope() as scope:
+            async with alongside(lambda: self._cancel_when_stopped(scope)):
+                return await self._work()
+        stop = self.live.stop
+        assert stop is not None, "only a stop cancels this scope"
+        raise _Torn(stop)
+
+    async def _cancel_when_stopped(self, scope: anyio.CancelScope) -> None:
+        await self.live.stopping.wait()
+        scope.cancel()
+
+    async def _work(self) -> _End:
+        directory = await self._prepare()
+        async with self._open_agent(directory) as agent:
+            await self._ready(agent)
+            async with alongside(
+                self._flush_regularly, lambda: self._deliver_answers(agent), lambda: self._force_pause(agent)
+            ):
+                return await self._through_the_plan(agent)
+
+    async def _prepare(self) -> Path:
+        """The worktree, the occasion, and the session on its way."""
+        directory = await self._worktree()
+        self.occasion = await self._look_back(directory)
+        await self._step("session.starting", lambda t: self._move(t, SessionStatus.STARTING))
+        return directory
+
+    async def _worktree(self) -> Path:
+        workflow, path, branch = self.workflow, Path(self.workflow.worktree), self.workflow.branch
+        if workflow.here:
+            commit = (await read_state(path, None)).head
+        else:
+            commit = (await ensure_worktree(Path(workflow.repository), path, branch)).commit
+        if workflow.base is None:
+            if self.house.rules.setup is not None and not workflow.here:
+                timeout = self.house.rules.setup_watchdog
+                await run_setup(self.house.rules.setup, path, self._environment(), timeout, execution=self.attempt)
+            await self._step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, commit))
+        return path
+
+    async def _look_back(self, directory: Path) -> PromptOccasion:
+        """What this run finds: the last snapshot, and what changed in the worktree since."""
+        snapshots = await self.house.journal.snapshots(self.workflow_id, limit=1)
+        checkpoint = snapshots[0] if snapshots else None
+        git = await read_state(directory, self.workflow.base)
+        changes: tuple[str, ...] = ()
+        if checkpoint is not None and checkpoint.git is not None:
+            changes = await divergence(directory, checkpoint.git, checkpoint.commit)
+        return PromptOccasion(way=self.way, checkpoint=checkpoint, git=git, divergence=changes)
+
+    def _environment(self) -> dict[str, str]:
+        return allowed(self.house.environments.get(self.workflow_id, {}), self.agent.environment)
+
+    def _open_agent(self, directory: Path) -> AbstractAsyncContextManager[Agent]:
+        driver = drivers.load(self.agent.driver)
+        launch = Launch(
+            command=self.agent.command,
+            directory=directory,
+            environment=self._environment(),
+            execution=self.attempt,
+            handshake_timeout=self.house.rules.handshake_timeout,
+        )
+        if self.way is Way.NATIVE and self.token is not None:
+            return driver.resume(launch, self.token)
+        return driver.start(launch)
+
+    async def _ready(self, agent: Agent) -> None:
+        started = e.AgentStarted(
+            name=agent.name,
+            version=agent.version,
+            pid=agent.pid,
+            guardian_pid=agent.guardian_pid,
+            execution=self.attempt,
+            resumed=self.way is Way.NATIVE,
+            capabilities=agent.capabilities.names(),
+        )
+
+        def ready(t: Transaction) -> None:
+            t.append(started, session_id=self.session_id, run=self.number)
+            t.capture_token(self.session_id, self.number, agent.token)
+            self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+
+        await self._step("session.ready", ready)
+        self.reached_agent = True
+
+    def _move(
+        self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
+    ) -> None:
+        t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
+
+    # ── tasks and turns ─────────────────────────────────────────────────────────────────────────────
+
+    async def _through_the_plan(self, agent: Agent) -> _End:
+        stream = agent.events()
+        while True:
+            following = await self._step("task.start", await self._choice())
+            if isinstance(following, _End):
+                return following
+            reason = await self._turn(agent, stream, following.prompt)
+            if reason != "end_turn":
+                return _broken_off(reason)
+            await self._complete(following.task)
+            self.occasion = None
+
+    async def _choice(self) -> Callable[[Transaction], _Work | _End]:
+        """Chooses the next task, to be done under the lock, where a pause cannot slip in between."""
+        state = await self.house.journal.state(self.workflow_id)
+        issue, plan = state.issue, state.plan
+        assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
+
+        def choose(t: Transaction) -> _Work | _End:
+            workflow = t.workflow
+            task = plan.next_ready(row.id for row in t.tasks if row.status is TaskStatus.COMPLETED)
+            if task is None:
+                return _End(WorkflowStatus.COMPLETED)
+            if workflow.pause_trigger is not None:
+                return _End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
+            text = task_prompt(issue, plan, task, self.occasion)
+            prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
+            t.start_task(task.id, self.attempt, self.session_id, self.number)
+            t.queue_prompt(prompt, self.session_id, self.number)
+            self._move(t, SessionStatus.RUNNING)
+            return _Work(task, prompt)
+
+        return choose
+
+    async def _turn(self, agent: Agent, stream: AsyncIterator[e.AgentEvent], prompt: e.PromptQueued) -> e.StopReason:
+        """One prompt and everything up to the agent's stop."""
+        await self._step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        self.in_turn = True
+        await agent.prompt(prompt.prompt_id, prompt.text)
+        crash_point("prompt.delivered")
+        acknowledged = False
+        async for event in stream:
+            if not acknowledged and not isinstance(event, e.AgentExited):
+                acknowledged = True
+                await self._acknowledge(prompt)
+            match event:
+                case e.TextDelta():
+                    await self.recorder.hear(event)
+                case e.PermissionRequested():
+                    await self._ask(event)
+                case e.TurnEnded(reason=reason):
+                    await self.recorder.record(event)
+                    self.in_turn = False
+                    return reason
+                case e.AgentExited():
+                    await self.recorder.record(event)
+                    raise _exit(event)
+                case _:
+                    await self.recorder.record(event)
+        raise AgentExited("The agent's connection ended.")
+
+    def _move_prompt(self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus) -> None:
+        t.move_prompt(prompt.prompt_id, after, self.session_id, self.number)
+
+    async def _acknowledge(self, prompt: e.PromptQueued) -> None:
+        def acknowledge(t: Transaction) -> None:
+            self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED)
+
+        await self.house.journal.transact(self.workflow_id, acknowledge)
+        crash_point("prompt.acknowledged")
+
+    async def _complete(self, task: Task) -> None:
+        """Adopt the task's result: the checkpoint and the status, together or not at all."""
+        occasion = Occasion(
+            type=CheckpointType.TASK_COMPLETE,
+            trigger=Trigger.TASK_COMPLETE,
+            reason=f"task {task.id} is done",
+            snapshot=False,
+            clean_boundary=True,
+        )
+        state, workspace = await self._gather()
+
+        def complete(t: Transaction) -> None:
+            close_questions(t, self.session_id, self.number)
+            t.complete_task(task.id, self.attempt, self.session_id, self.number)
+            write_checkpoint(t, self.session_id, self.number, occasion, state, workspace)
+            self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+
+        await self._step("task.complete", complete)
+
+    async def _gather(self) -> tuple[WorkflowState, Workspace]:
+        state = await self.house.journal.state(self.workflow_id)
+        workspace = await gather(state.worktree, checkpoint_ref(self.workflow_id, state), state.base)
+        crash_point("checkpoint.saved")
+        return state, workspace
+
+    # ── beside the turns ────────────────────────────────────────────────────────────────────────────
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await self.house.clock.sleep(FLUSH_EVERY)
+            await self.recorder.flush_words()
+
+    async def _ask(self, question: e.PermissionRequested) -> None:
+        """Put a question to the policy, or to the user; either way it is on disk before the agent hears an answer."""
+        await self.recorder.flush()
+        self.questions[question.request_id] = question
+        verdict = policy(self.workflow.permissions, question)
+        deadline = self.house.clock.now() + timedelta(seconds=self.house.rules.permission_timeout)
+
+        def ask(t: Transaction) -> None:
+            t.ask(question, self.session_id, self.number, deadline)
+            if verdict is not None:
+                t.answer(by_policy(question, verdict), self.session_id, self.number)
+            elif t.session.status is SessionStatus.RUNNING:
+                self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
+
+        await self.house.journal.transact(self.workflow_id, ask)
+        crash_point("permission.asked")
+        if verdict is not None:
+            self.live.answers.put_nowait((question.request_id, verdict))
+
+    async def _deliver_answers(self, agent: Agent) -> None:
+        """Answers come from the policy, from people, and from the sweep that refuses what nobody answered in time."""
+        while True:
+            request_id, allow = await self.live.answers.get()
+            crash_point("permission.answered")
+            question = self.questions.pop(request_id, None)
+            if question is not None:
+                await agent.answer(request_id, option_for(question, allow))
+
+    async def _force_pause(self, agent: Agent) -> None:
+        """A pause waits for the end of the task, but not for ever."""
+        await self.live.pause.wait()
+        force_at = (await self.house.journal.workflow(self.workflow_id)).force_pause_at
+        if force_at is None:
+            return
+        await self.house.clock.sleep(max(0.0, (force_at - self.house.clock.now()).total_seconds()))
+        if not self.in_turn:
+            return
+        message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
+        await self.recorder.record(e.Warned(code="pause_forced", message=message))
+        await agent.cancel()
+        await self.house.clock.sleep(CANCEL_GRACE)
+        self.live.tear_away(FORCED)
+
+    # ── ends ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _finish(self, end: _End) -> None:
+        """A clean end. The agent's process is gone by now, so the worktree holds still."""
+        kind, session_to, outcome = _ENDS[end.status]
+        occasion = Occasion(type=kind, trigger=end.trigger, reason=end.reason, snapshot=True, clean_boundary=True)
+        state, workspace = await self._gather()
+
+        def finish(t: Transaction) -> None:
+            close_questions(t, self.session_id, self.number)
+            if end.status is WorkflowStatus.FAILED:
+                self._fail_task(t, end.reason)
+            write_checkpoint(t, self.session_id, self.number, occasion, state, workspace)
+            self._move(t, session_to, reason=end.reason)
+            t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+            t.end_run(self.session_id, self.number, e.RunEnded(outcome=outcome, reason=end.reason))
+
+        await self._step(f"run.{outcome}", finish)
+
+    def _fail_task(self, t: Transaction, reason: str) -> None:
+        for task in t.tasks:
+            if task.status is TaskStatus.IN_PROGRESS:
+                t.fail_task(task.id, self.attempt, self.session_id, self.number, reason)
+
+    async def _token_rejected(self, error: TokenRejected) -> None:
+        """The conversation is lost to the agent: say so, keep the token, and start nothing instead of it."""
+
+        def refuse(t: Transaction) -> None:
+            if self.token is not None:
+                t.refuse_token(self.session_id, self.number, self.token, error.message)
+
+        await self._step("token.refused", refuse)
+        stop = Stop(trigger=Trigger.CRASH, reason=error.message)
+        await self._settle(settling_for(stop, token_rejected=True))
+
+    async def _settle(self, settling: Settling) -> None:
+        with anyio.CancelScope(shield=True):
+            await settle(self.house, self.workflow_id, settling)
+
+
+_ENDS: dict[WorkflowStatus, tuple[CheckpointType, SessionStatus, e.RunOutcome]] = {
+    WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
+    WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
+    WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
+}
+
+
+def _broken_off(reason: e.StopReason) -> _End:
+    """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
+    if reason == "max_tokens":
+        raise _Torn(WINDOW_FULL)
+    if reason == "cancelled":
+        raise _Torn(FORCED)
+    return _End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
+
+
+def _exit(event: e.AgentExited) -> AgentExited:
+    how = f"with exit code {event.code}" if event.code is not None else "and nobody knows how"
+    detail = f": {event.detail.strip()}" if event.detail.strip() else "."
+    return AgentExited(f"The agent's process ended {how}{detail}")

@@ -1,0 +1,364 @@
+"""What people can do: the one service behind every door."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+
+from segue.journal import NewWorkflowRow, Transaction
+from segue.journal.rows import WorkflowRow, session_by_id, slugs_like
+from segue.model.checkpoint import Checkpoint, CheckpointType
+from segue.model.crash import crash_point
+from segue.model.errors import BadInput, NothingToAnswer, SegueError, UnknownAgent, WrongState
+from segue.model.events import RunEnded, Warned
+from segue.model.ids import (
+    BootId,
+    RequestId,
+    Seq,
+    SessionId,
+    WorkflowId,
+    new_session_id,
+    new_workflow_id,
+    slugify,
+)
+from segue.model.status import RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.views import (
+    Action,
+    AgentConfiguration,
+    Answered,
+    EventPage,
+    NewWorkflow,
+    RecordView,
+    Resumed,
+    SessionView,
+    Verification,
+    WorkflowView,
+)
+from segue.orchestrator.house import House, Stop
+from segue.orchestrator.permissions import answer_question
+from segue.orchestrator.plans import read_plan
+from segue.orchestrator.settling import Settling, settle, settling_for, write_checkpoint
+from segue.orchestrator.views import view_of
+from segue.resume.planner import ResumePlan, plan_resume
+from segue.snapshot.gather import Occasion, gather
+from segue.state.fold import WorkflowState
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.workspace.branches import branch_exists, current_branch
+from segue.workspace.comparison import divergence
+from segue.workspace.git import repository_root
+from segue.workspace.programs import require_program
+
+W = WorkflowStatus
+RESUMABLE = frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING})
+
+
+class Orchestrator:
+    """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._journal = house.journal
+
+    @property
+    def boot(self) -> BootId:
+        return self._house.boot
+
+    # ── watching ────────────────────────────────────────────────────────────────────────────────────
+
+    async def workflow(self, name: str) -> WorkflowView:
+        return await self._view(await self._journal.workflow(name))
+
+    async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
+        """Newest first; with `directory`, those whose worktree or repository it lies in."""
+        rows = await self._journal.workflows(_statuses(statuses))
+        if directory is not None:
+            rows = _those_at(rows, await anyio.Path(directory).resolve())
+        return [await self._view(row) for row in rows]
+
+    async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
+        row = await self._journal.workflow(name)
+        records = await self._journal.records(row.id, Seq(after), limit)
+        if not records and wait > 0:
+            with anyio.move_on_after(wait):
+                records = await self._journal.wait(row.id, Seq(after), limit)
+        head = max(after, records[-1].seq) if records else await self._journal.head(row.id)
+        return EventPage(events=tuple(RecordView.of(record) for record in records), head=Seq(head))
+
+    async def snapshots(self, name: str) -> list[Checkpoint]:
+        return await self._journal.snapshots((await self._journal.workflow(name)).id)
+
+    async def snapshot(self, name: str, checkpoint_id: str) -> Checkpoint:
+        return await self._journal.checkpoint((await self._journal.workflow(name)).id, checkpoint_id)
+
+    async def verify(self, name: str) -> Verification:
+        verdict = await self._journal.verify((await self._journal.workflow(name)).id)
+        return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
+
+    async def session(self, session_id: str) -> SessionView:
+        session = await self._journal.read(lambda c: session_by_id(c, session_id))
+        return SessionView(
+            id=session.id,
+            number=session.number,
+            status=session.status,
+            waiting_for=session.waiting_for,
+            reason=session.reason,
+            runs=session.run_count,
+        )
+
+    async def _view(self, row: WorkflowRow) -> WorkflowView:
+        return view_of(row, await self._journal.state(row.id))
+
+    # ── starting ────────────────────────────────────────────────────────────────────────────────────
+
+    async def create(self, request: NewWorkflow) -> WorkflowView:
+        """Everything that can be refused is refused here, before anything is written."""
+        agent = self._agent(request.agent)
+        require_program(agent.command[0], request.environment)
+        if not request.issue.title.strip():
+            raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
+        plan = read_plan(request.issue, request.plan)
+        repository = await repository_root(request.repository)
+        slug = await self._free_slug(request.issue.title, repository)
+        now = self._house.clock.now()
+        new = NewWorkflowRow(
+            id=new_workflow_id(now),
+            slug=slug,
+            issue=request.issue,
+            plan=plan,
+            agent=agent.name,
+            permissions=request.permissions,
+            repository=str(repository),
+            here=request.here,
+            worktree=str(repository if request.here else self._house.home / "worktrees" / slug),
+            branch=await current_branch(repository) if request.here else f"segue/{slug}",
+        )
+        self._house.environments[new.id] = request.environment
+        crash_point("create.before")
+        await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
+        crash_point("create.after")
+        return await self.workflow(new.id)
+
+    def _agent(self, name: str) -> AgentConfiguration:
+        if name not in self._house.agents:
+            known = ", ".join(sorted(self._house.agents))
+            raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
+        return self._house.agents[name]
+
+    async def _free_slug(self, title: str, repository: Path) -> str:
+        """A name that no workflow has, and no branch of this repository either."""
+        wanted = slugify(title)
+        taken = await self._journal.read(lambda c: slugs_like(c, wanted))
+        number = 1
+        slug = wanted
+        while slug in taken or await branch_exists(repository, f"segue/{slug}"):
+            number += 1
+            slug = f"{wanted}-{number}"
+        return slug
+
+    def _begin(self, t: Transaction, session_id: SessionId, agent: str) -> None:
+        t.create_session(session_id, agent)
+        self._queue(t, session_id, ResumePlan(way=Way.FIRST, reason="the workflow is new"))
+
+    def _queue(self, t: Transaction, session_id: SessionId, plan: ResumePlan) -> int:
+        number = t.queue_run(session_id, plan.way, plan.reason, self.boot)
+        self._house.engine.enqueue(t, session_id, number)
+        return number
+
+    # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(self, name: str, reason: str, wait: bool) -> Action:
+        """At the next boundary, forced after a while; asking twice changes nothing."""
+        row = await self._journal.workflow(name)
+        force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
+
+        def ask(t: Transaction) -> bool:
+            """True when there is a run to wait for."""
+            workflow, run = t.workflow, t.open_run
+            if workflow.status is W.PAUSED:
+                return False
+            if workflow.status in WORKFLOW_ENDED | {W.FAILED}:
+                raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
+            if run is None or run.status is RunStatus.QUEUED:
+                return False
+            if workflow.pause_trigger is None:
+                t.request_pause(Trigger.PAUSE, reason, force_at)
+            return True
+
+        crash_point("pause.before")
+        running = await self._journal.transact(row.id, ask)
+        crash_point("pause.requested")
+        if not running:
+            await self._pause_at_once(row, reason)
+        elif (live := self._house.live.get(row.id)) is not None:
+            live.pause.set()
+        if running and wait:
+            await self._until_settled(row.id)
+        return await self._pause_answer(row.id)
+
+    async def _pause_at_once(self, row: WorkflowRow, reason: str) -> None:
+        """No agent is at work, so the boundary is here."""
+        state = await self._journal.state(row.id)
+        workspace = await gather(state.worktree, f"refs/segue/checkpoints/{row.id}/{state.seq:08d}", state.base)
+        occasion = Occasion(
+            type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
+        )
+
+        def pause(t: Transaction) -> None:
+            if t.workflow.status is W.PAUSED:
+                return
+            run = t.open_run
+            if run is not None and run.status is RunStatus.ACTIVE:
+                raise WrongState("The workflow was starting just now.", hint="Pause it again.")
+            write_checkpoint(t, t.session.id, run.number if run else 0, occasion, state, workspace)
+            if run is not None:
+                t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+            t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
+
+        await self._journal.transact(row.id, pause)
+
+    async def _until_settled(self, workflow_id: WorkflowId) -> None:
+        """Until the workflow stands still, one way or another."""
+        seen = await self._journal.head(workflow_id)
+        while (await self._journal.workflow(workflow_id)).status is W.IN_PROGRESS:
+            seen = (await self._journal.wait(workflow_id, seen))[-1].seq
+
+    async def _pause_answer(self, workflow_id: WorkflowId) -> Action:
+        row = await self._journal.workflow(workflow_id)
+        if row.status is W.IN_PROGRESS:
+            return Action(status="pause_requested", workflow_id=workflow_id)
+        if row.status is not W.PAUSED:
+            raise WrongState(f"The workflow was not paused: it is {row.status} now.")
+        snapshots = await self._journal.snapshots(workflow_id, limit=1)
+        return Action(status="paused", workflow_id=workflow_id, snapshot_id=snapshots[0].id if snapshots else None)
+
+    # ── going on ────────────────────────────────────────────────────────────────────────────────────
+
+    async def resume(self, name: str, environment: Mapping[str, str]) -> Resumed:
+        """The user's word to go on: a compare-and-set and the next run, in one transaction."""
+        row = await self._journal.workflow(name)
+        _refuse_unless_resumable(row)
+        agent = self._agent(row.agent)
+        require_program(agent.command[0], environment)
+        state = await self._journal.state(row.id)
+        changes = await self._divergence(state, row.id)
+        self._house.environments[row.id] = environment
+        now = self._house.clock.now()
+
+        def go_on(t: Transaction) -> Resumed:
+            _refuse_unless_resumable(t.workflow)
+            if t.open_run is not None:
+                raise WrongState("The workflow is about to start already.", hint="`segue logs -f` follows it.")
+            session = t.session
+            plan = plan_resume(state.sessions[session.id])
+            session_id = self._session_for(t, plan, new_session_id(now))
+            if t.workflow.status is not W.PENDING:
+                t.move_workflow(W.IN_PROGRESS, reason="resumed")
+            number = self._queue(t, session_id, plan)
+            for sentence in changes:
+                t.append(Warned(code="worktree_diverged", message=sentence), session_id=session_id, run=number)
+            return Resumed(
+                workflow_id=row.id,
+                session=session_id,
+                session_number=t.session.number,
+                run=number,
+                way=plan.way,
+                reason=plan.reason,
+                paused_at=row.paused_at,
+                tasks_done=len(state.finished),
+                tasks_remaining=len(state.tasks) - len(state.finished),
+                divergence=changes,
+            )
+
+        crash_point("resume.before")
+        resumed = await self._journal.transact(row.id, go_on)
+        crash_point("resume.after")
+        return resumed
+
+    def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId) -> SessionId:
+        """The session itself, or a child that takes over from it."""
+        parent = t.session
+        if plan.way is not Way.FRESH and parent.status is not SessionStatus.FAILED:
+            return parent.id
+        if plan.way is Way.NATIVE:
+            return parent.id
+        if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
+            t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
+        t.create_session(child, parent.agent, parent.id)
+        return child
+
+    async def _divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
+        snapshots = await self._journal.snapshots(workflow_id, limit=1)
+        if not snapshots or snapshots[0].git is None or state.worktree is None:
+            return ()
+        try:
+            return await divergence(Path(state.worktree), snapshots[0].git, snapshots[0].commit)
+        except SegueError as error:
+            # The worktree may be gone; the run makes it again or says why not.
+            return (error.message,)
+
+    # ── answering and ending ────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered:
+        row = await self._journal.workflow(name)
+        wanted = RequestId(request_id) if request_id else None
+        question = await answer_question(self._house, row.id, wanted, allow=allow, by="user", reason=reason)
+        if question is None:
+            raise NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
+        status = "approved" if allow else "rejected"
+        return Answered(status=status, workflow_id=row.id, request_id=question.id, title=question.title)
+
+    async def cancel(self, name: str, reason: str) -> Action:
+        """For good: the agent is ended, the worktree stays as it is."""
+        row = await self._journal.workflow(name)
+        stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
+
+        def cancel(t: Transaction) -> None:
+            if t.workflow.status is W.CANCELLED:
+                return
+            t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
+            session = t.session
+            if t.open_run is None and session.status not in SESSION_ENDED | {SessionStatus.FAILED}:
+                t.move_session(session.id, SessionStatus.CANCELLED, reason=stop.reason)
+
+        crash_point("cancel.before")
+        await self._journal.transact(row.id, cancel)
+        crash_point("cancel.after")
+        await self._end_run(row.id, settling_for(stop))
+        return Action(status="cancelled", workflow_id=row.id)
+
+    async def _end_run(self, workflow_id: WorkflowId, settling: Settling) -> None:
+        """Tear a live run away and wait until it has settled; settle here what nobody carries out."""
+        live = self._house.live.get(workflow_id)
+        if live is not None:
+            live.tear_away(settling.stop)
+            await live.done.wait()
+        await settle(self._house, workflow_id, settling)
+
+
+def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:
+    try:
+        return [WorkflowStatus(name) for name in names]
+    except ValueError as error:
+        known = ", ".join(WorkflowStatus)
+        raise BadInput(f"There is no such status: {error}.", hint=f"Known statuses: {known}.") from error
+
+
+def _those_at(rows: Sequence[WorkflowRow], directory: anyio.Path) -> list[WorkflowRow]:
+    """Those whose worktree `directory` lies in; failing that, those of its repository."""
+
+    def inside(place: str) -> bool:
+        return directory.is_relative_to(place)
+
+    return [row for row in rows if inside(row.worktree)] or [row for row in rows if inside(row.repository)]
+
+
+def _refuse_unless_resumable(row: WorkflowRow) -> None:
+    if row.status in RESUMABLE:
+        return
+    hints = {
+        W.IN_PROGRESS: "`segue logs -f` follows it.",
+        W.COMPLETED: "Start a new workflow with `segue run`.",
+        W.CANCELLED: "Start a new workflow with `segue run`.",
+    }
+    raise WrongState(f"The workflow is {row.status}; there is nothing to resume.", hint=hints.get(row.status, ""))

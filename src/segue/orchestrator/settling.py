@@ -1,0 +1,185 @@
+"""Settling: bring interrupted work to rest, whoever interrupted it, and start nothing."""
+
+from dataclasses import dataclass
+
+from segue.journal import Transaction
+from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, open_runs
+from segue.model.checkpoint import CheckpointType
+from segue.model.crash import crash_point
+from segue.model.events import IncidentLogged, PermissionAnswered, RunEnded, RunOutcome
+from segue.model.ids import SessionId, WorkflowId
+from segue.model.plan import TaskStatus
+from segue.model.status import (
+    PromptStatus,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    WorkflowStatus,
+)
+from segue.orchestrator.house import House, Stop
+from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
+from segue.state.fold import WorkflowState
+from segue.workspace.processes import end_marked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settling:
+    """How a run is brought to rest."""
+
+    stop: Stop
+    outcome: RunOutcome = "crashed"
+    incident: bool = True
+    checkpoint: bool = True
+    session_to: SessionStatus = SessionStatus.SUSPENDED
+    """Where a session goes that was torn out of a turn or a start."""
+    back_to_before: bool = False
+    """A failed start returns to the state before it; a first start goes to `session_to`."""
+    ends_session: bool = False
+    """Also a session that was idle goes there."""
+    workflow_to: WorkflowStatus = WorkflowStatus.PAUSED
+
+
+CRASHED = Settling(stop=Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work"))
+
+
+def settling_for(stop: Stop, *, start_failed: bool = False, token_rejected: bool = False) -> Settling:
+    """What each kind of stop means for the session and the workflow."""
+    if token_rejected:
+        return Settling(
+            stop=stop,
+            checkpoint=False,
+            session_to=SessionStatus.WAITING_FOR_INPUT,
+            workflow_to=WorkflowStatus.REVIEW,
+            outcome="failed",
+        )
+    if stop.trigger is Trigger.CANCEL:
+        return Settling(
+            stop=stop, outcome="cancelled", incident=False, session_to=SessionStatus.CANCELLED, ends_session=True
+        )
+    if stop.trigger in (Trigger.PAUSE, Trigger.EXHAUSTION, Trigger.TIMEOUT):
+        return Settling(stop=stop, outcome="paused", incident=False)
+    if start_failed:
+        return Settling(
+            stop=stop,
+            checkpoint=False,
+            session_to=SessionStatus.FAILED,
+            back_to_before=True,
+            workflow_to=WorkflowStatus.FAILED,
+            outcome="failed",
+        )
+    return Settling(stop=stop)
+
+
+async def settle(house: House, workflow_id: WorkflowId, settling: Settling) -> bool:
+    """Settle the open run of a workflow; false when there is none. Calling it twice does no harm."""
+    run = next(iter(await house.journal.read(lambda c: open_runs(c, workflow_id))), None)
+    if run is None:
+        return False
+    if run.attempt is not None:
+        # Its guardian ends it too; this is for the case that both were killed.
+        await end_marked(run.attempt)
+    state = await house.journal.state(workflow_id)
+    workspace = Workspace(problem="The agent was not started.")
+    if run.status is RunStatus.ACTIVE and settling.checkpoint:
+        workspace = await gather(state.worktree, checkpoint_ref(workflow_id, state), state.base)
+    crash_point("settle.before_write")
+    await house.journal.transact(workflow_id, lambda t: _settle(t, run, settling, state, workspace))
+    crash_point("settle.written")
+    return True
+
+
+def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:
+    """Named by the last event it can know of, so that a second try writes the same ref."""
+    return f"refs/segue/checkpoints/{workflow_id}/{state.seq:08d}"
+
+
+def _settle(t: Transaction, run: RunRow, settling: Settling, state: WorkflowState, workspace: Workspace) -> None:
+    found = t.open_run
+    if found is None or (found.session_id, found.number) != (run.session_id, run.number):
+        return
+    if t.workflow.status is WorkflowStatus.CANCELLED:
+        # Cancelled, and cut off before it was carried out.
+        settling = settling_for(Stop(trigger=Trigger.CANCEL, reason=settling.stop.reason))
+    session = t.session
+    started = run.status is RunStatus.ACTIVE
+    mid_turn = is_mid_turn(session)
+    close_questions(t, session.id, run.number)
+    _return_prompts(t, session.id, run.number)
+    interrupted = _return_task(t, session.id, run.number, settling.stop.reason)
+    if started and settling.checkpoint:
+        occasion = Occasion(
+            type=CheckpointType.INTERRUPTED,
+            trigger=settling.stop.trigger,
+            reason=settling.stop.reason,
+            snapshot=True,
+            clean_boundary=not mid_turn and not interrupted,
+        )
+        write_checkpoint(t, session.id, run.number, occasion, state, workspace)
+    _settle_session(t, session, run, settling, mid_turn)
+    if t.workflow.status is WorkflowStatus.IN_PROGRESS:
+        t.move_workflow(_workflow_after(session, settling), reason=settling.stop.reason, trigger=settling.stop.trigger)
+    if settling.incident:
+        incident = IncidentLogged(what=f"run {run.number} was interrupted", detail=settling.stop.reason)
+        t.append(incident, session_id=session.id, run=run.number)
+    outcome = settling.outcome if started else "not_started"
+    t.end_run(session.id, run.number, RunEnded(outcome=outcome, reason=settling.stop.reason))
+
+
+def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: Settling, mid_turn: bool) -> None:
+    torn = mid_turn or session.status is SessionStatus.STARTING
+    never_came_up = settling.back_to_before and session.status is SessionStatus.CREATED
+    if not (torn or never_came_up or settling.ends_session):
+        return
+    after = settling.session_to
+    if settling.back_to_before and _was_resuming(session):
+        after = SessionStatus(session.started_from)
+    waiting_for = WaitingFor.PROMPT if after is SessionStatus.WAITING_FOR_INPUT else None
+    t.move_session(session.id, after, run=run.number, reason=settling.stop.reason, waiting_for=waiting_for)
+
+
+def _workflow_after(session: SessionRow, settling: Settling) -> WorkflowStatus:
+    """A start that failed on the way back is no failure of the work: it can be tried again."""
+    if settling.back_to_before and (_was_resuming(session) or session.run_count > 1):
+        return WorkflowStatus.PAUSED
+    return settling.workflow_to
+
+
+def _was_resuming(session: SessionRow) -> bool:
+    return session.status is SessionStatus.STARTING and session.started_from not in (None, SessionStatus.CREATED)
+
+
+def is_mid_turn(session: SessionRow) -> bool:
+    """A pending permission counts as mid-turn; waiting for a prompt does not."""
+    asking = session.status is SessionStatus.WAITING_FOR_INPUT and session.waiting_for is WaitingFor.PERMISSION
+    return asking or session.status is SessionStatus.RUNNING
+
+
+def close_questions(t: Transaction, session_id: SessionId, run: int) -> None:
+    """A question dies with the process that asked it."""
+    for question in open_questions(t.connection, t.workflow_id):
+        answer = PermissionAnswered(request_id=question.id, outcome="interrupted", by="segue")
+        t.answer(answer, session_id, run)
+
+
+def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
+    """What never left is marked so; what was sent stays as it is, for people to see."""
+    for prompt in open_prompts(t.connection, session_id, run):
+        if prompt.status is PromptStatus.QUEUED:
+            t.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, run)
+
+
+def _return_task(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
+    for task in t.tasks:
+        if task.status is TaskStatus.IN_PROGRESS:
+            t.interrupt_task(task.id, session_id, run, reason)
+            return True
+    return False
+
+
+def write_checkpoint(
+    t: Transaction, session_id: SessionId, run: int, occasion: Occasion, state: WorkflowState, workspace: Workspace
+) -> None:
+    place = Place(id=t.next_checkpoint_id(), workflow_id=t.workflow_id, session_id=session_id, at=t.now, after=t.head)
+    statuses = [(task.id, task.status) for task in t.tasks]
+    t.save_checkpoint(make_checkpoint(place, occasion, state, statuses, workspace), run)

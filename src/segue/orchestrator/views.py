@@ -1,0 +1,93 @@
+"""What people see of a workflow: its row and its folded state as one view."""
+
+from shlex import quote
+
+from segue.journal.rows import WorkflowRow
+from segue.model.status import PromptStatus, WorkflowStatus
+from segue.model.views import ContextView, Question, SessionView, TaskView, Undelivered, WorkflowView
+from segue.state.fold import SessionState, WorkflowState
+
+
+def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
+    session = state.session
+    return WorkflowView(
+        id=row.id,
+        slug=row.slug,
+        title=row.title,
+        status=row.status,
+        reason=state.reason,
+        agent=row.agent,
+        permissions=row.permissions,
+        repository=row.repository,
+        worktree=state.worktree,
+        branch=row.branch,
+        here=row.here,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        paused_at=row.paused_at,
+        pause_requested=row.pause_trigger is not None,
+        tasks=tuple(TaskView(id=t.id, title=t.title, status=t.status, depends_on=t.depends_on) for t in state.marks),
+        tasks_done=len(state.finished),
+        tasks_total=len(state.tasks),
+        current_task=state.current_task,
+        session=session_view(state) if session else None,
+        sessions=len(state.sessions),
+        runs=sum(session.runs for session in state.sessions.values()),
+        context=_context(session),
+        question=_question(session),
+        last_snapshot=state.last_snapshot,
+        undelivered=_undelivered(state),
+        head=state.seq,
+        merge_hint=_merge_hint(row, state),
+    )
+
+
+def session_view(state: WorkflowState) -> SessionView:
+    """The current session of a workflow."""
+    session = state.session
+    assert session is not None and state.current_session is not None
+    return SessionView(
+        id=state.current_session,
+        number=session.number,
+        status=session.status,
+        waiting_for=session.waiting_for,
+        reason=session.reason,
+        runs=session.runs,
+    )
+
+
+def _context(session: SessionState | None) -> ContextView | None:
+    if session is None or session.usage.context_tokens is None:
+        return None
+    usage = session.usage
+    return ContextView(used=usage.context_tokens, window=usage.window, utilization=usage.utilization)
+
+
+def _question(session: SessionState | None) -> Question | None:
+    """The oldest open one."""
+    for request_id, question in session.questions.items() if session else ():
+        return Question(
+            request_id=request_id, title=question.title, tool=question.tool, requested_at=question.requested_at
+        )
+    return None
+
+
+def _undelivered(state: WorkflowState) -> tuple[Undelivered, ...]:
+    """Prompts that were sent, and whose process was gone before it reacted."""
+    return tuple(
+        Undelivered(prompt_id=prompt_id, task_id=prompt.task_id)
+        for session in state.sessions.values()
+        for prompt_id, prompt in session.prompts.items()
+        if prompt.status is PromptStatus.SENT and prompt_id != session.turn
+    )
+
+
+def _merge_hint(row: WorkflowRow, state: WorkflowState) -> str | None:
+    if row.status is not WorkflowStatus.COMPLETED or row.here or state.worktree is None:
+        return None
+    worktree, repository = quote(state.worktree), quote(row.repository)
+    message = quote(row.title)
+    return (
+        f"git -C {worktree} add -A && git -C {worktree} commit -m {message}; "
+        f"git -C {repository} merge {quote(row.branch)}"
+    )

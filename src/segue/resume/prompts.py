@@ -1,0 +1,93 @@
+"""What an agent is told: a task, and after an interruption also what is known and what is not."""
+
+from dataclasses import dataclass
+
+from segue.model.checkpoint import Checkpoint, GitState
+from segue.model.plan import Issue, Plan, Task, TaskStatus
+from segue.model.status import Way
+
+MOST_FILES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """Why this prompt is written now."""
+
+    way: Way
+    """How the conversation was opened; a later task of the same run has no occasion."""
+    checkpoint: Checkpoint | None
+    """The last one before this run, if there was a run before it."""
+    git: GitState | None
+    divergence: tuple[str, ...] = ()
+
+
+def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None) -> str:
+    """The prompt for one task: what came before, if anything did, then the task itself."""
+    parts: list[str] = []
+    if occasion is None:
+        parts.append(_task(plan, task))
+    elif occasion.checkpoint is None:
+        parts += [_issue(issue), _task(plan, task)]
+    else:
+        parts += [*_continuation(issue, plan, task, occasion, occasion.checkpoint), _task(plan, task)]
+    return "\n\n".join(parts)
+
+
+def _issue(issue: Issue) -> str:
+    return f"# {issue.title}\n\n{issue.description}".strip()
+
+
+def _task(plan: Plan, task: Task) -> str:
+    position = plan.tasks.index(task) + 1
+    lines = [f"## Task {position} of {len(plan.tasks)}: {task.title}"]
+    if task.description:
+        lines.append(task.description)
+    lines.append("Do this task only, and stop when it is done. The other tasks of the plan come later.")
+    return "\n\n".join(lines)
+
+
+def _continuation(issue: Issue, plan: Plan, task: Task, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
+    parts = [_opening(occasion.way, checkpoint)]
+    if occasion.way is not Way.NATIVE:
+        parts += [_issue(issue), _progress(checkpoint), _files(occasion.git)]
+    if occasion.divergence:
+        changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)
+        parts.append(f"While the work stood still, the worktree changed:\n{changes}")
+    if not checkpoint.clean_boundary:
+        parts.append(_interruption(task, checkpoint))
+    return [part for part in parts if part]
+
+
+def _opening(way: Way, checkpoint: Checkpoint) -> str:
+    stopped = f"The work was stopped ({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
+    if way is Way.NATIVE:
+        return f"{stopped.rstrip('.')}. It goes on now in the same conversation."
+    return f"{stopped.rstrip('.')}. You take it over in a new conversation; this is what is known."
+
+
+def _progress(checkpoint: Checkpoint) -> str:
+    ticks = {TaskStatus.COMPLETED: "x"}
+    lines = [f"- [{ticks.get(task.status, ' ')}] {task.title}" for task in checkpoint.tasks]
+    return "The plan, with what is done:\n" + "\n".join(lines)
+
+
+def _files(git: GitState | None) -> str:
+    if git is None or not git.changes:
+        return ""
+    lines = [f"- {change.action} {change.path}" for change in git.changes[:MOST_FILES]]
+    if (more := len(git.changes) - MOST_FILES) > 0:
+        lines.append(f"- … and {more} more (`git status` lists them)")
+    return "Files changed and not committed, as git shows them now:\n" + "\n".join(lines)
+
+
+def _interruption(task: Task, checkpoint: Checkpoint) -> str:
+    lines: list[str] = []
+    if checkpoint.current_task == task.id:
+        lines.append("The task below was interrupted in the middle; parts of it may be done already.")
+    if checkpoint.open_calls:
+        lines.append("These tool calls were begun, and nobody saw them end, so their effect is unknown:")
+        lines += [f"- {call.title} ({call.tool})" for call in checkpoint.open_calls]
+    if checkpoint.in_flight_prompt is not None:
+        lines.append("The last request before this one may or may not have reached you.")
+    lines.append("Look at the files and at `git status` before you repeat anything.")
+    return "\n".join(lines)

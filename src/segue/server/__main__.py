@@ -1,0 +1,18 @@
+"""`python -m segue.server`: the server's process."""
+
+import os
+import sys
+
+
+def main() -> int:
+    if os.name == "nt":
+        sys.stderr.write("segue: Segue runs on Linux and macOS; on Windows, run it inside WSL.\n")
+        return 1
+    from segue.orchestrator import open_orchestrator
+    from segue.server import process
+
+    return process.main(sys.argv[1:], open_orchestrator)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""The application: routes, errors and doors put together."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI
+
+from segue import __version__
+from segue.server import errors, routes
+from segue.server.documents import Problem
+from segue.server.security import Doors
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": description}
+    for status, description in {
+        401: "The token is missing or wrong.",
+        403: "The Host or the Origin is not one of ours.",
+        404: "Nothing has this name.",
+        409: "It is not in a state for this.",
+        415: "The body is not JSON.",
+        422: "What was sent cannot be used.",
+        500: "Something went wrong inside the server.",
+        503: "The database refused, or the server is stopping.",
+    }.items()
+}
+
+
+def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> FastAPI:
+    """The server's application: `hosts` are the Host headers it answers to, `token` what every caller must show."""
+    app = FastAPI(
+        title="Segue",
+        version=__version__,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        responses=PROBLEMS,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.context = context
+    app.include_router(routes.api)
+    errors.translate(app)
+    # Added last, so it stands outermost: nothing is looked at before the doors have been passed.
+    app.add_middleware(Doors, token=token, hosts=list(hosts))
+    return app

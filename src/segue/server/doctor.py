@@ -1,0 +1,133 @@
+"""`python -m segue.server.doctor`: checks of this machine that need more than the client knows, as JSON."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from importlib import import_module
+
+from segue import paths, settings
+from segue.model.errors import SegueError
+
+NEEDED_PYTHON = (3, 11)
+# The engine asks SQLite for milliseconds, which older versions do not know.
+NEEDED_SQLITE = (3, 42, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def python() -> Check:
+    version = platform.python_version()
+    ok = sys.version_info >= NEEDED_PYTHON
+    return Check(name="python", ok=ok, detail=version, hint="Segue needs Python 3.11 or newer.")
+
+
+def sqlite() -> Check:
+    """The library that the server would choose."""
+    versions = [(name, import_module(name).sqlite_version) for name in ("sqlite3", "pysqlite3.dbapi2") if _has(name)]
+    for name, version in versions:
+        if _numbers(version) >= NEEDED_SQLITE:
+            return Check(name="sqlite", ok=True, detail=f"{version} ({name.partition('.')[0]})")
+    found = ", ".join(f"{version} ({name.partition('.')[0]})" for name, version in versions) or "none"
+    hint = "Segue needs SQLite 3.42: pip install pysqlite3, or set SEGUE_DATABASE_URL to a PostgreSQL database."
+    return Check(name="sqlite", ok=False, detail=found, hint=hint)
+
+
+def git() -> Check:
+    program = shutil.which("git")
+    if program is None:
+        return Check(name="git", ok=False, detail="not found on PATH", hint="Install git.")
+    words = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
+    return Check(name="git", ok=True, detail=f"{words.removeprefix('git version').strip()} ({program})")
+
+
+def data_directory() -> Check:
+    try:
+        home = paths.ensure_home()
+    except SegueError as error:
+        return Check(name="data directory", ok=False, detail=error.message, hint=error.hint)
+    writable = os.access(home, os.R_OK | os.W_OK | os.X_OK)
+    detail = str(home) if writable else f"{home} is not writable"
+    return Check(name="data directory", ok=writable, detail=detail, hint="Set SEGUE_HOME to a directory of yours.")
+
+
+def database() -> Check:
+    url = paths.database_url()
+    try:
+        detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)
+    except Exception as error:  # noqa: BLE001 - whatever a database driver says is what the user must read
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        hint = "Is it running, and is SEGUE_DATABASE_URL right?"
+        return Check(name="database", ok=False, detail=words[0], hint=hint)
+    return Check(name="database", ok=True, detail=detail)
+
+
+def _open_sqlite(url: str) -> str:
+    # A relative path is meant from the data directory, as the server works there.
+    file = paths.home() / url.partition(":///")[2]
+    if not file.exists():
+        return f"{file} will be made by the first start"
+    import sqlite3
+
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return str(file)
+
+
+def _open_postgresql(url: str) -> str:
+    import psycopg
+
+    # The part after the + names SQLAlchemy's driver, which the database itself does not know.
+    plain = re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", url)
+    with psycopg.connect(plain, connect_timeout=10) as connection:
+        return f"PostgreSQL {connection.info.server_version // 10000} on {connection.info.host}"
+
+
+def agents() -> list[Check]:
+    """The settings, and each agent's program. Missing ones are no problem as long as the one to be used is there."""
+    try:
+        chosen = settings.load(paths.settings_file(), os.environ)
+    except SegueError as error:
+        return [Check(name="settings", ok=False, detail=error.message, hint=error.hint)]
+    checks = [Check(name="settings", ok=True, detail=str(paths.settings_file()))]
+    for name, agent in chosen.agents.items():
+        program = shutil.which(agent.command[0])
+        detail = program or f"not installed ({agent.command[0]} is not on PATH)"
+        hint = f"Install {agent.command[0]}, or choose another agent with --agent or the setting agent."
+        checks.append(
+            Check(name=f"agent {name}", ok=program is not None or name != chosen.agent, detail=detail, hint=hint)
+        )
+    return checks
+
+
+def _has(module: str) -> bool:
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def examine() -> list[Check]:
+    single: tuple[Callable[[], Check], ...] = (python, sqlite, git, data_directory, database)
+    return [*(check() for check in single), *agents()]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps([asdict(check) for check in examine()]) + "\n")

@@ -1,0 +1,126 @@
+"""The JSON bodies that are not views of the model: what callers send, and what wraps an answer."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from segue.model.checkpoint import Checkpoint
+from segue.model.ids import BootId, CheckpointId, WorkflowId
+from segue.model.plan import Issue
+from segue.model.status import Permissions, Trigger
+from segue.model.views import NewWorkflow, PlanText, WorkflowView
+
+
+class Request(BaseModel):
+    """A body whose unknown fields are refused, so that a misspelt one is not silently ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StartRequest(Request):
+    issue: Issue
+    plan: PlanText | None = None
+    agent: str | None = None
+    permissions: Permissions = Permissions.ASK
+    repository: Path
+    here: bool = False
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    def workflow(self, default_agent: str) -> NewWorkflow:
+        return NewWorkflow(
+            issue=self.issue,
+            plan=self.plan,
+            agent=self.agent or default_agent,
+            permissions=self.permissions,
+            repository=self.repository,
+            here=self.here,
+            environment=self.environment,
+        )
+
+
+class PauseRequest(Request):
+    reason: str = ""
+
+
+class ResumeRequest(Request):
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    agent: None = None
+    """Going on with another agent is not possible yet."""
+
+
+class ApproveRequest(Request):
+    request_id: str | None = None
+
+
+class RejectRequest(Request):
+    reason: str = ""
+    request_id: str | None = None
+
+
+class CancelRequest(Request):
+    reason: str = ""
+
+
+class ShutdownRequest(Request):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Every error: a name for programs, a sentence for people, and what to do."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    version: str
+    pid: int
+    boot: BootId
+    home: str
+    started_at: datetime
+    workflows: list[WorkflowView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowList:
+    workflows: list[WorkflowView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSummary:
+    id: CheckpointId
+    session_number: int
+    trigger: Trigger
+    created_at: datetime
+    tasks_completed: int
+    tasks_remaining: int
+    clean_boundary: bool
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Self:
+        return cls(
+            id=checkpoint.id,
+            session_number=checkpoint.session_number,
+            trigger=checkpoint.trigger,
+            created_at=checkpoint.created_at,
+            tasks_completed=checkpoint.tasks_completed,
+            tasks_remaining=checkpoint.tasks_remaining,
+            clean_boundary=checkpoint.clean_boundary,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotList:
+    workflow_id: WorkflowId
+    snapshots: list[SnapshotSummary]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownAnswer:
+    status: Literal["stopping"] = "stopping"

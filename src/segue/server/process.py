@@ -1,0 +1,344 @@
+"""The life of the server's process: lock, socket, token, service, serving, and an end within a bound."""
+
+import argparse
+import asyncio
+import errno
+import fcntl
+import ipaddress
+import json
+import logging
+import os
+import re
+import secrets
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import uvicorn
+from fastapi import FastAPI
+
+from segue import __version__, paths, settings
+from segue.model.errors import AlreadyServing, BadSettings, PortInUse, SegueError, ServerError, TokenUnreadable
+from segue.model.ids import BootId
+from segue.server.app import create_app
+from segue.server.routes import Context
+from segue.server.security import own_hosts
+from segue.server.service import OpenService, Service
+from segue.server.stopping import Stopping
+from segue.settings import Settings
+
+GRACE = 3.0
+"""Seconds that requests under way get when the server stops."""
+LONGEST_STOP = 9.0
+"""Seconds after which a stop that does not come to its end is made one."""
+
+TOKEN = re.compile(r"[A-Za-z0-9_-]{32,}")
+
+
+def main(arguments: Sequence[str], open_service: OpenService) -> int:
+    """Serve until told to stop; the exit code."""
+    options = _parse(arguments)
+    report = Report(options.ready_fd)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        home = paths.ensure_home()
+        # Relative paths in settings mean the same, wherever the server was started from.
+        os.chdir(home)
+        asyncio.run(_serve(_settings(options), home, report, open_service))
+    except Exception as error:
+        refusal = _alone(error)
+        if not isinstance(refusal, SegueError):
+            raise
+        report.failed(refusal)
+        sys.stderr.write(f"segue: {refusal.message}\n" + (f"  {refusal.hint}\n" if refusal.hint else ""))
+        return 1
+    return 0
+
+
+def _alone(error: BaseException) -> BaseException:
+    """An error without the groups that tasks wrapped it in."""
+    while isinstance(error, BaseExceptionGroup):
+        first, *others = cast(BaseExceptionGroup[BaseException], error).exceptions
+        if others:
+            break
+        error = first
+    return cast(BaseException, error)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m segue.server", description="Serve Segue's data directory.")
+    parser.add_argument("--host", help="the address to listen on (default: the setting)")
+    parser.add_argument("--port", type=_port, help="the port to listen on; 0 takes any free one (default: the setting)")
+    parser.add_argument("--ready-fd", type=int, help="a file descriptor to report on, once, when ready or failed")
+    return parser.parse_args(arguments)
+
+
+def _port(given: str) -> int:
+    number = int(given)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return number
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    chosen = settings.load(paths.settings_file(), os.environ)
+    if options.host is not None:
+        chosen = replace(chosen, host=options.host)
+    if options.port is not None:
+        chosen = replace(chosen, port=options.port)
+    return chosen
+
+
+class Report:
+    """Tells whoever started the server, in one line of JSON, how that went."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+        if descriptor is not None:
+            # No process that the server starts may hold the other end of the pipe in suspense.
+            os.set_inheritable(descriptor, False)
+
+    def ready(self, listing: "Listing") -> None:
+        if self._descriptor is None:
+            sys.stdout.write(f"Segue serves on {listing.url} (pid {listing.pid}). Stop it with Ctrl-C or: segue down\n")
+            sys.stdout.flush()
+        self._tell({"ready": asdict(listing)})
+
+    def failed(self, error: SegueError) -> None:
+        self._tell({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
+
+    def _tell(self, document: object) -> None:
+        if self._descriptor is None:
+            return
+        descriptor, self._descriptor = self._descriptor, None
+        with suppress(OSError):
+            os.write(descriptor, json.dumps(document).encode() + b"\n")
+        os.close(descriptor)
+
+
+# ── what a server holds ─────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def locked(file: Path) -> Generator[None]:
+    """Hold the data directory, which no two servers may use."""
+    descriptor = paths.open_private(file, os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            raise AlreadyServing(
+                f"Another Segue server (pid {pid}) uses {file.parent}.",
+                hint="Use that one, or end it with `segue down`; with another SEGUE_HOME two servers do not meet.",
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def listen(chosen: Settings) -> socket.socket:
+    """A listening socket where the settings want it."""
+    family, address = _address(chosen.host, chosen.port)
+    if not ipaddress.ip_address(address[0]).is_loopback:
+        _allow_remote(chosen, address[0])
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        # Only a listening socket keeps the next one out.
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(chosen, error) from error
+    return listener
+
+
+def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError, OverflowError) as error:
+        raise BadSettings(f"The host {host!r} is not an address of this machine.", hint="Use 127.0.0.1.") from error
+    return family, (str(address[0]), int(address[1]))
+
+
+def _allow_remote(chosen: Settings, address: str) -> None:
+    if not chosen.allow_remote:
+        raise BadSettings(
+            f"The host {chosen.host} can be reached from other machines.",
+            hint="Use 127.0.0.1, or set allow_remote = true if that is what you want.",
+        )
+    if ipaddress.ip_address(address).is_unspecified:
+        raise BadSettings(
+            f"The host {chosen.host} names no address.",
+            hint="Name the address that other machines use: the server answers to that one only.",
+        )
+
+
+def _cannot_listen(chosen: Settings, error: OSError) -> ServerError:
+    if error.errno == errno.EADDRINUSE:
+        return PortInUse(
+            f"Port {chosen.port} on {chosen.host} is in use.", hint="Choose another, or 0 to take any free one."
+        )
+    return ServerError(f"The server cannot listen on {chosen.host}, port {chosen.port}: {error.strerror}.")
+
+
+def keep_token(file: Path) -> str:
+    """The token in `file`; a new one if there is none, or if others could have read it."""
+    try:
+        token = file.read_text("ascii").strip()
+        if TOKEN.fullmatch(token) and not file.stat().st_mode & 0o077:
+            return token
+        file.unlink()
+    except FileNotFoundError:
+        pass
+    except ValueError:
+        file.unlink()
+    except OSError as error:
+        raise TokenUnreadable(
+            f"The token file {file} cannot be read: {error.strerror}.", hint="Remove it, and a new one is made."
+        ) from error
+    return _new_token(file)
+
+
+def _new_token(file: Path) -> str:
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(paths.open_private(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as out:
+        out.write(token + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+    return token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What `server.json` says, for callers to find the server."""
+
+    pid: int
+    host: str
+    port: int
+    boot: BootId
+    started_at: str
+    version: str = __version__
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def publish(self, file: Path) -> None:
+        paths.write_private(file, json.dumps(asdict(self)).encode() + b"\n")
+
+    def withdraw(self, file: Path) -> None:
+        """Remove `file`, unless it speaks of another server."""
+        with suppress(OSError, ValueError):
+            if json.loads(file.read_text("utf-8"))["boot"] == self.boot:
+                file.unlink()
+
+
+# ── serving ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with a word when it accepts connections, and with signals left to us."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+async def _serve(chosen: Settings, home: Path, report: Report, open_service: OpenService) -> None:
+    with locked(paths.lock_file()), listen(chosen) as listener:
+        token = keep_token(paths.token_file())
+        async with open_service(
+            database_url=paths.database_url(),
+            home=home,
+            agents=chosen.agents,
+            setup=chosen.setup,
+            setup_watchdog=chosen.setup_watchdog,
+            start_watchdog=chosen.start_watchdog,
+            silence_watchdog=chosen.silence_watchdog,
+            handshake_timeout=chosen.handshake_timeout,
+            permission_timeout=chosen.permission_timeout,
+            pause_force_after=chosen.pause_force_after,
+            sweep_interval=chosen.sweep_interval,
+            recovery=chosen.recovery,
+        ) as service:
+            await _answer(service, chosen, listener, token, report)
+
+
+async def _answer(service: Service, chosen: Settings, listener: socket.socket, token: str, report: Report) -> None:
+    """Serve `service` until a signal or a caller ends it."""
+    host, port = listener.getsockname()[:2]
+    started_at = datetime.now(UTC)
+    listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=started_at.isoformat())
+    file = paths.server_file()
+    stopping = Stopping()
+
+    def stop() -> None:
+        if not stopping.begun:
+            _end_at_last(lambda: listing.withdraw(file))
+        stopping.begin()
+        server.should_exit = True
+
+    def ready() -> None:
+        listing.publish(file)
+        report.ready(listing)
+
+    context = Context(
+        service=service,
+        home=paths.home(),
+        started_at=started_at,
+        default_agent=chosen.agent,
+        stopping=stopping,
+        stop=stop,
+    )
+    app = create_app(context, token=token, hosts=own_hosts(port, {host, chosen.host}))
+    server = _Server(_configuration(app), ready)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        listing.withdraw(file)
+
+
+def _configuration(app: FastAPI) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(GRACE),
+    )
+
+
+def _end_at_last(last_words: Callable[[], None]) -> None:
+    """Let the process end in time, even if something in it does not; agents end with it, by their guardians."""
+
+    def end() -> None:
+        logging.getLogger(__name__).error("The server did not stop within %g seconds and is ended.", LONGEST_STOP)
+        last_words()
+        os._exit(1)
+
+    timer = threading.Timer(LONGEST_STOP, end)
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,187 @@
+"""The paths under /api: each takes a request apart, asks the service once, and answers."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from segue import __version__
+from segue.model.checkpoint import Checkpoint
+from segue.model.errors import BadInput
+from segue.model.status import WorkflowStatus
+from segue.model.views import Action, Answered, EventPage, Resumed, SessionView, Verification, WorkflowView
+from segue.server.documents import (
+    ApproveRequest,
+    CancelRequest,
+    PauseRequest,
+    RejectRequest,
+    ResumeRequest,
+    ServerStatus,
+    ShutdownAnswer,
+    ShutdownRequest,
+    SnapshotList,
+    SnapshotSummary,
+    StartRequest,
+    WorkflowList,
+)
+from segue.server.service import Service
+from segue.server.stopping import Stopping
+
+FINISHED = frozenset({WorkflowStatus.COMPLETED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
+MOST_SHOWN = 20
+LONGEST_WAIT = 60.0
+
+api = APIRouter(prefix="/api")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the routes know beside the request."""
+
+    service: Service
+    home: Path
+    started_at: datetime
+    default_agent: str
+    stopping: Stopping
+    stop: Callable[[], None]
+
+
+def _context(request: Request) -> Context:
+    return cast(Context, request.app.state.context)
+
+
+def _service(request: Request) -> Service:
+    return _context(request).service
+
+
+InContext = Annotated[Context, Depends(_context)]
+WithService = Annotated[Service, Depends(_service)]
+
+
+@api.get("/status")
+async def status(context: InContext) -> ServerStatus:
+    """The server, and the workflows that are active or were lately."""
+    found = await context.service.workflows(None, [])
+    shown = sorted(found, key=lambda view: (view.status in FINISHED, -view.updated_at.timestamp()))[:MOST_SHOWN]
+    return ServerStatus(
+        version=__version__,
+        pid=os.getpid(),
+        boot=context.service.boot,
+        home=str(context.home),
+        started_at=context.started_at,
+        workflows=shown,
+    )
+
+
+@api.post("/shutdown", status_code=202)
+async def shutdown(context: InContext, request: ShutdownRequest | None = None) -> ShutdownAnswer:
+    """Stop the server; work in progress is brought to rest first."""
+    context.stop()
+    return ShutdownAnswer()
+
+
+# ── workflows ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@api.post("/workflows", status_code=201)
+async def create(request: StartRequest, context: InContext) -> WorkflowView:
+    """Begin a workflow."""
+    if not request.issue.title.strip():
+        raise BadInput("The issue has no title.", hint="Say in one line what is to be done.")
+    if not request.repository.is_absolute():
+        raise BadInput(f"The repository {request.repository} is not an absolute path.")
+    return await context.service.create(request.workflow(context.default_agent))
+
+
+@api.get("/workflows")
+async def workflows(service: WithService, directory: Path | None = None, status: str = "") -> WorkflowList:
+    """All workflows, or those that a directory belongs to, or those in one of some statuses (`a,b`)."""
+    statuses = [name for name in status.split(",") if name]
+    known = {item.value for item in WorkflowStatus}
+    if unknown := set(statuses) - known:
+        raise BadInput(f"No workflow status is called {min(unknown)!r}.", hint=f"Known: {', '.join(sorted(known))}.")
+    return WorkflowList(workflows=await service.workflows(directory, statuses))
+
+
+@api.get("/workflows/{name}")
+async def workflow(name: str, service: WithService) -> WorkflowView:
+    return await service.workflow(name)
+
+
+@api.post("/workflows/{name}/pause", responses={202: {"model": Action}})
+async def pause(
+    name: str, response: Response, context: InContext, request: PauseRequest | None = None, wait: bool = False
+) -> Action:
+    """Pause at the end of the current task; with `wait`, answer when that has happened."""
+    with context.stopping.interrupts():
+        action = await context.service.pause(name, request.reason if request else "", wait)
+        response.status_code = 202 if action.status == "pause_requested" else 200
+        return action
+
+
+@api.post("/workflows/{name}/resume")
+async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
+    """Go on where the workflow stopped."""
+    return await service.resume(name, request.environment)
+
+
+@api.post("/workflows/{name}/approve")
+async def approve(name: str, service: WithService, request: ApproveRequest | None = None) -> Answered:
+    """Allow what the oldest open question asks for."""
+    return await service.answer(name, True, "", request.request_id if request else None)
+
+
+@api.post("/workflows/{name}/reject")
+async def reject(name: str, service: WithService, request: RejectRequest | None = None) -> Answered:
+    """Refuse what the oldest open question asks for."""
+    request = request or RejectRequest()
+    return await service.answer(name, False, request.reason, request.request_id)
+
+
+@api.post("/workflows/{name}/cancel")
+async def cancel(name: str, service: WithService, request: CancelRequest | None = None) -> Action:
+    """End the workflow for good."""
+    return await service.cancel(name, request.reason if request else "")
+
+
+# ── what is written down ────────────────────────────────────────────────────────────────────────────
+
+
+@api.get("/workflows/{name}/events")
+async def events(
+    name: str,
+    context: InContext,
+    after: Annotated[int, Query(ge=0)] = 0,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 0.0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 500,
+) -> EventPage:
+    """The events after number `after`; with `wait`, answer when there are some, or when that many seconds are over."""
+    with context.stopping.interrupts():
+        return await context.service.events(name, after, wait, limit)
+
+
+@api.get("/workflows/{name}/snapshots")
+async def snapshots(name: str, service: WithService) -> SnapshotList:
+    view = await service.workflow(name)
+    found = await service.snapshots(name)
+    return SnapshotList(workflow_id=view.id, snapshots=[SnapshotSummary.of(item) for item in found])
+
+
+@api.get("/workflows/{name}/snapshots/{snapshot_id}")
+async def snapshot(name: str, snapshot_id: str, service: WithService) -> Checkpoint:
+    return await service.snapshot(name, snapshot_id)
+
+
+@api.get("/workflows/{name}/verify")
+async def verify(name: str, service: WithService) -> Verification:
+    """Whether the journal of this workflow is whole."""
+    return await service.verify(name)
+
+
+@api.get("/sessions/{session_id}")
+async def session(session_id: str, service: WithService) -> SessionView:
+    return await service.session(session_id)

@@ -1,0 +1,61 @@
+"""What the server asks of the service behind it."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from segue.model.checkpoint import Checkpoint
+from segue.model.ids import BootId
+from segue.model.views import (
+    Action,
+    AgentConfiguration,
+    Answered,
+    EventPage,
+    NewWorkflow,
+    Resumed,
+    SessionView,
+    Verification,
+    WorkflowView,
+)
+
+
+class Service(Protocol):
+    """Everything a user can do; `name` is a workflow's id or slug."""
+
+    @property
+    def boot(self) -> BootId: ...
+
+    async def create(self, request: NewWorkflow) -> WorkflowView: ...
+    async def workflow(self, name: str) -> WorkflowView: ...
+    async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]: ...
+    async def pause(self, name: str, reason: str, wait: bool) -> Action: ...
+    async def resume(self, name: str, environment: Mapping[str, str]) -> Resumed: ...
+    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered: ...
+    async def cancel(self, name: str, reason: str) -> Action: ...
+    async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage: ...
+    async def snapshots(self, name: str) -> list[Checkpoint]: ...
+    async def snapshot(self, name: str, checkpoint_id: str) -> Checkpoint: ...
+    async def verify(self, name: str) -> Verification: ...
+    async def session(self, session_id: str) -> SessionView: ...
+
+
+class OpenService(Protocol):
+    """Opens the service on plain values: interrupted work is settled before the context is entered."""
+
+    def __call__(
+        self,
+        *,
+        database_url: str,
+        home: Path,
+        agents: Mapping[str, AgentConfiguration],
+        setup: str | None,
+        setup_watchdog: float,
+        start_watchdog: float,
+        silence_watchdog: float,
+        handshake_timeout: float,
+        permission_timeout: float,
+        pause_force_after: float,
+        sweep_interval: float,
+        recovery: str,
+    ) -> AbstractAsyncContextManager[Service]: ...

@@ -1,0 +1,297 @@
+"""Every setting: a field, its default and one sentence. The edges read them and pass plain values down."""
+
+import ast
+import inspect
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import Any, cast
+
+from segue.model.errors import BadSettings
+from segue.model.views import AgentConfiguration
+
+VARIABLE_PREFIX = "SEGUE_"
+
+BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
+    agent.name: agent
+    for agent in (
+        AgentConfiguration(
+            name="rehearsal",
+            command=(sys.executable, "-m", "segue.testing.rehearsal"),
+            environment=("SEGUE_REHEARSAL_*",),
+        ),
+        AgentConfiguration(name="claude", command=("claude-agent-acp",), environment=("ANTHROPIC_*", "CLAUDE_*")),
+        AgentConfiguration(name="codex", command=("codex-acp",), environment=("OPENAI_*", "CODEX_*")),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be set in `segue.toml` of the data directory, or by a variable `SEGUE_<FIELD>`, which wins."""
+
+    host: str = "127.0.0.1"
+    """The address the server listens on."""
+    port: int = 0
+    """The port the server listens on; 0 takes any free one."""
+    allow_remote: bool = False
+    """Whether `host` may be an address that other machines can reach."""
+    agent: str = "claude"
+    """The agent that works when `segue run` names none."""
+    agents: Mapping[str, AgentConfiguration] = field(default_factory=lambda: BUILT_IN_AGENTS)
+    """The agents by name, each with `command`, `driver` and `environment`; your own join the built-in ones."""
+    setup: str | None = None
+    """A shell command that makes a new worktree ready for work."""
+    setup_watchdog: float = 600.0
+    """Seconds after which `setup` counts as hanging, and is ended."""
+    start_watchdog: float = 120.0
+    """Seconds after which a session that does not come up counts as hanging."""
+    silence_watchdog: float = 3600.0
+    """Seconds without a sign of life from an agent at work after which it counts as hanging."""
+    handshake_timeout: float = 60.0
+    """Seconds an agent has to answer when it is started."""
+    permission_timeout: float = 3600.0
+    """Seconds after which an unanswered permission is denied."""
+    pause_force_after: float = 300.0
+    """Seconds a pause waits for the end of the task before it interrupts the agent."""
+    sweep_interval: float = 60.0
+    """Seconds between two looks for work that lost its agent; 300 at most."""
+    recovery: str = "settle"
+    """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
+
+
+def load(file: Path, environment: Mapping[str, str]) -> Settings:
+    """The settings of `file`, if it is there, and over them those of the environment."""
+    chosen: dict[str, Any] = {key: _read(key, value, str(file)) for key, value in _document(file).items()}
+    for name in READERS:
+        variable = VARIABLE_PREFIX + name.upper()
+        if name != "agents" and environment.get(variable):
+            chosen[name] = _read(name, environment[variable], "the environment", variable)
+    settings = Settings(**chosen)
+    if settings.agent not in settings.agents:
+        raise BadSettings(
+            f"The setting agent names {settings.agent!r}, which is not among the agents.",
+            hint=f"Known agents: {', '.join(sorted(settings.agents))}.",
+        )
+    return settings
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{file} cannot be read: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(f"{file} is not TOML: {error}.") from error
+
+
+def _read(key: str, value: object, source: str, shown: str | None = None) -> object:
+    reader = READERS.get(key)
+    if reader is None:
+        raise BadSettings(f"{source} has an unknown key: {key}.", hint=f"Known keys: {', '.join(READERS)}.")
+    try:
+        return reader(shown or key, value)
+    except ValueError as error:
+        raise BadSettings(f"In {source}, {error}.") from error
+
+
+# ── one reader for each field ───────────────────────────────────────────────────────────────────────
+
+Reader = Callable[[str, object], object]
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{key} must be a text, not {value!r}")
+    return value
+
+
+def _switch(key: str, value: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    raise ValueError(f"{key} must be true or false, not {value!r}")
+
+
+def _port(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or not 0 <= number <= 65535:
+        raise ValueError(f"{key} must be a whole number from 0 to 65535, not {value!r}")
+    return int(number)
+
+
+def _number(key: str, value: object) -> float:
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str) or not isfinite(float(value)):
+            raise ValueError
+        return float(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{key} must be a number, not {value!r}") from None
+
+
+def _seconds(most: float | None = None) -> Reader:
+    def read(key: str, value: object) -> float:
+        seconds = _number(key, value)
+        if seconds <= 0:
+            raise ValueError(f"{key} must be more than 0 seconds, not {value!r}")
+        if most is not None and seconds > most:
+            raise ValueError(f"{key} must be {most:g} seconds at most, not {value!r}")
+        return seconds
+
+    return read
+
+
+def _recovery(key: str, value: object) -> str:
+    if value != "settle":
+        raise ValueError(f"{key} must be 'settle', not {value!r}")
+    return "settle"
+
+
+def _table(key: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} must be a table, not {value!r}")
+    return cast(dict[str, object], value)
+
+
+def _agents(key: str, value: object) -> Mapping[str, AgentConfiguration]:
+    own = {name: _agent(f"{key}.{name}", name, entry) for name, entry in _table(key, value).items()}
+    return {**BUILT_IN_AGENTS, **own}
+
+
+def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
+    table = _table(key, entry)
+    unknown = set(table) - {"command", "driver", "environment"}
+    if unknown:
+        raise ValueError(f"{key} has an unknown key: {min(unknown)}")
+    base = BUILT_IN_AGENTS.get(name, AgentConfiguration(name=name, command=()))
+    command = _words(f"{key}.command", table.get("command", base.command))
+    if not command:
+        raise ValueError(f"{key} has no command")
+    return AgentConfiguration(
+        name=name,
+        command=command,
+        driver=_text(f"{key}.driver", table.get("driver", base.driver)),
+        environment=_words(f"{key}.environment", table.get("environment", base.environment)),
+    )
+
+
+def _words(key: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple):
+        words = tuple(cast("list[object]", value))
+        if all(isinstance(word, str) for word in words):
+            return cast(tuple[str, ...], words)
+    raise ValueError(f"{key} must be a list of texts, not {value!r}")
+
+
+READERS: Mapping[str, Reader] = {
+    "host": _text,
+    "port": _port,
+    "allow_remote": _switch,
+    "agent": _text,
+    "agents": _agents,
+    "setup": _text,
+    "setup_watchdog": _seconds(),
+    "start_watchdog": _seconds(),
+    "silence_watchdog": _seconds(),
+    "handshake_timeout": _seconds(),
+    "permission_timeout": _seconds(),
+    "pause_force_after": _seconds(),
+    "sweep_interval": _seconds(most=300),
+    "recovery": _recovery,
+}
+
+
+# ── the page of the documentation ───────────────────────────────────────────────────────────────────
+
+
+def describe() -> str:
+    """`docs/reference/settings.md`."""
+    rows = [f"| `{name}` | {_default(name)} | {sentence} |" for name, sentence in sentences().items()]
+    agents = [
+        f"| `{agent.name}` | `{agent.driver}` | `{_shown(agent.command)}` | {_patterns(agent)} |"
+        for agent in BUILT_IN_AGENTS.values()
+    ]
+    return PAGE.format(rows="\n".join(rows), agents="\n".join(agents))
+
+
+def sentences() -> dict[str, str]:
+    """The sentence under each field of `Settings`."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(Settings))).body
+    statements = cast(ast.ClassDef, body).body
+    found: dict[str, str] = {}
+    for statement, following in pairwise(statements):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
+                found[name] = sentence
+            case _:
+                pass
+    return found
+
+
+def _default(name: str) -> str:
+    if name == "agents":
+        return "see below"
+    default = next(item.default for item in fields(Settings) if item.name == name)
+    match default:
+        case None:
+            return "none"
+        case bool():
+            return f"`{str(default).lower()}`"
+        case float():
+            return f"`{default:g}`"
+        case _:
+            return f"`{default}`"
+
+
+def _shown(command: tuple[str, ...]) -> str:
+    return " ".join("python" if word == sys.executable else word for word in command)
+
+
+def _patterns(agent: AgentConfiguration) -> str:
+    return ", ".join(f"`{pattern}`" for pattern in agent.environment)
+
+
+PAGE = """# Settings
+
+Segue reads `segue.toml` in its data directory (`$SEGUE_HOME`, or the platform's own place for data), and then the
+environment: `SEGUE_<FIELD>` in capitals wins over the file. An unknown key or a value that cannot be used stops the
+server with a sentence that names it. The server reads its settings when it starts: after a change, `segue down` and
+`segue up`.
+
+| setting | default | meaning |
+|---|---|---|
+{rows}
+
+Two more are variables only: `SEGUE_HOME` is the data directory, and `SEGUE_DATABASE_URL` a PostgreSQL database to use
+instead of the SQLite file there.
+
+## Agents
+
+These are built in. An entry of the same name in `segue.toml` replaces what it mentions and keeps the rest.
+
+| agent | driver | command | its own variables |
+|---|---|---|---|
+{agents}
+
+```toml
+[agents.mine]
+command = ["my-agent", "--acp"]
+driver = "acp"
+environment = ["MY_AGENT_*"]
+```
+
+An agent sees a fixed list of the caller's variables (`HOME`, `PATH`, locale, proxies, certificates, `SSH_AUTH_SOCK`)
+and those that match its own patterns, and nothing else.
+"""
+
+if __name__ == "__main__":
+    sys.stdout.write(describe())

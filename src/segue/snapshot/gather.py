@@ -1,0 +1,103 @@
+"""Gather what the workspace says, and put a checkpoint together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from segue.model.checkpoint import Checkpoint, CheckpointType, GitState, TaskMark
+from segue.model.errors import SegueError
+from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.plan import TaskStatus
+from segue.model.status import PromptStatus, Trigger
+from segue.state.fold import SessionState, WorkflowState
+from segue.workspace.checkpoints import save
+from segue.workspace.git import read_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The worktree at one moment, saved; or why it could not be."""
+
+    git: GitState | None = None
+    commit: str | None = None
+    left_out: tuple[str, ...] = ()
+    problem: str = ""
+
+
+async def gather(worktree: str | None, ref: str, base: str | None) -> Workspace:
+    """Read and save the worktree. A failure is noted, not raised: a checkpoint without files is better than none."""
+    if worktree is None:
+        return Workspace(problem="There is no worktree yet.")
+    try:
+        git = await read_state(Path(worktree), base)
+        saved = await save(Path(worktree), ref, "Segue checkpoint")
+    except (SegueError, OSError) as error:
+        return Workspace(problem=f"The worktree could not be saved: {error}")
+    return Workspace(git=git, commit=saved.commit, left_out=saved.left_out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """Why a checkpoint is taken."""
+
+    type: CheckpointType
+    trigger: Trigger
+    reason: str
+    snapshot: bool
+    clean_boundary: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the journal it stands."""
+
+    id: CheckpointId
+    workflow_id: WorkflowId
+    session_id: SessionId
+    at: datetime
+    after: Seq
+
+
+def make_checkpoint(
+    place: Place,
+    occasion: Occasion,
+    state: WorkflowState,
+    statuses: Sequence[tuple[TaskId, TaskStatus]],
+    workspace: Workspace,
+) -> Checkpoint:
+    """Everything a successor needs, as one value. `statuses` are the tasks as they stand under the lock."""
+    session = state.sessions[place.session_id]
+    status = dict(statuses)
+    plan = state.plan
+    tasks = plan.tasks if plan else ()
+    finished = [name for name, value in statuses if value is TaskStatus.COMPLETED]
+    following = plan.next_ready(finished) if plan else None
+    return Checkpoint(
+        id=place.id,
+        workflow_id=place.workflow_id,
+        session_id=place.session_id,
+        session_number=session.number,
+        created_at=place.at,
+        type=occasion.type,
+        trigger=occasion.trigger,
+        reason=occasion.reason,
+        snapshot=occasion.snapshot,
+        clean_boundary=occasion.clean_boundary,
+        after=place.after,
+        tasks=tuple(TaskMark(id=t.id, title=t.title, status=status[t.id], depends_on=t.depends_on) for t in tasks),
+        current_task=state.current_task,
+        next_task=following.id if following else None,
+        git=workspace.git,
+        commit=workspace.commit,
+        left_out=workspace.left_out,
+        open_calls=tuple(session.calls.values()),
+        in_flight_prompt=_in_flight(session),
+        usage=state.usage,
+        problem=workspace.problem,
+    )
+
+
+def _in_flight(session: SessionState) -> PromptId | None:
+    sent = [name for name, prompt in session.prompts.items() if prompt.status is PromptStatus.SENT]
+    return sent[-1] if sent else None

@@ -1,0 +1,250 @@
+"""The fold: state is what the records say, one after the other."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import reduce
+from typing import TypeVar, assert_never
+
+from segue.model import events as e
+from segue.model.checkpoint import OpenCall, TaskMark, Usage
+from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
+from segue.model.plan import Issue, Plan, Task, TaskStatus
+from segue.model.status import PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPrompt:
+    """A prompt that is not known to have arrived."""
+
+    status: PromptStatus
+    task_id: TaskId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A permission that nobody answered yet."""
+
+    title: str
+    tool: str
+    call_id: str
+    requested_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """One conversation, as far as the journal knows it."""
+
+    number: int
+    agent: str
+    parent: SessionId | None
+    status: SessionStatus = SessionStatus.CREATED
+    reason: str = ""
+    waiting_for: WaitingFor | None = None
+    token: str | None = None
+    refused_tokens: tuple[str, ...] = ()
+    runs: int = 0
+    run_is_open: bool = False
+    way: Way | None = None
+    usage: Usage = field(default_factory=Usage)
+    prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
+    """Prompts on their way: queued, or sent and not acknowledged."""
+    turn: PromptId | None = None
+    """The prompt whose turn is under way."""
+    calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+    """Tool calls that were begun and not seen to end."""
+    questions: Mapping[RequestId, Question] = field(default_factory=dict[RequestId, Question])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowState:
+    """A workflow, as far as the journal knows it."""
+
+    seq: Seq = NOTHING_SEEN
+    slug: str = ""
+    issue: Issue | None = None
+    plan: Plan | None = None
+    status: WorkflowStatus = WorkflowStatus.PENDING
+    reason: str = ""
+    pause_requested: bool = False
+    worktree: str | None = None
+    branch: str | None = None
+    base: str | None = None
+    tasks: Mapping[TaskId, TaskStatus] = field(default_factory=dict[TaskId, TaskStatus])
+    sessions: Mapping[SessionId, SessionState] = field(default_factory=dict[SessionId, SessionState])
+    current_session: SessionId | None = None
+    last_snapshot: CheckpointId | None = None
+    last_interruption: str = ""
+    interrupted_task: TaskId | None = None
+
+    @property
+    def session(self) -> SessionState | None:
+        return self.sessions[self.current_session] if self.current_session else None
+
+    @property
+    def finished(self) -> tuple[TaskId, ...]:
+        return tuple(task for task, status in self.tasks.items() if status is TaskStatus.COMPLETED)
+
+    @property
+    def current_task(self) -> TaskId | None:
+        return next((task for task, status in self.tasks.items() if status is TaskStatus.IN_PROGRESS), None)
+
+    @property
+    def next_task(self) -> Task | None:
+        return self.plan.next_ready(self.finished) if self.plan else None
+
+    @property
+    def marks(self) -> tuple[TaskMark, ...]:
+        """The plan with what became of each task."""
+        tasks = self.plan.tasks if self.plan else ()
+        return tuple(TaskMark(id=t.id, title=t.title, status=self.tasks[t.id], depends_on=t.depends_on) for t in tasks)
+
+    @property
+    def usage(self) -> Usage:
+        """The current context of the current session, and what all sessions used together."""
+        sessions = list(self.sessions.values())
+        costs = [s.usage.cost_usd for s in sessions if s.usage.cost_usd is not None]
+        now = self.session.usage if self.session else Usage()
+        return replace(
+            now,
+            input_tokens=sum(s.usage.input_tokens for s in sessions),
+            output_tokens=sum(s.usage.output_tokens for s in sessions),
+            tool_calls=sum(s.usage.tool_calls for s in sessions),
+            turns=sum(s.usage.turns for s in sessions),
+            cost_usd=sum(costs) if costs else None,
+        )
+
+
+def fold(records: Iterable[e.Record], start: WorkflowState | None = None) -> WorkflowState:
+    return reduce(apply, records, start or WorkflowState())
+
+
+def apply(state: WorkflowState, record: e.Record) -> WorkflowState:
+    """The state after one more record."""
+    state = _apply_to_workflow(replace(state, seq=record.seq), record)
+    session_id = record.session_id
+    if session_id is None or session_id not in state.sessions:
+        return state
+    before = state.sessions[session_id]
+    after = _apply_to_session(before, record)
+    if after is before:
+        return state
+    return replace(state, sessions={**state.sessions, session_id: after})
+
+
+def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
+    match record.event:
+        case e.WorkflowCreated(slug=slug, issue=issue, plan=plan):
+            return replace(
+                state, slug=slug, issue=issue, plan=plan, tasks={t.id: TaskStatus.PENDING for t in plan.tasks}
+            )
+        case e.WorkflowMoved(after=after, reason=reason):
+            return replace(state, status=after, reason=reason, pause_requested=False)
+        case e.WorktreeReady(path=path, branch=branch, commit=commit):
+            return replace(state, worktree=path, branch=branch, base=state.base or commit)
+        case e.SessionCreated(number=number, agent=agent, parent=parent) if record.session_id:
+            session = SessionState(number=number, agent=agent, parent=parent)
+            sessions = {**state.sessions, record.session_id: session}
+            return replace(state, sessions=sessions, current_session=record.session_id)
+        case e.TaskStarted(task_id=task_id):
+            return replace(_task(state, task_id, TaskStatus.IN_PROGRESS), interrupted_task=None)
+        case e.TaskCompleted(task_id=task_id):
+            return _task(state, task_id, TaskStatus.COMPLETED)
+        case e.TaskFailed(task_id=task_id):
+            return _task(state, task_id, TaskStatus.FAILED)
+        case e.TaskInterrupted(task_id=task_id, reason=reason):
+            marked = _task(state, task_id, TaskStatus.PENDING)
+            return replace(marked, last_interruption=reason, interrupted_task=task_id)
+        case e.PauseRequested():
+            return replace(state, pause_requested=True)
+        case e.CheckpointCreated(checkpoint_id=checkpoint_id, snapshot=True):
+            return replace(state, last_snapshot=checkpoint_id)
+        case _:
+            return state
+
+
+def _task(state: WorkflowState, task_id: TaskId, status: TaskStatus) -> WorkflowState:
+    return replace(state, tasks={**state.tasks, task_id: status})
+
+
+def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
+    match record.event:
+        case e.SessionMoved(after=after, reason=reason, waiting_for=waiting_for):
+            return replace(state, status=after, reason=reason, waiting_for=waiting_for)
+        case e.TokenCaptured(token=token):
+            return replace(state, token=token)
+        case e.TokenRefused(token=token):
+            return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
+        case e.RunQueued(way=way):
+            return replace(state, runs=state.runs + 1, run_is_open=True, way=way)
+        case e.RunEnded():
+            # A process that is gone leaves its calls open for ever: the continuation prompt has named them.
+            return replace(state, run_is_open=False)
+        case e.RunStarted():
+            return replace(state, calls={}, questions={}, turn=None)
+        case e.UsageReported():
+            return replace(state, usage=_used(state.usage, record.event))
+        case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
+            return _prompt(state, prompt_id, OpenPrompt(status=PromptStatus.QUEUED, task_id=task_id))
+        case e.PromptSent(prompt_id=prompt_id):
+            sent = replace(state.prompts[prompt_id], status=PromptStatus.SENT)
+            return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={})
+        case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
+            return replace(state, prompts=_without(state.prompts, prompt_id))
+        case e.TurnEnded():
+            return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
+        case e.ToolCalled(call_id=call_id, title=title, tool=tool):
+            calls = {**state.calls, call_id: OpenCall(call_id=call_id, title=title, tool=tool)}
+            return replace(state, calls=calls, usage=replace(state.usage, tool_calls=state.usage.tool_calls + 1))
+        case e.ToolFinished(call_id=call_id):
+            return replace(state, calls=_without(state.calls, call_id))
+        case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id):
+            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at)
+            return replace(state, questions={**state.questions, request_id: question})
+        case e.PermissionAnswered(request_id=request_id):
+            return replace(state, questions=_without(state.questions, request_id))
+        case (
+            e.AgentMessage()
+            | e.AgentThought()
+            | e.TodoUpdated()
+            | e.AgentExited()
+            | e.AgentStarted()
+            | e.WorkflowCreated()
+            | e.WorkflowMoved()
+            | e.WorktreeReady()
+            | e.SessionCreated()
+            | e.TaskStarted()
+            | e.TaskCompleted()
+            | e.TaskFailed()
+            | e.TaskInterrupted()
+            | e.PauseRequested()
+            | e.CheckpointCreated()
+            | e.Warned()
+            | e.IncidentLogged()
+        ):
+            return state
+        case _:
+            assert_never(record.event)
+
+
+def _prompt(state: SessionState, prompt_id: PromptId, prompt: OpenPrompt) -> SessionState:
+    return replace(state, prompts={**state.prompts, prompt_id: prompt})
+
+
+def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
+    return {k: v for k, v in mapping.items() if k != key}
+
+
+def _used(usage: Usage, report: e.UsageReported) -> Usage:
+    """The latest figures; what a report leaves out stays as it was. Totals are per turn and add up."""
+    return replace(
+        usage,
+        context_tokens=usage.context_tokens if report.context_tokens is None else report.context_tokens,
+        window=usage.window if report.window is None else report.window,
+        input_tokens=usage.input_tokens + (report.input_tokens or 0),
+        output_tokens=usage.output_tokens + (report.output_tokens or 0),
+        cost_usd=usage.cost_usd if report.cost_usd is None else report.cost_usd,
+    )

@@ -1,0 +1,233 @@
+"""The tables. Statuses stand here for guarded moves; what happened stands in `events`."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Enum,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+from segue.model.checkpoint import CheckpointType
+from segue.model.plan import TaskStatus
+from segue.model.status import (
+    Permissions,
+    PromptStatus,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class Time(TypeDecorator[datetime]):
+    """A moment as ISO 8601 text in UTC: the same bytes on both engines, and they sort."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        return None if value is None else write_time(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value)
+
+
+def write_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def one_of(kind: type[StrEnum]) -> Enum:
+    """Text with a check, so that a new value is a migration and not a new type."""
+
+    def values(members: type[StrEnum]) -> list[str]:
+        return [member.value for member in members]
+
+    return Enum(kind, native_enum=False, create_constraint=True, length=32, values_callable=values, name=kind.__name__)
+
+
+def _of_workflow() -> Column[str]:
+    return Column("workflow_id", String, ForeignKey("workflows.id"), nullable=False)
+
+
+workflows = Table(
+    "workflows",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("slug", String, nullable=False, unique=True),
+    Column("title", Text, nullable=False),
+    Column("status", one_of(WorkflowStatus), nullable=False),
+    # Where a pause came from.
+    Column("paused_from", String),
+    Column("agent", String, nullable=False),
+    Column("permissions", one_of(Permissions), nullable=False),
+    Column("repository", Text, nullable=False),
+    Column("here", Boolean, nullable=False),
+    Column("worktree", Text, nullable=False),
+    Column("branch", Text, nullable=False),
+    Column("base", String),
+    Column("session_count", Integer, nullable=False),
+    Column("checkpoint_count", Integer, nullable=False),
+    # A pause that was asked for and has not happened yet.
+    Column("pause_trigger", one_of(Trigger)),
+    Column("pause_reason", Text),
+    Column("force_pause_at", Time),
+    Column("paused_at", Time),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+)
+Index("ix_workflows_status", workflows.c.status)
+# One writer per worktree: two workflows that have not ended never share one.
+_ENDED = ["completed", "cancelled"]
+Index(
+    "uq_workflows_live_worktree",
+    workflows.c.worktree,
+    unique=True,
+    sqlite_where=workflows.c.status.not_in(_ENDED),
+    postgresql_where=workflows.c.status.not_in(_ENDED),
+)
+
+journal_heads = Table(
+    "journal_heads",
+    metadata,
+    Column("workflow_id", String, ForeignKey("workflows.id"), primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", String, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("workflow_id", String, primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    # Text, like the body: these are the exact bytes that were hashed.
+    Column("at", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("session_id", String),
+    Column("run", Integer),
+    Column("body", Text, nullable=False),
+    Column("hash", String, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("workflow_id", String, ForeignKey("workflows.id"), primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("status", one_of(TaskStatus), nullable=False),
+    # The physical try that may report its end.
+    Column("attempt", String),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String, primary_key=True),
+    _of_workflow(),
+    Column("number", Integer, nullable=False),
+    Column("agent", String, nullable=False),
+    Column("parent", String, ForeignKey("sessions.id")),
+    Column("status", one_of(SessionStatus), nullable=False),
+    Column("waiting_for", one_of(WaitingFor)),
+    Column("reason", Text, nullable=False),
+    # The state a start returns to when it fails.
+    Column("started_from", String),
+    Column("token", Text),
+    Column("run_count", Integer, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("moved_at", Time, nullable=False),
+    UniqueConstraint("workflow_id", "number"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("session_id", String, ForeignKey("sessions.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _of_workflow(),
+    Column("status", one_of(RunStatus), nullable=False),
+    Column("way", one_of(Way), nullable=False),
+    Column("attempt", String),
+    Column("boot", String),
+    Column("queued_at", Time, nullable=False),
+    Column("started_at", Time),
+    Column("ended_at", Time),
+    Column("outcome", String),
+)
+# One run at a time for each workflow.
+Index(
+    "uq_runs_open",
+    runs.c.workflow_id,
+    unique=True,
+    sqlite_where=runs.c.status != RunStatus.ENDED,
+    postgresql_where=runs.c.status != RunStatus.ENDED,
+)
+
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("id", String, primary_key=True),
+    _of_workflow(),
+    Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
+    Column("run", Integer, nullable=False),
+    Column("task_id", String),
+    Column("status", one_of(PromptStatus), nullable=False),
+)
+Index("ix_prompts_session_id_run", prompts.c.session_id, prompts.c.run)
+
+questions = Table(
+    "questions",
+    metadata,
+    Column("id", String, primary_key=True),
+    _of_workflow(),
+    Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
+    # The event that asked, so that the oldest comes first.
+    Column("seq", BigInteger, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("deadline", Time, nullable=False),
+    Column("outcome", String),
+)
+Index("ix_questions_workflow_id", questions.c.workflow_id)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("workflow_id", String, ForeignKey("workflows.id"), primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
+    Column("type", one_of(CheckpointType), nullable=False),
+    Column("trigger", one_of(Trigger), nullable=False),
+    Column("snapshot", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("hash", String, nullable=False),
+    UniqueConstraint("workflow_id", "number"),
+)
+Index("ix_checkpoints_created_at", checkpoints.c.created_at)

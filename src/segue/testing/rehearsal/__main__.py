@@ -1,0 +1,51 @@
+"""Starts the rehearsal agent."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from segue.model.errors import SegueError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    if given.home is None:
+        sys.stderr.write("rehearsal: give --home DIR, or set SEGUE_REHEARSAL_HOME\n")
+        return 2
+    try:
+        _rehearse(given.script, given.home, given.diary or given.home / "diary.jsonl")
+    except SegueError as error:
+        sys.stderr.write(f"rehearsal: {error.message}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m segue.testing.rehearsal", description="A scripted ACP agent.")
+    parser.add_argument("--script", type=Path, default=_path("SCRIPT"), help="what it does (YAML); without: says Done.")
+    parser.add_argument("--home", type=Path, default=_path("HOME"), help="where it keeps its conversations")
+    parser.add_argument("--diary", type=Path, default=_path("DIARY"), help="its diary; without: HOME/diary.jsonl")
+    return parser
+
+
+def _path(name: str) -> Path | None:
+    value = os.environ.get(f"SEGUE_REHEARSAL_{name}")
+    return Path(value) if value else None
+
+
+def _rehearse(script: Path | None, home: Path, diary: Path) -> None:
+    # Here and not above: a wrong call is answered without loading the protocol.
+    from segue.testing.rehearsal.agent import serve
+    from segue.testing.rehearsal.conversation import Memory
+    from segue.testing.rehearsal.diary import Diary
+    from segue.testing.rehearsal.reading import read_script
+    from segue.testing.rehearsal.script import Script
+
+    asyncio.run(serve(read_script(script) if script else Script(), Memory(home), Diary(diary)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

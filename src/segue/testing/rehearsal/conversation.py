@@ -1,0 +1,62 @@
+"""What the agent remembers: its conversations, and which steps it has played for the last time."""
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from segue.testing.rehearsal.lines import Line, LineFile, read_lines
+
+
+class Conversation:
+    """One conversation, kept line by line so that another process can go on with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.token = path.stem
+        self._past = read_lines(path)
+        self._lines = LineFile(path)
+
+    def add(self, kind: str, **details: Any) -> None:
+        line = {"kind": kind, **details}
+        self._lines.append(line)
+        self._past.append(line)
+
+    @property
+    def prompts(self) -> list[str]:
+        """Everything the agent was ever asked in this conversation."""
+        return [line["text"] for line in self._past if line["kind"] == "prompt"]
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(tuple(self._past))
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+class Memory:
+    """The agent's home directory."""
+
+    def __init__(self, home: Path) -> None:
+        self._conversations = home / "conversations"
+        self._played = home / "played.jsonl"
+        self._lines = LineFile(self._played)
+
+    def begin(self) -> Conversation:
+        return Conversation(self._path(f"rehearsal-{secrets.token_hex(8)}"))
+
+    def find(self, token: str) -> Conversation | None:
+        # A token comes from outside and becomes a file name.
+        if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
+            return None
+        return Conversation(self._path(token))
+
+    def first_time(self, key: str) -> bool:
+        """Whether this step was never played before; from now on it was."""
+        if any(line["key"] == key for line in read_lines(self._played)):
+            return False
+        self._lines.append({"key": key})
+        return True
+
+    def _path(self, token: str) -> Path:
+        return self._conversations / f"{token}.jsonl"

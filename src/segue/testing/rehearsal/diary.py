@@ -1,0 +1,50 @@
+"""A witness's own notes: what it received and did, on disk before it goes on.
+
+A journal cannot witness its own losses. Whoever takes part (the rehearsal agent, a test's client, the demo) keeps a
+diary, and afterwards the two are compared.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from segue.testing.rehearsal.lines import LineFile, read_lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiaryEntry:
+    """One thing that happened to the writer of the diary."""
+
+    kind: str
+    """The rehearsal agent writes: started, resumed, prompt, effect, answer."""
+    at: datetime
+    details: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.details[name]
+
+    def get(self, name: str) -> Any:
+        return self.details.get(name)
+
+
+class Diary:
+    """Writes entries; when `write` returns, the entry is on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = LineFile(path)
+
+    def write(self, kind: str, **details: Any) -> None:
+        self._lines.append({"kind": kind, "at": datetime.now(UTC).isoformat(), **details})
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+def read_diary(path: Path) -> list[DiaryEntry]:
+    """All entries so far, in order; one that was torn in the writing was never finished and is left out."""
+    return [_entry(dict(line)) for line in read_lines(path)]
+
+
+def _entry(line: dict[str, Any]) -> DiaryEntry:
+    return DiaryEntry(kind=line.pop("kind"), at=datetime.fromisoformat(line.pop("at")), details=line)

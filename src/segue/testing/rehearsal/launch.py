@@ -1,0 +1,65 @@
+"""How a test or the demo starts the rehearsal agent through a driver."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from segue.drivers import Agent, Launch
+from segue.drivers.environment import allowed
+from segue.model.events import AgentEvent, AgentExited, TurnEnded
+from segue.model.ids import new_prompt_id
+from segue.testing.rehearsal.diary import DiaryEntry, read_diary
+
+COMMAND = (sys.executable, "-m", "segue.testing.rehearsal")
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """One agent's things in one directory: its script, its home, its diary and the place where it works."""
+
+    root: Path
+
+    @property
+    def directory(self) -> Path:
+        return self.root / "work"
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    def launch(self, script: str, *, execution: str = "rehearsal", handshake_timeout: float = 60.0) -> Launch:
+        """What starts the agent on this script; later ones may bring another script to the same home."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.root / "script.yaml"
+        path.write_text(script)
+        return Launch(
+            command=(*COMMAND, "--script", str(path), "--home", str(self.home)),
+            directory=self.directory,
+            environment=allowed(os.environ),
+            execution=execution,
+            handshake_timeout=handshake_timeout,
+        )
+
+    def diary(self, kind: str | None = None) -> list[DiaryEntry]:
+        """What the agent swears to, or only its entries of one kind."""
+        entries = read_diary(self.home / "diary.jsonl")
+        return [entry for entry in entries if kind in (None, entry.kind)]
+
+
+async def turn(agent: Agent, text: str, within: float = 30.0) -> list[AgentEvent]:
+    """Prompt the agent and collect what it does until its turn, or its life, is over."""
+    await agent.prompt(new_prompt_id(), text)
+    return await rest_of_turn(agent, within)
+
+
+async def rest_of_turn(agent: Agent, within: float = 30.0) -> list[AgentEvent]:
+    collected: list[AgentEvent] = []
+    with anyio.fail_after(within):
+        async for event in agent.events():
+            collected.append(event)
+            if isinstance(event, TurnEnded | AgentExited):
+                break
+    return collected

@@ -1,0 +1,315 @@
+"""From YAML to a script; what is not understood is refused, and the error says where it stands."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard, TypeVar
+
+import yaml
+
+from segue.model.errors import BadInput
+from segue.testing.rehearsal.script import (
+    Action,
+    Advertised,
+    Ask,
+    Crash,
+    Edit,
+    ExceedWindow,
+    Exit,
+    Fail,
+    Garbage,
+    Hang,
+    Loading,
+    Opening,
+    Recall,
+    Run,
+    Say,
+    Script,
+    Spawn,
+    Step,
+    Stream,
+    Think,
+    Todo,
+    TodoItem,
+    ToolAction,
+    Touch,
+    Turn,
+    Usage,
+    WaitFor,
+    Write,
+)
+
+Word = TypeVar("Word", bound=str)
+
+
+class BadScript(BadInput):
+    """The rehearsal script cannot be used."""
+
+    hint = "docs/reference/rehearsal.md describes the script."
+
+
+def read_script(path: Path) -> Script:
+    try:
+        document: object = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise BadScript(f"The script {path} cannot be read: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise BadScript(f"The script {path} is not YAML: {error}") from error
+    return parse_script(document)
+
+
+def parse_script(document: object) -> Script:
+    given = Place(document).fields(optional=("turns", *_PARTS))
+    parts: dict[str, Any] = {name: parse(given[name]) for name, parse in _PARTS.items() if name in given}
+    if "turns" in given:
+        parts["turns"] = tuple(_turn(each) for each in given["turns"].items())
+    return Script(**parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of the document and where it stands."""
+
+    value: object
+    where: str = ""
+
+    def wrong(self, wanted: str) -> BadScript:
+        return BadScript(f"{self.where or 'The script'}: expected {wanted}, found {self.value!r}.")
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.wrong("text")
+        return self.value
+
+    def whole(self) -> int:
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
+            raise self.wrong("a whole number")
+        return self.value
+
+    def number(self) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.wrong("a number")
+        return float(self.value)
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.wrong("true or false")
+        return self.value
+
+    def true(self) -> None:
+        if self.value is not True:
+            raise self.wrong("true")
+
+    def one_of(self, *words: Word) -> Word:
+        for word in words:
+            if self.value == word:
+                return word
+        raise self.wrong(f"one of {', '.join(words)}")
+
+    def items(self) -> list["Place"]:
+        if not _is_list(self.value):
+            raise self.wrong("a list")
+        return [Place(value, f"{self.where}[{index}]") for index, value in enumerate(self.value)]
+
+    def fields(self, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, "Place"]:
+        """The fields of a mapping that may have these and no others."""
+        if not _is_mapping(self.value):
+            raise self.wrong(f"a mapping with {', '.join(required or optional)}")
+        for name in self.value:
+            if name not in required and name not in optional:
+                raise BadScript(
+                    f"{self.where or 'The script'}: unknown word {name!r}; known: {', '.join(required + optional)}."
+                )
+        for name in required:
+            if name not in self.value:
+                raise BadScript(f"{self.where}: {name!r} is missing.")
+        prefix = f"{self.where}." if self.where else ""
+        return {str(name): Place(value, f"{prefix}{name}") for name, value in self.value.items()}
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
+
+
+def _is_mapping(value: object) -> TypeGuard[dict[object, object]]:
+    return isinstance(value, dict)
+
+
+def _flag(given: dict[str, Place], name: str, *, default: bool = False) -> bool:
+    return given[name].flag() if name in given else default
+
+
+def _turn(place: Place) -> Turn:
+    given = place.fields(required=("do",), optional=("match", "once"))
+    match = given["match"].text() if "match" in given else ""
+    turn = Turn(key=place.where, match=match, steps=_steps(given["do"]), once=_flag(given, "once"))
+    try:
+        turn.matches("")
+    except re.error as error:
+        raise BadScript(f"{place.where}.match: {match} is no regular expression: {error}.") from error
+    return turn
+
+
+# ── steps ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _steps(place: Place) -> tuple[Step, ...]:
+    return tuple(_step(each) for each in place.items())
+
+
+def _step(place: Place) -> Step:
+    given = place.fields(optional=(*_ACTIONS, "once", "deaf"))
+    names = [name for name in given if name in _ACTIONS]
+    # `ask` beside another action means: ask before doing it.
+    if len(names) > 1 and "ask" in names:
+        names.remove("ask")
+    if len(names) != 1:
+        raise place.wrong(f"exactly one of {', '.join(_ACTIONS)}")
+    action = _ACTIONS[names[0]](given[names[0]])
+    return Step(
+        key=place.where,
+        action=_deafened(action, given) if "deaf" in given else action,
+        once=_flag(given, "once"),
+        ask=_question(action, given),
+    )
+
+
+def _deafened(action: Action, given: dict[str, Place]) -> Action:
+    if not isinstance(action, Hang):
+        raise given["deaf"].wrong("`deaf` only beside `hang`")
+    return Hang(deaf=given["deaf"].flag())
+
+
+def _question(action: Action, given: dict[str, Place]) -> str | None:
+    if "ask" not in given or isinstance(action, Ask):
+        return None
+    if not isinstance(action, ToolAction):
+        raise given["ask"].wrong("`ask` alone, or beside a tool call")
+    if given["ask"].value is True:
+        return ""
+    return given["ask"].text()
+
+
+def _write(place: Place) -> Write:
+    given = place.fields(required=("path", "content"))
+    return Write(given["path"].text(), given["content"].text())
+
+
+def _edit(place: Place) -> Edit:
+    given = place.fields(required=("path", "find", "replace"))
+    return Edit(given["path"].text(), given["find"].text(), given["replace"].text())
+
+
+def _todo_item(place: Place) -> TodoItem:
+    given = place.fields(required=("content",), optional=("status", "priority"))
+    return TodoItem(
+        given["content"].text(),
+        given["status"].one_of("pending", "in_progress", "completed") if "status" in given else "pending",
+        given["priority"].one_of("high", "medium", "low") if "priority" in given else "medium",
+    )
+
+
+def _usage(place: Place) -> Usage:
+    given = place.fields(optional=("used", "size", "cost", "input", "output"))
+    if ("used" in given) != ("size" in given) or ("cost" in given and "used" not in given):
+        raise place.wrong("`used` and `size` together, and `cost` only beside them")
+    if ("input" in given) != ("output" in given):
+        raise place.wrong("`input` and `output` together")
+    used, size, input, output = (
+        given[name].whole() if name in given else None for name in ("used", "size", "input", "output")
+    )
+    return Usage(used, size, given["cost"].number() if "cost" in given else None, input, output)
+
+
+def _ask(place: Place) -> Ask:
+    given = place.fields(required=("title",), optional=("then", "otherwise"))
+    then, otherwise = (_steps(given[name]) if name in given else () for name in ("then", "otherwise"))
+    return Ask(given["title"].text(), then, otherwise)
+
+
+def _crash(place: Place) -> Crash:
+    if place.value is True:
+        return Crash("now")
+    given = place.fields(required=("when", "of"))
+    return Crash(given["when"].one_of("before", "after"), _step(given["of"]))
+
+
+def _stream(place: Place) -> Stream:
+    given = place.fields(required=("text", "chunks"))
+    return Stream(given["text"].text(), given["chunks"].whole())
+
+
+def _if_true(action: Action) -> Callable[[Place], Action]:
+    def parse(place: Place) -> Action:
+        place.true()
+        return action
+
+    return parse
+
+
+_ACTIONS: dict[str, Callable[[Place], Action]] = {
+    "think": lambda place: Think(place.text()),
+    "say": lambda place: Say(place.text()),
+    "stream": _stream,
+    "recall": _if_true(Recall()),
+    "plan": lambda place: Todo(tuple(_todo_item(each) for each in place.items())),
+    "usage": _usage,
+    "write": _write,
+    "edit": _edit,
+    "run": lambda place: Run(place.text()),
+    "spawn": lambda place: Spawn(place.text()),
+    "touch": lambda place: Touch(place.text()),
+    "wait_for": lambda place: WaitFor(place.text()),
+    "ask": _ask,
+    "crash": _crash,
+    "hang": _if_true(Hang(deaf=False)),
+    "exceed_window": _if_true(ExceedWindow()),
+    "fail": lambda place: Fail(place.text()),
+    "garbage": lambda place: Garbage(place.text()),
+    "exit": lambda place: Exit(place.whole()),
+}
+
+
+# ── openings ────────────────────────────────────────────────────────────────────────────────────────
+
+_MISHAPS: dict[str, Callable[[Place], Any]] = {
+    "garbage": Place.text,
+    "exit": Place.whole,
+    "hang": Place.flag,
+    "login": Place.flag,
+    "error": Place.text,
+}
+
+
+def _opening(place: Place) -> Opening:
+    given = place.fields(optional=tuple(_MISHAPS))
+    return Opening(**{name: _MISHAPS[name](value) for name, value in given.items()})
+
+
+def _loading(place: Place) -> Loading:
+    parsers: dict[str, Callable[[Place], Any]] = {
+        **_MISHAPS,
+        "replay": Place.flag,
+        "reject": Place.flag,
+        "other_id": _other_id,
+    }
+    given = place.fields(optional=tuple(parsers))
+    return Loading(**{name: parsers[name](value) for name, value in given.items()})
+
+
+def _other_id(place: Place) -> str:
+    return "answer" if place.value is True else place.one_of("answer", "updates")
+
+
+def _advertised(place: Place) -> Advertised:
+    given = place.fields(optional=("load", "resume"))
+    return Advertised(load=_flag(given, "load", default=True), resume=_flag(given, "resume", default=True))
+
+
+_PARTS: dict[str, Callable[[Place], object]] = {
+    "on_initialize": _opening,
+    "on_new": _opening,
+    "on_load": _loading,
+    "capabilities": _advertised,
+}

@@ -1,0 +1,267 @@
+"""The whole worktree as a hidden commit, made and brought back without touching the user's index or HEAD."""
+
+import shutil
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from segue.model.crash import crash_point
+from segue.model.errors import WorkspaceError
+from segue.workspace.git import ABSENT, GITLINK, Entry, Status, ask, git, head_commit, readable, refusal, status
+from segue.workspace.secret_files import is_secret
+
+_AUTHOR = {
+    "GIT_AUTHOR_NAME": "Segue",
+    "GIT_AUTHOR_EMAIL": "segue@localhost",
+    "GIT_COMMITTER_NAME": "Segue",
+    "GIT_COMMITTER_EMAIL": "segue@localhost",
+}
+_NESTED = " (nested repository)"
+_UNREADABLE = " (could not be read)"
+_IGNORE_RULES = ":(top,glob)**/.gitignore"
+# What git says when not one file but the repository is the trouble.
+_HOPELESS = ("index.lock", "No space left", "quota exceeded", "Read-only file system", "adding an object")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTree:
+    """A worktree that was saved, and what of it was not."""
+
+    commit: str
+    left_out: tuple[str, ...]
+
+
+class _Borrowed:
+    """A copy of the worktree's index that git may write to."""
+
+    def __init__(self, worktree: Path, file: Path) -> None:
+        self.worktree = worktree
+        self._env = {"GIT_INDEX_FILE": str(file)}
+
+    async def git(self, *args: str, input: str | None = None) -> str:
+        return await git(*args, cwd=self.worktree, env=self._env, input=input)
+
+    async def status(self) -> Status:
+        return await status(self.worktree, env=self._env, renames=False)
+
+    async def set_entries(self, lines: Iterable[str]) -> None:
+        """Each line is `MODE OBJECT STAGE\\tPATH`; the absent mode takes the path out."""
+        if text := "".join(f"{line}\0" for line in lines):
+            await self.git("update-index", "-z", "--replace", "--index-info", input=text)
+
+    async def entries(self, *paths: str) -> list[str]:
+        """What the index holds at these paths and below them, as lines that can be set."""
+        return (await self.git("ls-files", "-z", "--stage", "--", *paths)).split("\0")[:-1]
+
+    async def take_in(self, paths: list[str]) -> list[str]:
+        """Store these files as they are now; returns those that cannot be."""
+        if not paths:
+            return []
+        answer = await ask(
+            *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"),
+            cwd=self.worktree,
+            env=self._env,
+            input="".join(f"{path}\0" for path in paths),
+        )
+        if answer.code == 0:
+            return []
+        if any(words in answer.complaint for words in _HOPELESS):
+            raise refusal("update-index", answer)
+        if len(paths) == 1:
+            return paths
+        # Git gives up at the first file it cannot read or filter. Halving finds them all in few calls.
+        middle = len(paths) // 2
+        return await self.take_in(paths[:middle]) + await self.take_in(paths[middle:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The worktree as a tree, and the index that describes it."""
+
+    index: _Borrowed
+    head: str | None
+    tree: str
+    left_out: dict[str, str]
+    """Paths that are not in the tree as they are in the worktree, and how to name them to people."""
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.left_out.values()))
+
+
+@dataclass(slots=True)
+class _Sorting:
+    """What must happen to each changed path so that the index becomes the tree to be saved."""
+
+    entries: list[str] = field(default_factory=list[str])
+    files: list[str] = field(default_factory=list[str])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+    def leave_out(self, path: str, why: str = "") -> None:
+        self.left_out[path] = f"{readable(path)}{why}"
+
+    def sort(self, entry: Entry) -> None:
+        if entry.untracked and entry.path.endswith("/"):
+            self.leave_out(entry.path.rstrip("/"), _NESTED)
+        elif entry.untracked and is_secret(entry.path):
+            self.leave_out(entry.path)
+        elif entry.untracked:
+            self.files.append(entry.path)
+        elif entry.in_worktree == ABSENT:
+            self.entries.append(_taken_out(entry.head_object, entry.path))
+        elif entry.in_worktree == GITLINK or is_secret(entry.path):
+            self.leave_out(entry.path, _NESTED if entry.in_worktree == GITLINK else "")
+            self.entries.append(_as_in_head(entry))
+        elif entry.unmerged or entry.unstaged != ".":
+            self.files.append(entry.path)
+
+
+async def save(worktree: Path, ref: str, message: str) -> SavedTree:
+    """Store the worktree, untracked files too, under a hidden ref; the same tree again is the same commit."""
+    async with _drafted(worktree) as draft:
+        existing = await _commit_with_tree(worktree, ref, draft)
+        commit = existing or await _commit(worktree, draft, message)
+        crash_point("checkpoint.before_ref")
+        if not existing:
+            await git("update-ref", ref, commit, cwd=worktree)
+        return SavedTree(commit, draft.names())
+
+
+async def tree_of(worktree: Path) -> str:
+    """The id of the tree that a checkpoint of this worktree would hold now."""
+    async with _drafted(worktree) as draft:
+        return draft.tree
+
+
+async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
+    """Bring every file back to a checkpoint; returns the names of files that were left alone.
+
+    Ignored files, the index and HEAD stay as they are, and so does what a checkpoint of now would leave out.
+    """
+    target = await _tree(worktree, commit)
+    # The old ignore rules come first: a file they ignore was never saved, and must not be taken for a new one.
+    async with _drafted(worktree) as draft:
+        await _move(draft, await _with_ignore_rules(draft, target))
+    async with _drafted(worktree) as draft:
+        await _move(draft, await _sparing(draft, target))
+        await _verify(draft)
+        return draft.names()
+
+
+@asynccontextmanager
+async def _drafted(worktree: Path) -> AsyncGenerator[_Draft]:
+    async with _borrowed(worktree) as index:
+        now = await index.status()
+        sorting = _Sorting()
+        for entry in now.entries:
+            sorting.sort(entry)
+        await index.set_entries(sorting.entries)
+        for path in await index.take_in(sorting.files):
+            sorting.leave_out(path, _UNREADABLE)
+        for folder in now.unopened:
+            sorting.leave_out(folder.rstrip("/"), _UNREADABLE)
+        tree = (await index.git("write-tree")).strip()
+        yield _Draft(index, now.head, tree, sorting.left_out)
+
+
+@asynccontextmanager
+async def _borrowed(worktree: Path) -> AsyncGenerator[_Borrowed]:
+    real = worktree / (await git("rev-parse", "--git-path", "index", cwd=worktree)).removesuffix("\n")
+    with TemporaryDirectory(prefix="segue-index-") as folder:
+        copy = Path(folder, "index")
+        index = _Borrowed(worktree, copy)
+        try:
+            # With its time: a file as young as its index may have changed unseen, and git looks into it.
+            shutil.copy2(real, copy)
+        except FileNotFoundError:
+            if await head_commit(worktree):
+                await index.git("read-tree", "HEAD")
+        yield index
+
+
+@asynccontextmanager
+async def _unpacked(worktree: Path, tree: str) -> AsyncGenerator[_Borrowed]:
+    with TemporaryDirectory(prefix="segue-index-") as folder:
+        index = _Borrowed(worktree, Path(folder, "index"))
+        await index.git("read-tree", tree)
+        yield index
+
+
+def _taken_out(some_object: str, path: str) -> str:
+    return f"{ABSENT} {some_object}\t{path}"
+
+
+def _as_in_head(entry: Entry) -> str:
+    if entry.in_head == ABSENT:
+        return _taken_out(entry.head_object, entry.path)
+    return f"{entry.in_head} {entry.head_object} 0\t{entry.path}"
+
+
+async def _commit(worktree: Path, draft: _Draft, message: str) -> str:
+    parents = ["-p", draft.head] if draft.head else []
+    arguments = ["commit-tree", "--no-gpg-sign", *parents, "-F", "-", draft.tree]
+    return (await git(*arguments, cwd=worktree, env=_AUTHOR, input=message)).strip()
+
+
+async def _commit_with_tree(worktree: Path, ref: str, draft: _Draft) -> str | None:
+    """The commit under this ref, if it already holds this very tree on this very HEAD."""
+    found = await git("for-each-ref", "--format=%(objectname) %(tree) %(parent)", ref, cwd=worktree)
+    commit, _, rest = found.strip().partition(" ")
+    return commit if rest.split() == [draft.tree, *filter(None, [draft.head])] else None
+
+
+async def _tree(worktree: Path, commit: str) -> str:
+    answer = await ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=worktree)
+    if answer.code != 0:
+        raise WorkspaceError(
+            f"The checkpoint's commit {commit} is not in this repository.",
+            hint="It may have been made in another clone, or its ref was deleted and git has cleaned up.",
+        )
+    return answer.output.strip()
+
+
+async def _with_ignore_rules(draft: _Draft, target: str) -> str:
+    return await _grafted(draft.index.worktree, draft.tree, target, [_IGNORE_RULES])
+
+
+async def _sparing(draft: _Draft, target: str) -> str:
+    """The tree to go to, with everything that is left out standing as it stands now."""
+    paths = [f":(top,literal){path}" for path in draft.left_out]
+    return await _grafted(draft.index.worktree, target, draft.tree, paths) if paths else target
+
+
+async def _grafted(worktree: Path, tree: str, other: str, paths: list[str]) -> str:
+    """One tree with what the other one holds at these paths."""
+    async with _unpacked(worktree, tree) as index, _unpacked(worktree, other) as source:
+        before, after = await index.entries(*paths), await source.entries(*paths)
+        if before == after:
+            return tree
+        await index.set_entries([*map(_removal, before), *after])
+        return (await index.git("write-tree")).strip()
+
+
+def _removal(line: str) -> str:
+    description, _, path = line.partition("\t")
+    return _taken_out(description.split()[1], path)
+
+
+async def _move(draft: _Draft, target: str) -> None:
+    """Change the files from the drafted tree to another; git refuses before it would lose anything."""
+    if target != draft.tree:
+        await draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)
+
+
+async def _verify(draft: _Draft) -> None:
+    # Git only warns about files that it could not remove.
+    wrong = [
+        readable(entry.path)
+        for entry in (await draft.index.status()).entries
+        if entry.untracked or (entry.unstaged != "." and entry.in_worktree == ABSENT)
+        if entry.path.rstrip("/") not in draft.left_out
+    ]
+    if wrong:
+        raise WorkspaceError(
+            f"The worktree was not brought back exactly: {', '.join(wrong)}.",
+            hint="Check the permissions of these files, and that no other program is using them.",
+        )

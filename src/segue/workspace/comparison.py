@@ -1,0 +1,73 @@
+"""What happened to a worktree while nobody was looking, in sentences."""
+
+from pathlib import Path
+
+from segue.model.checkpoint import GitState
+from segue.workspace.checkpoints import tree_of
+from segue.workspace.git import ask, git, read_state, readable
+
+_NAMED = 10
+_VERBS = {"A": "appeared", "D": "disappeared"}
+
+
+async def divergence(worktree: Path, before: GitState, before_tree: str | None = None) -> tuple[str, ...]:
+    """What differs from the state before; nothing if it is the same.
+
+    With the commit of a checkpoint, the contents of all files are compared, and not only which ones are changed.
+    """
+    now = await read_state(worktree, before.base)
+    sentences: list[str] = []
+    if now.branch != before.branch:
+        sentences.append(f"The branch was {before.branch} and is now {now.branch}.")
+    if now.head != before.head:
+        sentences.append(await _moved(worktree, before.head, now.head))
+    if before_tree is None:
+        sentences += _changes_differ(before, now)
+    else:
+        sentences += await _contents_differ(worktree, before_tree)
+    return tuple(sentences)
+
+
+async def _moved(worktree: Path, before: str, now: str) -> str:
+    sentence = f"HEAD moved from {before[:10]} to {now[:10]}"
+    counted = await ask("rev-list", "--left-right", "--count", f"{before}...{now}", cwd=worktree)
+    if counted.code != 0:
+        return f"{sentence}; the earlier commit is no longer in the repository."
+    behind, ahead = map(int, counted.output.split())
+    if behind and ahead:
+        related = (await ask("merge-base", before, now, cwd=worktree)).code == 0
+        return f"{sentence}, {_commits(ahead)} ahead and {_commits(behind)} behind{'' if related else ', unrelated'}."
+    return f"{sentence}, {_commits(ahead or behind)} {'ahead' if ahead else 'behind'}."
+
+
+def _commits(number: int) -> str:
+    return f"{number} commit{'' if number == 1 else 's'}"
+
+
+def _changes_differ(before: GitState, now: GitState) -> list[str]:
+    old = {change.path: change.action for change in before.changes}
+    new = {change.path: change.action for change in now.changes}
+    return [
+        *_about([path for path in new if path not in old], "changed, and had no changes before"),
+        *_about([path for path in new if path in old and old[path] != new[path]], "changed in another way than before"),
+        *_about([path for path in old if path not in new], "had changes before and lost them"),
+    ]
+
+
+async def _contents_differ(worktree: Path, before_tree: str) -> list[str]:
+    now = await tree_of(worktree)
+    listing = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", before_tree, now, cwd=worktree)
+    fields = listing.split("\0")[:-1]
+    by_verb: dict[str, list[str]] = {}
+    for letter, path in zip(fields[::2], fields[1::2], strict=True):
+        by_verb.setdefault(_VERBS.get(letter, "changed"), []).append(readable(path))
+    return [sentence for verb, paths in by_verb.items() for sentence in _about(paths, verb)]
+
+
+def _about(paths: list[str], what: str) -> list[str]:
+    if not paths:
+        return []
+    if len(paths) == 1:
+        return [f"The file {paths[0]} {what}."]
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return [f"{len(paths)} files {what}: {', '.join(sorted(paths)[:_NAMED])}{more}."]

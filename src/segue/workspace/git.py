@@ -1,0 +1,252 @@
+"""Asks git: one runner for every call, and what a worktree looks like."""
+
+import os
+import re
+import subprocess
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+import anyio
+
+from segue.model.checkpoint import FileChange, GitState
+from segue.model.errors import EmptyRepository, NotARepository, WorkspaceError
+
+DETACHED = "(detached)"
+ABSENT = "000000"
+"""The mode git shows for a file that is not there."""
+GITLINK = "160000"
+
+# A hook of the user's git may have started us, and would have our calls work on its own index.
+_INHERITED = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+)
+_ENVIRONMENT = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    # Either would make an index that is only borrowed write files beside the real one, or refuse a file.
+    "core.splitIndex": "false",
+    "core.safecrlf": "false",
+    "submodule.recurse": "false",
+    "i18n.commitEncoding": "UTF-8",
+}
+_UNOPENED = re.compile(r"^warning: could not open directory '(.*)': ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call of git said. File names that are not UTF-8 survive as surrogates."""
+
+    code: int
+    output: str
+    complaint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One path that git sees as changed, with its modes in HEAD, index and worktree."""
+
+    path: str
+    staged: str = "."
+    unstaged: str = "."
+    in_head: str = ABSENT
+    in_worktree: str = ABSENT
+    head_object: str = ""
+    untracked: bool = False
+    unmerged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What `git status` says."""
+
+    branch: str
+    head: str | None
+    entries: tuple[Entry, ...]
+    unopened: tuple[str, ...]
+    """Directories that we may not look into."""
+
+
+async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> Answer:
+    """Call git, whatever it answers."""
+    settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    inherited = {name: value for name, value in os.environ.items() if name not in _INHERITED}
+    try:
+        with _file_of(input) as stdin:
+            done = await anyio.run_process(
+                ["git", "--no-pager", *settings, *args],
+                cwd=cwd,
+                env={**inherited, **_ENVIRONMENT, **(env or {})},
+                stdin=stdin,
+                check=False,
+                start_new_session=True,
+            )
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise _cannot_call(cwd, error) from error
+    return Answer(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
+
+
+async def git(
+    *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None, check: bool = True
+) -> str:
+    """Call git and return what it printed."""
+    answer = await ask(*args, cwd=cwd, env=env, input=input)
+    if check and answer.code != 0:
+        raise refusal(args[0], answer)
+    return answer.output
+
+
+def refusal(verb: str, answer: Answer, *, hint: str | None = None) -> WorkspaceError:
+    """The error for a call that git refused, in the first words of its complaint: later ones tell what came of it."""
+    lines = [line for line in answer.complaint.splitlines() if line.strip()]
+    reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines or [f"exit {answer.code}"]
+    return WorkspaceError(f"git {verb} failed: {readable(reasons[0])}", hint=hint)
+
+
+def readable(path: str) -> str:
+    """A file name as it can be shown and stored: bytes that are not UTF-8 are written as escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+async def repository_root(path: Path) -> Path:
+    """The top of the checkout that holds this directory."""
+    if not await anyio.Path(path).is_dir():
+        raise NotARepository(f"There is no directory {path}.", hint="Give the path of a git repository.")
+    await _refuse_what_is_no_checkout(path)
+    root = Path((await git("rev-parse", "--show-toplevel", cwd=path)).removesuffix("\n"))
+    if await head_commit(root) is None:
+        raise EmptyRepository(
+            f"The repository {root} has no commit yet.", hint='Make one: git commit --allow-empty -m "Begin"'
+        )
+    return root
+
+
+async def head_commit(worktree: Path) -> str | None:
+    """The commit that HEAD names, if there is one."""
+    return (await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=worktree, check=False)).strip() or None
+
+
+async def status(worktree: Path, *, env: Mapping[str, str] | None = None, renames: bool = True) -> Status:
+    """Every change in a worktree, file by file; nothing is written."""
+    answer = await ask(
+        *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all"),
+        *("--ignore-submodules=none", "--find-renames" if renames else "--no-renames"),
+        cwd=worktree,
+        env=env,
+    )
+    if answer.code != 0:
+        raise refusal("status", answer)
+    return _parsed(answer)
+
+
+async def read_state(worktree: Path, base: str | None) -> GitState:
+    """Branch, HEAD and changed files of a worktree, as they are now."""
+    now = await status(worktree)
+    if now.head is None:
+        raise EmptyRepository(f"The branch {now.branch} has no commit yet.", hint="Commit something on it.")
+    changes = tuple(_change(entry) for entry in now.entries)
+    return GitState(branch=now.branch, head=now.head, base=base, changes=changes)
+
+
+@contextmanager
+def _file_of(text: str | None) -> Generator[IO[bytes] | int]:
+    """Standard input as a file: a pipe would break when git refuses before it has read everything."""
+    if text is None:
+        yield subprocess.DEVNULL
+        return
+    with TemporaryFile() as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+        file.seek(0)
+        yield file
+
+
+def _decoded(output: bytes) -> str:
+    return output.decode("utf-8", "surrogateescape")
+
+
+def _cannot_call(cwd: Path, error: OSError) -> WorkspaceError:
+    if not cwd.is_dir():
+        return WorkspaceError(f"The directory {cwd} does not exist.", hint="Bring it back, then try again.")
+    if isinstance(error, FileNotFoundError):
+        return WorkspaceError("The program git was not found.", hint="Install git 2.30 or newer.")
+    return WorkspaceError(f"git cannot be called in {cwd}: {error.strerror}.", hint="Check the permissions of both.")
+
+
+async def _refuse_what_is_no_checkout(path: Path) -> None:
+    answer = await ask("rev-parse", "--is-bare-repository", "--is-inside-work-tree", cwd=path)
+    if "not a git repository" in answer.complaint:
+        raise NotARepository(f"{path} is not inside a git repository.", hint="Run `git init` there, or go to another.")
+    if answer.code != 0:
+        raise refusal("rev-parse", answer, hint=answer.complaint.strip())
+    match answer.output.split():
+        case ["true", _]:
+            raise NotARepository(
+                f"{path} is a bare repository, which has no files to work on.", hint="Clone it, and give the clone."
+            )
+        case [_, "false"]:
+            raise NotARepository(f"{path} is inside git's own directory.", hint="Give the directory above it.")
+        case _:
+            return
+
+
+def _parsed(answer: Answer) -> Status:
+    headers: dict[str, str] = {}
+    entries: list[Entry] = []
+    fields = iter(answer.output.split("\0"))
+    for field in fields:
+        if field.startswith("# "):
+            _, name, value = field.split(" ", 2)
+            headers[name] = value
+        elif field:
+            entries.append(_entry(field, fields))
+    head = headers.get("branch.oid", "(initial)")
+    return Status(
+        branch=headers.get("branch.head", DETACHED),
+        head=None if head == "(initial)" else head,
+        entries=tuple(entries),
+        unopened=tuple(_UNOPENED.findall(answer.complaint)),
+    )
+
+
+def _entry(field: str, following: Iterator[str]) -> Entry:
+    match field[0]:
+        case "?":
+            return Entry(path=field[2:], untracked=True)
+        case "u":
+            # Of the three sides of a conflict, the second is HEAD's.
+            _, xy, _, _, ours, _, now, _, our_object, _, path = field.split(" ", 10)
+            return Entry(
+                path=path, unstaged=xy[1], in_head=ours, in_worktree=now, head_object=our_object, unmerged=True
+            )
+        case "2":
+            next(following)  # where it was renamed from
+            _, xy, _, head, _, now, head_object, _, _, path = field.split(" ", 9)
+        case _:
+            _, xy, _, head, _, now, head_object, _, path = field.split(" ", 8)
+    return Entry(path=path, staged=xy[0], unstaged=xy[1], in_head=head, in_worktree=now, head_object=head_object)
+
+
+def _change(entry: Entry) -> FileChange:
+    path, staged = readable(entry.path), entry.staged != "."
+    if entry.untracked:
+        return FileChange(path=path, action="created")
+    if "R" in (entry.staged, entry.unstaged):
+        return FileChange(path=path, action="renamed", staged=staged)
+    if entry.in_worktree == ABSENT:
+        return FileChange(path=path, action="deleted", staged=staged)
+    created = entry.in_head == ABSENT or "C" in (entry.staged, entry.unstaged)
+    return FileChange(path=path, action="created" if created else "modified", staged=staged)

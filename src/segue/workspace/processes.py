@@ -1,0 +1,372 @@
+"""Commands as guarded process trees, and how to find what a dead server left running."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from errno import ENOENT
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import anyio
+import anyio.to_thread
+
+from segue.model.errors import AgentMissing, WorkspaceError
+from segue.workspace import guardian
+
+EXECUTION = "SEGUE_EXECUTION"
+"""Every process of a guarded tree carries the name of its execution in this variable."""
+
+_LINE_LIMIT = 64 * 1024 * 1024
+_STDERR_LIMIT = 64 * 1024
+_OUTPUT_LIMIT = 1024 * 1024
+# Both guardians may pursue what will not die, one after the other.
+_END_WITHIN = guardian.BACKUP_AFTER + 2 * guardian.GIVE_UP_AFTER + 2.0
+_LOOKS = 500
+_BETWEEN_LOOKS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """One process, never to be taken for a later one that was given the same number."""
+
+    pid: int
+    started: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRun:
+    """A command that ran to its end, or to the end of its time."""
+
+    code: int | None
+    output: str
+    """The last part of what it printed, errors included."""
+    timed_out: bool = False
+
+
+class GuardedProcess:
+    """A running command under its guardian."""
+
+    def __init__(self, leash: "_Leash", execution: str) -> None:
+        self.guardian_pid = leash.process.pid
+        self.execution = execution
+        self.pid: int
+        self.stdin: asyncio.StreamWriter
+        self.stdout: asyncio.StreamReader
+        self._leash = leash
+        self._pipes = _Pipes()
+        self._stderr = _Tail(_STDERR_LIMIT)
+        self._first_report: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._outcome: asyncio.Task[int | None]
+        self._draining: asyncio.Task[None] | None = None
+
+    def stderr_tail(self) -> str:
+        """The last part of what the command wrote to its standard error."""
+        return self._stderr.text()
+
+    async def wait(self) -> int | None:
+        """The command's exit code, negative for a signal, None if nobody knows; its whole tree is gone by then."""
+        return await asyncio.shield(self._outcome)
+
+    async def terminate(self) -> int | None:
+        """Ask the command to end, and kill its tree if that takes longer than the grace."""
+        self._leash.ask_politely()
+        return await self.wait()
+
+    async def _connect(self) -> None:
+        process = self._leash.process
+        assert process.stdin and process.stdout
+        status = await self._pipes.reader(self._leash.status)
+        self._outcome = asyncio.create_task(self._follow(status))
+        self.stdin = await self._pipes.writer(process.stdin)
+        self.stdout = await self._pipes.reader(process.stdout, _LINE_LIMIT)
+        if process.stderr:
+            stderr = await self._pipes.reader(process.stderr)
+            self._draining = asyncio.create_task(self._stderr.follow(stderr))
+
+    async def _follow(self, status: asyncio.StreamReader) -> int | None:
+        """Read what the guardians report until both are gone."""
+        reports: dict[str, str] = {}
+        async for line in status:
+            word, value = line.decode().split()
+            reports[word] = value
+            if not self._first_report.done():
+                self._first_report.set_result(line.decode())
+        if not self._first_report.done():
+            self._first_report.set_result("")
+        await anyio.to_thread.run_sync(self._leash.process.wait)
+        if reports.keys() == {"started"}:
+            # Both guardians were killed, so nobody has ended the tree.
+            await end_marked(self.execution)
+        code = reports.get("exited", "None")
+        return None if code == "None" else int(code)
+
+    async def _start(self, program: str) -> None:
+        word, _, value = (await self._first_report).partition(" ")
+        match word:
+            case "started":
+                self.pid = int(value)
+            case "failed":
+                raise _cannot_start(program, int(value))
+            case _:
+                raise WorkspaceError(f"The guardian of {program} could not start. {self.stderr_tail().strip()}".strip())
+
+    async def _close(self) -> None:
+        self._leash.let_go()
+        try:
+            with anyio.move_on_after(_END_WITHIN):
+                await self.wait()
+            if not self._outcome.done():
+                self._leash.process.kill()
+                await end_marked(self.execution)
+        finally:
+            await self._pipes.close()
+            await _cancelled(self._outcome, self._draining)
+
+
+@asynccontextmanager
+async def guarded(
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    execution: str,
+    merge_stderr: bool = False,
+) -> AsyncGenerator[GuardedProcess]:
+    """Run a command; on the way out its whole process tree is ended and waited for."""
+    leash = _launch(command, directory, {**environment, EXECUTION: execution}, merge_stderr)
+    process = GuardedProcess(leash, execution)
+    try:
+        await _to_the_end(process._connect())  # pyright: ignore[reportPrivateUsage]
+        await process._start(command[0])  # pyright: ignore[reportPrivateUsage]
+        yield process
+    finally:
+        await _to_the_end(process._close())  # pyright: ignore[reportPrivateUsage]
+
+
+async def run_guarded(
+    command: Sequence[str], *, directory: Path, environment: Mapping[str, str], execution: str, timeout: float
+) -> CompletedRun:
+    """Run a command to its end; whatever it leaves running is ended with it."""
+    output = _Tail(_OUTPUT_LIMIT)
+    code: int | None = None
+    async with guarded(
+        command, directory=directory, environment=environment, execution=execution, merge_stderr=True
+    ) as process:
+        process.stdin.close()
+        with anyio.move_on_after(timeout) as limit:
+            await output.follow(process.stdout)
+            code = await process.wait()
+    return CompletedRun(code, output.text(), timed_out=limit.cancelled_caught)
+
+
+def identity(pid: int) -> ProcessIdentity | None:
+    """Who has this number now, if anyone has."""
+    process = guardian.read_process(pid) if guardian.ON_LINUX else guardian.process_table().get(pid)
+    if process is None or process.ended:
+        return None
+    return ProcessIdentity(pid, process.started, _boot())
+
+
+def is_alive(process: ProcessIdentity) -> bool:
+    return identity(process.pid) == process
+
+
+def descendants(pid: int) -> list[int]:
+    """The living processes below this one."""
+    table = guardian.process_table()
+    return sorted(child for child in guardian.below({pid}, table) if not table[child].ended)
+
+
+def marked(execution: str) -> list[int]:
+    """The processes, as far as we may look into them, that carry the mark of this execution."""
+    mark = f"{EXECUTION}={execution}".encode()
+    return sorted(pid for pid, environment in _environments() if mark in environment)
+
+
+async def end_marked(execution: str) -> int:
+    """Kill everything that carries this mark and everything below it, until nothing is left: how many it was."""
+    ended: set[int] = set()
+    left: set[int] = set()
+    for _ in range(_LOOKS):
+        left = await anyio.to_thread.run_sync(_marked_trees, execution)
+        if not left:
+            return len(ended)
+        guardian.signal_all(left, signal.SIGKILL)
+        ended |= left
+        await anyio.sleep(_BETWEEN_LOOKS)
+    raise WorkspaceError(
+        f"Processes of an earlier run cannot be ended: {', '.join(map(str, sorted(left)))}.",
+        hint="End them by hand, then try again.",
+    )
+
+
+class _Leash:
+    """The guardian as the server holds it: its process, and the only write end of its control pipe."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", control: int, status: IO[bytes]) -> None:
+        self.process = process
+        self.status = status
+        self._control: int | None = control
+
+    def ask_politely(self) -> None:
+        if self._control is not None:
+            # A guardian that is gone needs no asking.
+            with suppress(BrokenPipeError):
+                os.write(self._control, guardian.POLITE)
+
+    def let_go(self) -> None:
+        """Both guardians see the end of the control pipe, and the tree ends."""
+        if self._control is not None:
+            os.close(self._control)
+            self._control = None
+
+
+class _Pipes:
+    """Our ends of a process's pipes, as streams."""
+
+    def __init__(self) -> None:
+        self._transports: list[asyncio.ReadTransport | asyncio.WriteTransport] = []
+
+    async def reader(self, pipe: IO[bytes], limit: int = 64 * 1024) -> asyncio.StreamReader:
+        stream = asyncio.StreamReader(limit)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
+        self._transports.append(transport)
+        return stream
+
+    async def writer(self, pipe: IO[bytes]) -> asyncio.StreamWriter:
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
+        )
+        self._transports.append(transport)
+        return asyncio.StreamWriter(transport, protocol, None, loop)
+
+    async def close(self) -> None:
+        for transport in self._transports:
+            if transport.is_closing():
+                continue
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()
+            else:
+                transport.close()
+        # Transports close their files in the loop's next round.
+        await asyncio.sleep(0)
+
+
+class _Tail:
+    """The last part of a stream."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept = bytearray()
+
+    async def follow(self, stream: asyncio.StreamReader) -> None:
+        while piece := await stream.read(64 * 1024):
+            self._kept += piece
+            del self._kept[: -self._limit]
+
+    def text(self) -> str:
+        return self._kept.decode("utf-8", "replace")
+
+
+def _launch(command: Sequence[str], directory: Path, environment: Mapping[str, str], merge_stderr: bool) -> _Leash:
+    if not directory.is_dir():
+        raise WorkspaceError(
+            f"The directory {directory} does not exist.", hint="Bring it back, or start anew elsewhere."
+        )
+    # Both ends are closed on exec, so no other child of the server can hold a write end and keep the tree alive.
+    control, our_control = os.pipe()
+    our_status, status = os.pipe()
+    # Isolated and without site-packages: the guardian starts faster, and the agent's PYTHON* variables do not reach it.
+    python = [sys.executable, "-I", "-S", guardian.__file__, str(control), str(status)]
+    try:
+        process = subprocess.Popen(
+            [*python, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if merge_stderr else subprocess.PIPE,
+            bufsize=0,
+            cwd=directory,
+            env=dict(environment),
+            pass_fds=(control, status),
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(our_control)
+        os.close(our_status)
+        raise
+    finally:
+        os.close(control)
+        os.close(status)
+    return _Leash(process, our_control, os.fdopen(our_status, "rb", 0))
+
+
+def _cannot_start(program: str, number: int) -> AgentMissing:
+    if number == ENOENT:
+        return AgentMissing(
+            f"The program {program} was not found.",
+            hint=f"Install {program}, or put it on the PATH of the shell you call Segue from.",
+        )
+    return AgentMissing(
+        f"The program {program} could not be started: {os.strerror(number)}.",
+        hint=f"Try to run {program} yourself.",
+    )
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Finish this even when we are cancelled, by anyio or by asyncio, and only then be cancelled."""
+    task = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError as error:
+                cancelled = error
+    if cancelled:
+        raise cancelled
+    task.result()
+
+
+async def _cancelled(*tasks: asyncio.Task[Any] | None) -> None:
+    for task in filter(None, tasks):
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@cache
+def _boot() -> str:
+    if guardian.ON_LINUX:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True).stdout.strip()
+
+
+def _environments() -> list[tuple[int, list[bytes]]]:
+    if guardian.ON_LINUX:
+        return [(pid, _environment(pid)) for pid in guardian.process_table()]
+    # For macOS, and not yet tried on one.
+    listing = subprocess.run(["ps", "-Eww", "-axo", "pid=,command="], capture_output=True).stdout
+    return [(int(line.split(None, 1)[0]), line.split()) for line in listing.splitlines()]
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _marked_trees(execution: str) -> set[int]:
+    table = guardian.process_table()
+    # A server that was started from an agent's shell carries that agent's mark itself.
+    table.pop(os.getpid(), None)
+    roots = {pid for pid in marked(execution) if pid in table}
+    return {pid for pid in roots | guardian.below(roots, table) if not table[pid].ended}

@@ -1,0 +1,184 @@
+"""A worktree of its own for each workflow, on a branch of its own."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+
+import anyio
+import anyio.to_thread
+
+from segue.model.crash import crash_point
+from segue.model.errors import WorkspaceError, WorktreeInUse
+from segue.workspace.git import DETACHED, ask, git, refusal, repository_root
+from segue.workspace.processes import run_guarded
+
+_HEADS = "refs/heads/"
+_BASES = "refs/segue/bases/"
+"""Where each branch started, written down before the branch is made."""
+_LAST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A checkout with a branch of its own."""
+
+    path: Path
+    branch: str
+    commit: str
+    """Where the branch started."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A worktree as git has written it down."""
+
+    path: Path
+    branch: str
+    head: str
+    half_made: bool
+    """`git worktree add` was killed before it was through."""
+
+
+async def ensure_worktree(repository: Path, path: Path, branch: str) -> Worktree:
+    """Make the worktree, or find it made; a try that was killed anywhere on the way is taken up or cleared away."""
+    root = await repository_root(repository)
+    path = Path(await anyio.Path(path).resolve())
+    for registered in await _registered(root):
+        if registered.path == path:
+            if _is_whole(registered):
+                return await _accepted(root, registered, branch)
+            await _clear_away(root, registered)
+        elif registered.branch == branch:
+            raise _in_use(registered)
+    _refuse_strangers(path)
+    commit = await _ensure_branch(root, branch)
+    crash_point("worktree.branch_made")
+    await _add(root, path, branch)
+    return Worktree(path, branch, commit)
+
+
+async def find_worktree(repository: Path, path: Path) -> Worktree | None:
+    """The worktree at this path, on whatever branch it is by now."""
+    root = await repository_root(repository)
+    path = Path(await anyio.Path(path).resolve())
+    for registered in await _registered(root):
+        if registered.path == path and _is_whole(registered):
+            commit = await _base(root, registered.branch) or registered.head
+            return Worktree(registered.path, registered.branch, commit)
+    return None
+
+
+async def run_setup(
+    command: str, worktree: Path, environment: Mapping[str, str], timeout: float, *, execution: str | None = None
+) -> None:
+    """Run the user's shell command that makes a new worktree ready for work."""
+    done = await run_guarded(
+        ["/bin/sh", "-c", command],
+        directory=worktree,
+        environment=environment,
+        execution=execution or f"setup-{token_hex(6)}",
+        timeout=timeout,
+    )
+    if done.code == 0:
+        return
+    how = f"did not finish within {timeout:g} seconds" if done.timed_out else f"failed with exit code {done.code}"
+    last = "\n".join(done.output.splitlines()[-_LAST_LINES:])
+    raise WorkspaceError(
+        f"The setup command {how}: {command}\n{last}".rstrip(),
+        hint=f"Correct the `setup` setting, or try the command yourself in {worktree}.",
+    )
+
+
+async def _registered(root: Path) -> list[_Registered]:
+    listing = await git("worktree", "list", "--porcelain", cwd=root)
+    return [_parsed(block) for block in listing.split("\n\n") if block.strip()]
+
+
+def _parsed(block: str) -> _Registered:
+    lines = [line.partition(" ") for line in block.splitlines()]
+    fields = {name: value for name, _, value in lines}
+    return _Registered(
+        path=Path(fields["worktree"]).resolve(),
+        branch=fields.get("branch", DETACHED).removeprefix(_HEADS),
+        head=fields.get("HEAD", ""),
+        half_made=fields.get("locked", "") == "initializing",
+    )
+
+
+def _is_whole(registered: _Registered) -> bool:
+    return not registered.half_made and (registered.path / ".git").exists()
+
+
+async def _accepted(root: Path, registered: _Registered, branch: str) -> Worktree:
+    if registered.branch != branch:
+        raise WorktreeInUse(
+            f"The worktree {registered.path} is on {registered.branch}, not on {branch}.",
+            hint=f"Switch it back: git -C {registered.path} switch {branch}",
+        )
+    return Worktree(registered.path, branch, await _base(root, branch) or registered.head)
+
+
+async def _clear_away(root: Path, registered: _Registered) -> None:
+    """Forget a worktree whose directory is gone, or was never finished and so holds nobody's work."""
+    if registered.half_made:
+        await anyio.to_thread.run_sync(_delete, registered.path)
+    await git("worktree", "remove", "--force", "--force", str(registered.path), cwd=root)
+
+
+def _delete(path: Path) -> None:
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be removed: {error.strerror}.", hint="Remove it by hand.") from error
+
+
+def _in_use(registered: _Registered) -> WorktreeInUse:
+    if registered.path.exists():
+        return WorktreeInUse(
+            f"The branch {registered.branch} is checked out in {registered.path}.",
+            hint="Switch that checkout to another branch, or give the workflow another name.",
+        )
+    return WorktreeInUse(
+        f"The branch {registered.branch} belongs to the worktree {registered.path}, which is not there any more.",
+        hint="Bring that directory back, or make git forget it: git worktree prune",
+    )
+
+
+def _refuse_strangers(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise WorkspaceError(
+            f"{path} is in the way: it exists and is not a worktree of this repository.", hint="Move it away."
+        )
+
+
+async def _ensure_branch(root: Path, branch: str) -> str:
+    """The commit where the branch starts; made from HEAD if there is no such branch."""
+    if tip := await _commit_of(root, f"{_HEADS}{branch}"):
+        return await _base(root, branch) or tip
+    head = (await git("rev-parse", "HEAD", cwd=root)).strip()
+    await git("update-ref", f"{_BASES}{branch}", head, cwd=root)
+    crash_point("worktree.base_written")
+    await git("branch", "--no-track", "--", branch, head, cwd=root)
+    return head
+
+
+async def _base(root: Path, branch: str) -> str | None:
+    base = await _commit_of(root, f"{_BASES}{branch}")
+    if base is None:
+        return None
+    contained = await ask("merge-base", "--is-ancestor", base, f"{_HEADS}{branch}", cwd=root)
+    return base if contained.code == 0 else None
+
+
+async def _commit_of(root: Path, ref: str) -> str | None:
+    return (await git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", cwd=root, check=False)).strip() or None
+
+
+async def _add(root: Path, path: Path, branch: str) -> None:
+    answer = await ask("worktree", "add", "--", str(path), branch, cwd=root)
+    if answer.code != 0:
+        raise refusal("worktree add", answer, hint=f"Try it yourself: git worktree add {path} {branch}")

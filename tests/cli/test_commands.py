@@ -1,0 +1,397 @@
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
+
+from segue import client, paths
+from segue.cli import app
+from segue.cli.output import moment
+from segue.model.errors import WrongState
+from segue.model.events import AgentMessage, TaskCompleted, TaskStarted
+from segue.model.ids import AttemptId, RequestId, TaskId, WorkflowId
+from segue.model.status import WorkflowStatus
+from segue.model.views import ContextView, Question, Undelivered, WorkflowView
+
+QUESTION = Question(
+    request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON
+)
+COMMANDS = ["up", "down", "status", "demo", "doctor", "run", "approve", "reject", "pause", "resume", "cancel", "logs"]
+
+
+def be(service: Standin, *views: WorkflowView) -> None:
+    """Let these be all the workflows there are."""
+    service.views = {view.id: view for view in views}
+    service.records = {view.id: [] for view in views}
+
+
+def other(**changes: Any) -> WorkflowView:
+    return replace(VIEW, id=WorkflowId("workflow-2026-01-02-zzzzzz"), slug="fix-lexer", worktree="/other", **changes)
+
+
+# ── use ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> None:
+    explained = segue(name, "--help")
+    assert explained.exit_code == 0
+    assert "--json" in explained.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["run", "one", "two"],
+        ["run", "x", "--permissions", "some"],
+        ["run", "x", "--repository", "/missing"],
+        ["pause", "--nonsense"],
+        ["pause", "one", "-w", "two"],
+        ["logs", "--after", "-1"],
+        ["up", "--port", "70000"],
+        ["status", "--jason"],
+    ],
+)
+def test_wrong_use_ends_with_two_and_says_why(segue: Any, arguments: list[str]) -> None:
+    result = segue(*arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["approve", "reject", "pause", "cancel", "logs"])
+def test_what_needs_a_server_says_so(segue: Any, name: str) -> None:
+    result = segue(name)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "segue: No Segue server is running.\n  Start one with: segue up\n"
+
+
+def test_with_json_an_error_is_a_document_too(segue: Any) -> None:
+    result = segue("pause", "--json")
+    assert json.loads(result.stdout)["error"]["code"] == "not_running"
+    assert result.stderr.startswith("segue: No Segue server is running.")
+
+
+def test_the_program_can_be_started_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "segue", "--version"], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "segue 0.1.0\n")
+
+
+def test_plain_windows_is_refused_in_one_sentence() -> None:
+    code = "import os, sys; from segue.__main__ import main; os.name = 'nt'; sys.argv = ['segue', 'run', 'x']; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "WSL" in done.stderr
+
+
+# ── which workflow ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_workflow_of_the_current_directory_is_asked_for(segue: Any, service: Standin) -> None:
+    segue("pause")
+    assert service.asked[0] == ("workflows", Path.cwd(), ["pending", "in_progress", "blocked", "review"])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("pause", "No active workflow in current directory."),
+        ("approve", "No active workflow in current directory."),
+        ("reject", "No active workflow in current directory."),
+        ("cancel", "No active workflow in current directory."),
+        ("resume", "No paused workflow in current directory."),
+        ("logs", "No workflow in current directory."),
+    ],
+)
+def test_without_one_here_the_command_is_refused(segue: Any, service: Standin, name: str, sentence: str) -> None:
+    be(service)
+    result = segue(name)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert sentence in result.stderr
+
+
+def test_several_are_listed_and_none_is_chosen(segue: Any, service: Standin) -> None:
+    be(service, VIEW, other())
+    result = segue("pause")
+    assert result.exit_code == 1
+    assert "add-parser (in_progress), fix-lexer (in_progress)" in result.stderr
+    assert not any(asked[0] == "pause" for asked in service.asked)
+
+
+def test_the_worktree_one_stands_in_decides(segue: Any, service: Standin, tmp_path: Path) -> None:
+    be(service, VIEW, replace(other(), worktree=str(tmp_path)))
+    assert segue("pause").exit_code == 0
+    assert service.asked[-1][:2] == ("pause", "workflow-2026-01-02-zzzzzz")
+
+
+@pytest.mark.parametrize("arguments", [["add-parser"], ["-w", "add-parser"], ["--workflow-id", ID], [ID]])
+def test_a_workflow_can_be_named(segue: Any, service: Standin, arguments: list[str]) -> None:
+    be(service, VIEW, other())
+    assert segue("pause", *arguments).exit_code == 0
+    assert service.asked[-1][:2] == ("pause", ID)
+
+
+@pytest.mark.parametrize("name", ["nobody", "../status", "a/b", "?x", "ümlaut", " "])
+def test_a_name_that_nothing_has_is_refused(segue: Any, service: Standin, name: str) -> None:
+    result = segue("pause", name)
+    assert result.exit_code == 1
+    assert "No workflow is called" in result.stderr
+
+
+# ── answering, pausing, cancelling ──────────────────────────────────────────────────────────────────
+
+
+def test_approve_allows_what_is_asked(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, question=QUESTION), other())
+    result = segue("approve")
+    assert (result.exit_code, result.stdout) == (0, "✓ Approved: Delete old [2J files?\n")
+    assert service.asked[-1] == ("answer", ID, True, "", None)
+
+
+def test_reject_refuses_and_says_why(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, question=QUESTION))
+    result = segue("reject", "-r", "keep them", "--request-id", "request-1", "--json")
+    assert json.loads(result.stdout)["status"] == "rejected"
+    assert service.asked[-1] == ("answer", ID, False, "keep them", "request-1")
+
+
+def test_an_answer_without_a_question_is_refused(segue: Any, service: Standin) -> None:
+    result = segue("approve")
+    assert (result.exit_code, result.stderr) == (1, "segue: add-parser asks nothing.\n")
+
+
+def test_pause_waits_and_names_the_snapshot(segue: Any, service: Standin) -> None:
+    result = segue("pause", "-r", "lunch")
+    assert result.stdout == (
+        f"Pausing workflow {ID}...\n"
+        f"✓ Workflow paused (snapshot: {SNAPSHOT.id})\n"
+        f"  Resume with: segue resume --workflow-id {ID}\n"
+    )
+    assert service.asked[-1] == ("pause", ID, "lunch", True)
+
+
+def test_pause_need_not_wait(segue: Any, service: Standin) -> None:
+    result = segue("pause", "--no-wait", "--json")
+    assert json.loads(result.stdout) == {"status": "pause_requested", "workflow_id": ID, "snapshot_id": None}
+    assert service.asked[-1] == ("pause", ID, "", False)
+
+
+def test_a_refusal_of_the_server_is_passed_on(segue: Any, service: Standin) -> None:
+    service.failure = WrongState("It is paused already.", hint="Resume it.")
+    result = segue("pause", "add-parser")
+    assert (result.exit_code, result.stderr) == (1, "segue: It is paused already.\n  Resume it.\n")
+
+
+def test_cancel_ends_a_workflow(segue: Any, service: Standin) -> None:
+    result = segue("cancel", "-r", "no need")
+    assert (result.exit_code, result.stdout) == (0, "✓ Workflow add-parser cancelled\n")
+    assert service.asked[-1] == ("cancel", ID, "no need")
+
+
+# ── resuming ────────────────────────────────────────────────────────────────────────────────────────
+
+PAUSED = replace(VIEW, status=WorkflowStatus.PAUSED, paused_at=NOON, last_snapshot=SNAPSHOT.id)
+
+
+def test_resume_sums_up_what_it_goes_on_with(segue: Any, service: Standin) -> None:
+    be(service, replace(PAUSED, undelivered=(Undelivered(prompt_id="prompt-1"),)))
+    result = segue("resume", "--detach")
+    assert result.stdout == (
+        "Resuming from session 1:\n"
+        f"  Paused: {moment(NOON.isoformat())}\n"
+        "  Tasks: 1 done, 1 remaining\n"
+        "  ! It is not known whether the agent got prompt prompt-1; it is not sent again.\n"
+        f"\nResuming workflow {ID}...\n"
+        "✓ Workflow resumed (session 1, run 2, the same conversation: the agent knows the conversation)\n"
+        "  ! Since the pause: HEAD moved from aaaa to bbbb.\n"
+    )
+    assert result.exit_code == 0
+
+
+def test_resume_hands_over_the_callers_environment(
+    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "mine")
+    be(service, PAUSED)
+    result = segue("resume", "--detach", "--json")
+    assert json.loads(result.stdout)["way"] == "native"
+    _, name, environment = next(asked for asked in service.asked if asked[0] == "resume")
+    assert (name, environment["MY_KEY"]) == (ID, "mine")
+
+
+def test_resume_follows_from_where_it_stood(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    service.happen(TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a")))
+    done = {"status": WorkflowStatus.COMPLETED, "tasks_done": 2, "merge_hint": "git merge"}
+    service.plot = [(TaskCompleted(task_id=TaskId("t2"), attempt=AttemptId("b")), done)]
+    result = segue("resume")
+    assert "▶ Write the parser" not in result.stdout
+    assert result.stdout.endswith(
+        "✓ Test the parser\n✓ Add a parser: 2/2 tasks, 1 session, 1 run\n  Merge it with: git merge\n"
+    )
+
+
+def test_resume_takes_a_paused_one_before_a_failed_one(segue: Any, service: Standin) -> None:
+    be(service, PAUSED, other(status=WorkflowStatus.FAILED))
+    assert segue("resume", "--detach").exit_code == 0
+    assert ("resume", ID) in [asked[:2] for asked in service.asked]
+
+
+def test_resume_goes_on_with_a_failed_one_if_that_is_all_there_is(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, status=WorkflowStatus.FAILED, session=None))
+    result = segue("resume", "--detach")
+    assert result.stdout.startswith("Resuming before its first session:\n")
+
+
+# ── looking ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_logs_print_what_happened(segue: Any, service: Standin) -> None:
+    service.happen(TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a")))
+    service.happen(AgentMessage(text="I am\ndone."))
+    at = moment(NOON.isoformat())
+    assert segue("logs").stdout == f"    1  {at}  ▶ Write the parser\n    2  {at}  I am done.\n"
+    assert segue("logs", "--after", "1").stdout == f"    2  {at}  I am done.\n"
+
+
+def test_logs_come_as_json_lines(segue: Any, service: Standin) -> None:
+    service.happen(AgentMessage(text="one"))
+    service.happen(AgentMessage(text="two"))
+    lines = segue("logs", "--json").stdout.splitlines()
+    assert [json.loads(line)["event"]["text"] for line in lines] == ["one", "two"]
+
+
+def test_logs_of_many_events_come_in_pages_without_a_gap(segue: Any, service: Standin) -> None:
+    for number in range(1201):
+        service.happen(AgentMessage(text=str(number)))
+    lines = segue("logs", "--json").stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, 1202))
+
+
+def test_logs_are_followed_until_the_end(segue: Any, service: Standin) -> None:
+    service.happen(AgentMessage(text="over"), status=WorkflowStatus.COMPLETED)
+    assert "over" in segue("logs", "--follow").stdout
+
+
+def test_logs_show_the_latest_one_if_none_is_open(segue: Any, service: Standin) -> None:
+    done = replace(VIEW, status=WorkflowStatus.COMPLETED)
+    be(service, done, replace(other(), status=WorkflowStatus.CANCELLED, updated_at=NOON.replace(hour=13)))
+    service.happen(AgentMessage(text="the later one"), name="workflow-2026-01-02-zzzzzz")
+    assert "the later one" in segue("logs").stdout
+
+
+def test_status_lists_the_workflows(segue: Any, service: Standin) -> None:
+    context = ContextView(used=50, window=200, utilization=0.25)
+    be(service, replace(VIEW, question=QUESTION, context=context, current_task=TaskId("t2")))
+    lines = segue("status").stdout.splitlines()
+    assert lines[0].startswith(f"Segue 0.1.0 is up (pid {os.getpid()}, http://127.0.0.1:")
+    assert lines[1].split("  ")[1] == "add-parser"
+    assert lines[1].endswith("1/2 tasks  asks: Delete old [2J files? (segue approve add-parser)  context 25%")
+
+
+def test_status_names_the_snapshot_of_a_paused_one(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    assert segue("status").stdout.rstrip().endswith(f"snapshot {SNAPSHOT.id}")
+    assert json.loads(segue("status", "--json").stdout)["workflows"][0]["last_snapshot"] == SNAPSHOT.id
+
+
+def test_status_that_may_not_ask_is_a_failure(segue: Any, service: Standin) -> None:
+    paths.token_file().unlink()
+    result = segue("status")
+    assert result.exit_code == 1
+    assert "token is missing" in result.stderr
+
+
+# ── the server ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("standin_command")
+def test_up_starts_a_server_once_and_down_ends_it(segue: Any, home: Path) -> None:
+    started = segue("up")
+    server = client.find()
+    assert started.stdout == f"Started the Segue server (pid {server.pid}).\n  {server.url}, data in {home}\n"
+    again = segue("up")
+    assert again.stdout.startswith(f"The Segue server is already up (pid {server.pid}).\n")
+    assert segue("down").stdout == f"Stopped the Segue server (pid {server.pid}).\n"
+    over = segue("down")
+    assert (over.exit_code, over.stdout) == (0, "No Segue server is running.\n")
+
+
+@pytest.mark.usefixtures("standin_command")
+def test_up_and_down_come_as_json(segue: Any) -> None:
+    started = segue("up", "--json")
+    document = json.loads(started.stdout)
+    assert (document["started"], document["pid"]) == (True, client.find().pid)
+    assert started.stderr == f"Started the Segue server (pid {document['pid']}).\n"
+    assert json.loads(segue("down", "--json").stdout) == {"stopped": True, "pid": document["pid"]}
+    assert json.loads(segue("down", "--json").stdout)["stopped"] is False
+
+
+@pytest.mark.usefixtures("standin_command")
+def test_a_server_that_cannot_start_says_why(segue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN", "fails")
+    result = segue("up")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("segue: The database was written by a newer Segue.\n  Install that version")
+
+
+def test_a_data_directory_that_cannot_be_is_a_sentence(segue: Any, home: Path) -> None:
+    home.write_text("a file")
+    result = segue("up")
+    assert result.exit_code == 1
+    assert f"The data directory {home} cannot be used" in result.stderr
+
+
+def test_in_the_foreground_the_server_takes_over_the_terminal(segue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    become: list[tuple[str, ...]] = []
+    monkeypatch.setattr(app, "_become", lambda *command: become.append(command) or sys.exit(0))
+    segue("up", "--foreground", "--port", "7777")
+    segue("demo", "--json")
+    assert become == [
+        (sys.executable, "-P", "-m", "segue.server", "--port", "7777"),
+        (sys.executable, "-P", "-m", "segue.testing.demo", "--json"),
+    ]
+
+
+# ── doctor ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_doctor_looks_at_everything(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEGUE_AGENT", "rehearsal")
+    result = segue("doctor", "--json")
+    document = json.loads(result.stdout)
+    names = [check["name"] for check in document["checks"]]
+    assert names[:6] == ["python", "sqlite", "git", "data directory", "database", "settings"]
+    assert {"agent rehearsal", "agent claude", "agent codex"} <= set(names)
+    assert names[-1] == "server"
+    assert (document["ok"], result.exit_code) == (True, 0)
+
+
+def test_doctor_names_what_is_wrong_and_what_to_do(
+    segue: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths.ensure_home()
+    (home / "segue.toml").write_text("prot = 1\n")
+    (home / "segue.db").write_text("this is not a database, and long enough to be seen as none" * 20)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = segue("doctor")
+    assert result.exit_code == 1
+    assert "problem  git: not found on PATH\n         Install git.\n" in result.stdout
+    assert "problem  settings: " in result.stdout
+    assert "unknown key: prot" in result.stdout
+    assert "problem  database: file is not a database" in result.stdout
+    assert "ok       server: No Segue server is running." in result.stdout
+
+
+def test_doctor_names_a_missing_default_agent(segue: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = segue("doctor")
+    assert "problem  agent claude: not installed (claude-agent-acp is not on PATH)" in result.stdout
+    assert "ok       agent codex: not installed" in result.stdout

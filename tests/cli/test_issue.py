@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from segue.cli.issue import read_issue, read_plan
+from segue.model.errors import BadInput, BadPlan
+
+TEXT = "\n# Add a parser\n\nA small one.\nFor the rest, see below.\n"
+ISSUE = {"title": "Add a parser", "description": "A small one.\nFor the rest, see below."}
+
+
+def test_an_issue_is_a_text_whose_first_line_is_its_title() -> None:
+    assert read_issue("Add a parser") == {"title": "Add a parser", "description": ""}
+    assert read_issue(TEXT) == ISSUE
+
+
+@pytest.mark.parametrize("name", ["@issue.md", "issue.md", "@issue"])
+def test_an_issue_can_be_a_file(name: str) -> None:
+    Path(name.removeprefix("@")).write_text(TEXT)
+    assert read_issue(name) == ISSUE
+
+
+def test_a_text_that_only_looks_like_a_file_is_a_text() -> None:
+    assert read_issue("Write README.md")["title"] == "Write README.md"
+    assert read_issue("missing.md")["title"] == "missing.md"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "The issue is empty."),
+        (" \n\t\n", "The issue is empty."),
+        ("##\nmore", "The issue has no title."),
+        ("@missing.md", "missing.md cannot be read: No such file or directory."),
+        ("@.", "cannot be read: Is a directory."),
+        ("@binary", "binary is not UTF-8 text."),
+        ("\udcff", "The issue is not UTF-8 text."),
+    ],
+)
+def test_an_issue_that_cannot_be_used_gets_a_sentence(given: str, words: str) -> None:
+    Path("binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadInput) as refused:
+        read_issue(given)
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("plan.yaml", "yaml"), ("plan.yml", "yaml"), ("plan.MD", "markdown"), ("a.markdown", "markdown")]
+)
+def test_the_suffix_of_a_plan_says_how_it_is_written(name: str, form: str) -> None:
+    Path(name).write_text("tasks: []")
+    assert read_plan(Path(name)) == {"format": form, "text": "tasks: []"}
+
+
+def test_a_plan_that_cannot_be_used_gets_a_sentence() -> None:
+    with pytest.raises(BadPlan, match="suffix"):
+        read_plan(Path("plan.docx"))
+    with pytest.raises(BadInput, match=r"plan\.yaml cannot be read: No such file or directory\."):
+        read_plan(Path("plan.yaml"))

@@ -1,0 +1,93 @@
+from typing import Any, get_args
+
+import pytest
+from standin_service import NOON
+
+from segue.cli.follow import fit
+from segue.cli.output import moment, plain
+from segue.cli.render import MILESTONES, TABLE, Names, line
+from segue.model.checkpoint import CheckpointType
+from segue.model.codec import adapter
+from segue.model.events import AgentExited, CheckpointCreated, Event, PauseRequested, PermissionAnswered, TaskFailed
+from segue.model.events import PermissionRequested as Asked
+from segue.model.events import UsageReported as Used
+from segue.model.status import Trigger
+
+NAMES = Names("add-parser", {"t1": "Write the parser"})
+
+# Steps of the machinery that a reader of the log learns from other lines.
+SILENT = {"run.started", "token.captured", "prompt.sent", "prompt.acknowledged"}
+
+
+def shown(event: Any, **options: Any) -> str | None:
+    fields = adapter(type(event)).dump_python(event, mode="json")
+    return line({"kind": event.kind, "event": fields}, NAMES, **options)
+
+
+def test_every_kind_of_event_has_a_line_or_is_silent_on_purpose() -> None:
+    kinds = {kind.__dataclass_fields__["kind"].default for kind in get_args(Event)}
+    assert set(TABLE) | SILENT == kinds
+    assert not set(TABLE) & SILENT
+    assert set(MILESTONES) < set(TABLE)
+
+
+def test_unknown_kinds_and_unknown_fields_are_passed_over() -> None:
+    assert line({"kind": "from.the.future", "event": {}}, NAMES) is None
+    assert line({"kind": "task.started", "event": {"task": "t1"}}, NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (TaskFailed(task_id="t1", attempt="a", reason="no luck"), "✗ Write the parser: no luck"),
+        (TaskFailed(task_id="t9", attempt="a", reason=""), "✗ t9"),
+        (
+            Asked(request_id="r", call_id="c", title="Delete old files?", tool="delete", options=()),
+            "? Delete old files?",
+        ),
+        (PermissionAnswered(request_id="r", outcome="denied", by="timeout"), "  denied by timeout"),
+        (AgentExited(code=0), None),
+        (AgentExited(code=3, detail="ouch"), "The agent's process ended with code 3: ouch"),
+        (Used(context_tokens=12000, window=200000), "Context: 12,000 of 200,000 tokens"),
+        (Used(), None),
+        (
+            PauseRequested(trigger=Trigger.PAUSE, reason="lunch", force_at=NOON),
+            f"Pause requested: lunch (at the end of the task, at the latest {moment(NOON.isoformat())})",
+        ),
+        (
+            CheckpointCreated(
+                checkpoint_id="ckpt-1",
+                type=CheckpointType.PAUSE,
+                snapshot=True,
+                clean_boundary=True,
+                commit=None,
+                after=1,
+            ),
+            "Snapshot ckpt-1",
+        ),
+    ],
+)
+def test_an_event_becomes_a_line(event: Any, expected: str | None) -> None:
+    assert shown(event) == expected
+
+
+def test_a_question_tells_whoever_follows_how_to_answer() -> None:
+    question = Asked(request_id="r", call_id="c", title="Delete old files?", tool="delete", options=())
+    answer = "Answer with: segue approve add-parser, or: segue reject add-parser"
+    assert shown(question, milestones_only=True) == f"? Delete old files?\n  {answer}"
+
+
+def test_chatter_is_not_a_milestone() -> None:
+    assert shown(Used(context_tokens=1, window=2), milestones_only=True) is None
+
+
+def test_what_an_agent_writes_cannot_move_the_cursor() -> None:
+    assert plain("one\x1b[2Jtwo\r\nthree\x07\u202efour") == "one [2Jtwo three four"
+    assert plain("x" * 300, 10) == "x" * 9 + "…"
+
+
+def test_a_line_is_cut_to_the_columns_it_has() -> None:
+    assert fit("short", 10) == "short"
+    assert fit("exactly10!", 10) == "exactly10!"
+    assert fit("longer than ten", 10) == "longer th…"
+    assert fit("漢字漢字", 5) == "漢…"

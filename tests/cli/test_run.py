@@ -1,0 +1,261 @@
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from standin_service import ID, NOON, VIEW, Standin, serving
+
+from segue import client
+from segue.model.errors import NotARepository
+from segue.model.events import (
+    AgentMessage,
+    Event,
+    PermissionRequested,
+    TaskCompleted,
+    TaskStarted,
+    WorkflowCreated,
+    WorkflowMoved,
+)
+from segue.model.ids import AttemptId, RequestId, TaskId
+from segue.model.plan import Issue, Plan, Task
+from segue.model.status import Permissions, WorkflowStatus
+from segue.model.views import ContextView, NewWorkflow, PlanText, Question
+
+BOUND = 30.0
+
+CREATED = WorkflowCreated(
+    slug="add-parser",
+    issue=Issue(title="Add a parser"),
+    plan=Plan(tasks=(Task(id=TaskId("t1"), title="Write the parser"),)),
+    agent="rehearsal",
+    permissions=Permissions.ASK,
+    repository="/repo",
+    here=False,
+)
+STARTED = TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a"))
+QUESTION = Question(request_id=RequestId("request-1"), title="Delete old files?", tool="delete", requested_at=NOON)
+
+
+def moved(after: WorkflowStatus, reason: str = "") -> WorkflowMoved:
+    return WorkflowMoved(before=WorkflowStatus.IN_PROGRESS, after=after, reason=reason)
+
+
+def story(*events: Event, end: WorkflowStatus, reason: str = "", **changes: Any) -> list[tuple[Event, dict[str, Any]]]:
+    """What happens, up to a last move to `end`."""
+    return [*((event, {}) for event in events), (moved(end, reason), {"status": end, "reason": reason, **changes})]
+
+
+COMPLETED = story(
+    CREATED,
+    STARTED,
+    AgentMessage(text="chatter"),
+    TaskCompleted(task_id=TaskId("t1"), attempt=AttemptId("a")),
+    end=WorkflowStatus.COMPLETED,
+    tasks_done=2,
+    merge_hint="git merge segue/add-parser",
+)
+
+
+def test_run_follows_to_the_end_and_says_how_to_merge(segue: Any, service: Standin) -> None:
+    service.plot = COMPLETED
+    result = segue("run", "Add a parser")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "Workflow add-parser: Add a parser\n"
+        "▶ Write the parser\n"
+        "✓ Write the parser\n"
+        "Completed\n"
+        "✓ Add a parser: 2/2 tasks, 1 session, 1 run\n"
+        "  Merge it with: git merge segue/add-parser\n"
+    )
+
+
+def test_run_sends_what_was_given(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "mine")
+    Path("plan.md").write_text("- one\n")
+    arguments = ["--plan", "plan.md", "--agent", "rehearsal", "--permissions", "edits", "--here", "--detach"]
+    result = segue("run", "Add a parser\nA small one.", *arguments)
+    assert result.stdout == "add-parser is at work. Watch it with: segue logs --follow add-parser\n"
+    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    assert replace(request, environment={}) == NewWorkflow(
+        issue=Issue(title="Add a parser", description="A small one."),
+        plan=PlanText(format="markdown", text="- one\n"),
+        agent="rehearsal",
+        permissions=Permissions.EDITS,
+        repository=Path.cwd(),
+        here=True,
+    )
+    assert request.environment == dict(os.environ)
+
+
+def test_variables_that_are_no_text_stay_at_home(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODD", os.fsdecode(b"\xff"))
+    assert segue("run", "x", "--detach").exit_code == 0
+    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    assert "ODD" not in request.environment
+
+
+def test_run_reads_the_issue_from_standard_input(segue: Any, service: Standin) -> None:
+    segue("run", "-", "--detach", typed="# Add a parser\n\nA small one.\n")
+    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    assert request.issue == Issue(title="Add a parser", description="A small one.")
+
+
+def test_run_can_name_another_repository(segue: Any, service: Standin, tmp_path: Path) -> None:
+    segue("run", "x", "--detach", "--repository", "..")
+    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    assert request.repository == Path.cwd() / ".."
+
+
+def test_run_with_json_prints_the_end_and_nothing_else(segue: Any, service: Standin) -> None:
+    service.plot = COMPLETED
+    result = segue("run", "Add a parser", "--json")
+    assert (json.loads(result.stdout)["status"], result.stderr) == ("completed", "")
+    detached = segue("run", "Add a parser", "--json", "--detach")
+    assert json.loads(detached.stdout)["id"] == ID
+
+
+@pytest.mark.parametrize("end", [WorkflowStatus.FAILED, WorkflowStatus.CANCELLED])
+def test_run_ends_with_one_when_the_work_did_not_come_to_its_end(
+    segue: Any, service: Standin, end: WorkflowStatus
+) -> None:
+    service.plot = story(CREATED, end=end, reason="no luck")
+    result = segue("run", "Add a parser")
+    assert result.exit_code == 1
+    assert f"segue: add-parser is {end}: no luck\n  Look at it with: segue logs add-parser" in result.stderr
+
+
+def test_run_ends_with_zero_when_the_work_is_paused(segue: Any, service: Standin) -> None:
+    service.plot = story(CREATED, end=WorkflowStatus.PAUSED, reason="lunch")
+    result = segue("run", "Add a parser")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.endswith("Paused: lunch\n  Go on with: segue resume add-parser\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["  "], "The issue is empty."),
+        (["@missing.md"], "missing.md cannot be read: No such file or directory."),
+        (["x", "--plan", "missing.yaml"], "missing.yaml cannot be read: No such file or directory."),
+        (["x", "--plan", "plan.docx"], "The plan plan.docx has a suffix that means nothing here."),
+        (["x", "--plan", "."], "suffix"),
+    ],
+)
+def test_bad_input_is_refused_before_a_server_is_started(
+    segue: Any, home: Path, arguments: list[str], words: str
+) -> None:
+    result = segue("run", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert words in result.stderr
+    assert not home.exists()
+
+
+def test_what_the_server_refuses_is_a_sentence(segue: Any, service: Standin) -> None:
+    service.failure = NotARepository("/repo is not a git repository.", hint="Run it in one.")
+    client.call("POST", "/api/shutdown", {})
+    result = segue("run", "x")
+    assert result.exit_code == 1
+    assert result.stderr == "segue: /repo is not a git repository.\n  Run it in one.\n"
+
+
+@pytest.mark.usefixtures("standin_command")
+def test_run_and_resume_start_the_server_and_say_so(segue: Any) -> None:
+    result = segue("run", "Add a parser", "--detach")
+    server = client.find()
+    assert result.stdout.startswith(f"Started the Segue server (pid {server.pid}).\nadd-parser is at work.")
+    segue("down")
+    resumed = segue("resume", "add-parser", "--detach", "--json")
+    assert resumed.stderr == f"Started the Segue server (pid {client.find().pid}).\n"
+    assert json.loads(resumed.stdout)["status"] == "resumed"
+
+
+# ── while it goes on ────────────────────────────────────────────────────────────────────────────────
+
+
+def run_apart(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "segue", *arguments]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options)
+
+
+def read_until(stream: IO[str], words: str) -> str:
+    seen = ""
+    while words not in seen:
+        line = stream.readline()
+        assert line, seen
+        seen += line
+    return seen
+
+
+def test_ctrl_c_lets_go_and_leaves_the_work_alone(service: Standin) -> None:
+    service.plot = [(CREATED, {"status": WorkflowStatus.IN_PROGRESS})]
+    with run_apart("run", "Add a parser", stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        read_until(running.stdout, "Workflow add-parser")
+        assert service.waiting.wait(BOUND)
+        running.send_signal(signal.SIGINT)
+        out, error = running.communicate(timeout=BOUND)
+    assert (running.returncode, error) == (0, "")
+    assert out == "Detached: add-parser goes on without you.\n  Watch it with: segue logs --follow add-parser\n"
+    assert not any(asked[0] in ("cancel", "pause") for asked in service.asked)
+
+
+def test_ctrl_c_ends_the_following_of_logs(service: Standin) -> None:
+    service.happen(STARTED)
+    with run_apart("logs", "--follow", stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        read_until(running.stdout, "▶ Write the parser")
+        assert service.waiting.wait(BOUND)
+        service.happen(AgentMessage(text="and then"))
+        read_until(running.stdout, "and then")
+        running.send_signal(signal.SIGINT)
+        assert running.wait(BOUND) == 0
+
+
+def test_a_server_that_stops_while_it_is_followed_is_a_sentence() -> None:
+    service = Standin(VIEW)
+    service.plot = [(CREATED, {"status": WorkflowStatus.IN_PROGRESS})]
+    with serving(service):
+        running = run_apart("run", "Add a parser", stdout=subprocess.PIPE)
+        assert service.waiting.wait(BOUND)
+    with running:
+        _, error = running.communicate(timeout=BOUND)
+    assert running.returncode == 1
+    assert error == "segue: The Segue server is stopping.\n  Go on later with: segue resume add-parser\n"
+
+
+def test_on_a_terminal_the_last_line_says_where_things_stand(service: Standin) -> None:
+    service.plot = [(CREATED, {"status": WorkflowStatus.IN_PROGRESS})]
+    terminal, inside = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "200", "TERM": "xterm"}
+    with run_apart("run", "Add a parser", stdout=inside, env=environment) as running:
+        os.close(inside)
+        read_terminal(terminal, "add-parser: in progress · 1/2 tasks")
+        asked = PermissionRequested(
+            request_id=RequestId("request-1"), call_id="c", title="Delete old files?", tool="delete", options=()
+        )
+        context = ContextView(used=50, window=200, utilization=0.25)
+        service.happen(asked, question=QUESTION, context=context, current_task=TaskId("t2"))
+        seen = read_terminal(terminal, "segue reject add-parser)")
+        assert "\r\x1b[K? Delete old files?\r\n" in seen
+        assert "· Test the parser · context 25% · asks: Delete old files? (segue approve add-parser" in seen
+        service.happen(moved(WorkflowStatus.COMPLETED), status=WorkflowStatus.COMPLETED, question=None)
+        read_terminal(terminal, "✓ Add a parser: 1/2 tasks")
+        assert running.wait(BOUND) == 0
+    os.close(terminal)
+
+
+def read_terminal(terminal: int, words: str) -> str:
+    seen = b""
+    while words.encode() not in seen:
+        readable, _, _ = select.select([terminal], [], [], BOUND)
+        assert readable, seen
+        seen += os.read(terminal, 65536)
+    return seen.decode()

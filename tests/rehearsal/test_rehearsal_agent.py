@@ -1,0 +1,251 @@
+"""The rehearsal agent as a process: what it does, what it swears to, and how it comes back."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from segue.drivers import Agent, load
+from segue.model.events import (
+    AgentEvent,
+    AgentExited,
+    PermissionRequested,
+    TextDelta,
+    ToolCalled,
+    ToolFinished,
+    TurnEnded,
+)
+from segue.model.ids import PromptId
+from segue.testing.rehearsal.launch import COMMAND, Rehearsal, rest_of_turn, turn
+from segue.workspace.processes import identity
+
+DRIVER = load("acp")
+
+
+def said(events: Sequence[AgentEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def finished(events: Sequence[AgentEvent]) -> list[tuple[str, str]]:
+    return [(event.status, event.output) for event in events if isinstance(event, ToolFinished)]
+
+
+async def until_exists(path: Path) -> None:
+    with anyio.fail_after(30):
+        while not path.exists():
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.anyio
+async def test_the_first_turn_that_matches_is_played(rehearsal: Rehearsal) -> None:
+    script = """
+turns:
+  - {match: parser, once: true, do: [{say: first}]}
+  - {match: /PARSER|parser/, do: [{say: second}]}
+"""
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        answers = [said(await turn(agent, prompt)) for prompt in ("the parser", "the parser", "the lexer")]
+    assert answers == ["first", "second", "Done."]
+
+
+@pytest.mark.anyio
+async def test_a_crash_that_happens_once_does_not_happen_to_the_next_process(rehearsal: Rehearsal) -> None:
+    script = """
+turns:
+  - do:
+      - {say: "Once. ", once: true}
+      - {crash: {when: after, of: {write: {path: a, content: x}}}, once: true}
+      - {crash: true, once: true}
+      - say: Through.
+"""
+    launch = rehearsal.launch(script)
+    async with DRIVER.start(launch) as agent:
+        assert isinstance((await turn(agent, "go"))[-1], AgentExited)
+    async with DRIVER.resume(launch, agent.token) as agent:
+        assert isinstance((await turn(agent, "go on"))[-1], AgentExited)
+    async with DRIVER.resume(launch, agent.token) as agent:
+        assert said(await turn(agent, "go on")) == "Through."
+    assert [entry.kind for entry in rehearsal.diary()] == [
+        *("started", "prompt", "effect"),
+        *("resumed", "prompt", "effect"),
+        *("resumed", "prompt", "effect"),
+    ]
+
+
+@pytest.mark.anyio
+async def test_files_hold_a_turn_open_and_signal_outwards(rehearsal: Rehearsal) -> None:
+    go, ready = rehearsal.root / "go", rehearsal.root / "ready"
+    script = f"turns: [{{do: [{{touch: {ready}}}, {{wait_for: {go}}}, {{say: On.}}]}}]"
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        await until_exists(ready)
+        go.touch()
+        assert said(await rest_of_turn(agent)) == "On."
+
+
+@pytest.mark.anyio
+async def test_a_turn_that_waits_for_a_file_can_be_cancelled(rehearsal: Rehearsal) -> None:
+    script = "turns: [{do: [{touch: ready}, {wait_for: never}]}]"
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        await until_exists(rehearsal.directory / "ready")
+        await agent.cancel()
+        assert (await rest_of_turn(agent))[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
+
+
+@pytest.mark.anyio
+async def test_cancelling_kills_the_running_command_and_reports_it(rehearsal: Rehearsal) -> None:
+    script = "turns: [{do: [{run: 'echo $$ > pid.new; mv pid.new pid; sleep 1000'}]}]"
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        await until_exists(rehearsal.directory / "pid")
+        await agent.cancel()
+        events = await rest_of_turn(agent)
+        assert finished(events) == [("failed", "Cancelled.")]
+        assert identity(int((rehearsal.directory / "pid").read_text())) is None
+    assert rehearsal.diary("effect") == []
+
+
+@pytest.mark.anyio
+async def test_a_deaf_agent_does_not_hear_that_it_is_cancelled(rehearsal: Rehearsal) -> None:
+    script = "turns: [{do: [{say: Deaf.}, {hang: true, deaf: true}]}]"
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        await anext(agent.events())
+        await agent.cancel()
+        with anyio.move_on_after(0.5) as patience:
+            await anext(agent.events())
+        assert patience.cancelled_caught
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("option", "outcome", "written"), [("allow", "Wrote a.", True), ("reject", "Refused.", False)])
+async def test_a_tool_call_can_ask_first(rehearsal: Rehearsal, option: str, outcome: str, written: bool) -> None:
+    script = "turns: [{do: [{write: {path: a, content: x}, ask: true}]}]"
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        called, question = await anext(agent.events()), await anext(agent.events())
+        assert isinstance(called, ToolCalled) and isinstance(question, PermissionRequested)
+        assert (question.call_id, question.title, question.tool) == (called.call_id, "Write a", "edit")
+        assert not (rehearsal.directory / "a").exists()
+        await agent.answer(question.request_id, option)
+        assert [output for _, output in finished(await rest_of_turn(agent))] == [outcome]
+    assert (rehearsal.directory / "a").exists() is written
+
+
+@pytest.mark.anyio
+async def test_an_edit_that_does_not_fit_fails_and_has_no_effect(rehearsal: Rehearsal) -> None:
+    script = """
+turns:
+  - do:
+      - write: {path: a, content: "x x"}
+      - edit: {path: a, find: x, replace: y}
+      - edit: {path: missing, find: x, replace: y}
+"""
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        outcomes = finished(await turn(agent, "go"))
+    assert [status for status, _ in outcomes] == ["completed", "failed", "failed"]
+    assert outcomes[1][1] == "'x' stands 2 times in a; it must stand there once."
+    assert [entry["what"] for entry in rehearsal.diary("effect")] == ["write"]
+
+
+@pytest.mark.anyio
+async def test_the_diary_has_every_prompt_effect_and_answer_in_order(rehearsal: Rehearsal) -> None:
+    script = """
+turns:
+  - do:
+      - write: {path: a, content: x}
+      - edit: {path: a, find: x, replace: y}
+      - run: "false"
+      - ask: {title: Sure?}
+"""
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await play(agent)
+    entries = rehearsal.diary()
+    assert {entry["session"] for entry in entries} == {agent.token}
+    details = [{key: value for key, value in entry.details.items() if key != "session"} for entry in entries]
+    assert details[-1].pop("call_id")
+    assert [(entry.kind, rest) for entry, rest in zip(entries, details, strict=True)] == [
+        ("started", {}),
+        ("prompt", {"prompt_id": "prompt-1", "text": "go"}),
+        ("effect", {"what": "write", "path": "a"}),
+        ("effect", {"what": "edit", "path": "a"}),
+        ("effect", {"what": "run", "command": "false", "exit_code": 1}),
+        ("answer", {"title": "Sure?", "outcome": "selected", "option": "allow"}),
+    ]
+
+
+async def play(agent: Agent) -> None:
+    """One turn in which every question is answered with yes."""
+    await agent.prompt(PromptId("prompt-1"), "go")
+    with anyio.fail_after(30):
+        async for event in agent.events():
+            if isinstance(event, PermissionRequested):
+                await agent.answer(event.request_id, "allow")
+            if isinstance(event, TurnEnded):
+                return
+
+
+def converse(arguments: Sequence[str], *messages: dict[str, object]) -> subprocess.CompletedProcess[str]:
+    lines = "".join(f"{json.dumps({'jsonrpc': '2.0', **message})}\n" for message in messages)
+    return subprocess.run([*COMMAND, *arguments], input=lines, capture_output=True, text=True, timeout=60)
+
+
+def test_the_agent_exits_when_its_input_ends(tmp_path: Path) -> None:
+    hello = {"id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
+    done = converse(["--home", str(tmp_path)], hello)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_agent_exits_in_mid_turn_too(rehearsal: Rehearsal) -> None:
+    launch = rehearsal.launch("turns: [{do: [{run: 'touch running; sleep 1000'}]}]")
+    with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        new = {"jsonrpc": "2.0", "id": 0, "method": "session/new"}
+        process.stdin.write(json.dumps({**new, "params": {"cwd": str(rehearsal.directory), "mcpServers": []}}) + "\n")
+        process.stdin.flush()
+        token = json.loads(process.stdout.readline())["result"]["sessionId"]
+        prompt = {"sessionId": token, "prompt": [{"type": "text", "text": "go"}]}
+        process.stdin.write(json.dumps({**new, "id": 1, "method": "session/prompt", "params": prompt}) + "\n")
+        process.stdin.flush()
+        assert "tool_call" in process.stdout.readline()
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "rehearsal: give --home DIR, or set SEGUE_REHEARSAL_HOME\n"),
+        (["--home", "{tmp}", "--script", "{tmp}/none.yaml"], "rehearsal: The script {tmp}/none.yaml cannot be read"),
+    ],
+)
+def test_a_wrong_call_is_explained(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    done = converse([argument.replace("{tmp}", str(tmp_path)) for argument in arguments])
+    assert done.returncode == 2
+    assert done.stderr.startswith(complaint.replace("{tmp}", str(tmp_path)))
+
+
+def test_paths_may_come_from_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("on_new: {error: From the script.}")
+    environment = {
+        "SEGUE_REHEARSAL_SCRIPT": str(tmp_path / "script.yaml"),
+        "SEGUE_REHEARSAL_HOME": str(tmp_path / "home"),
+        "SEGUE_REHEARSAL_DIARY": str(tmp_path / "elsewhere.jsonl"),
+    }
+    new = {"jsonrpc": "2.0", "id": 0, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
+    done = subprocess.run(
+        [sys.executable, "-m", "segue.testing.rehearsal"],
+        input=f"{json.dumps(new)}\n",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "From the script." in done.stdout
+    assert (tmp_path / "elsewhere.jsonl").exists()

@@ -1,0 +1,254 @@
+"""A service that does what the test wrote, and a server around it that is as real as it gets."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from segue import paths
+from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark
+from segue.model.errors import CheckpointNotFound, NothingToAnswer, SessionNotFound, WorkflowNotFound
+from segue.model.events import Event
+from segue.model.ids import BootId, CheckpointId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.plan import TaskStatus
+from segue.model.status import Permissions, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.views import (
+    Action,
+    Answered,
+    EventPage,
+    NewWorkflow,
+    RecordView,
+    Resumed,
+    SessionView,
+    TaskView,
+    Verification,
+    WorkflowView,
+)
+from segue.server.app import create_app
+from segue.server.process import Listing, keep_token, listen
+from segue.server.routes import Context
+from segue.server.security import own_hosts
+from segue.server.stopping import Stopping
+from segue.settings import Settings
+
+NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+ID = WorkflowId("workflow-2026-01-02-abcdef")
+
+VIEW = WorkflowView(
+    id=ID,
+    slug="add-parser",
+    title="Add a parser",
+    status=WorkflowStatus.IN_PROGRESS,
+    agent="rehearsal",
+    permissions=Permissions.ASK,
+    repository="/repo",
+    worktree="/data/worktrees/add-parser",
+    branch="segue/add-parser",
+    here=False,
+    created_at=NOON,
+    updated_at=NOON,
+    tasks=(
+        TaskView(id=TaskId("t1"), title="Write the parser", status=TaskStatus.COMPLETED),
+        TaskView(id=TaskId("t2"), title="Test the parser", status=TaskStatus.PENDING, depends_on=(TaskId("t1"),)),
+    ),
+    tasks_done=1,
+    tasks_total=2,
+    session=SessionView(id=SessionId("session-2026-01-02-abcdef"), number=1, status=SessionStatus.RUNNING, runs=1),
+    sessions=1,
+    runs=1,
+    head=Seq(0),
+)
+
+SNAPSHOT = Checkpoint(
+    id=CheckpointId("ckpt-2026-01-02-001"),
+    workflow_id=ID,
+    session_id=SessionId("session-2026-01-02-abcdef"),
+    session_number=1,
+    created_at=NOON,
+    type=CheckpointType.PAUSE,
+    trigger=Trigger.PAUSE,
+    reason="lunch",
+    snapshot=True,
+    clean_boundary=True,
+    after=Seq(1),
+    tasks=(
+        TaskMark(id=TaskId("t1"), title="Write the parser", status=TaskStatus.COMPLETED),
+        TaskMark(id=TaskId("t2"), title="Test the parser", status=TaskStatus.PENDING),
+    ),
+    current_task=None,
+    next_task=TaskId("t2"),
+    git=None,
+    commit=None,
+)
+
+
+class Standin:
+    """Keeps views and events in memory; `plot` is what happens as soon as a workflow begins or goes on."""
+
+    boot = BootId("boot-standin")
+
+    def __init__(self, *views: WorkflowView) -> None:
+        self.views = {view.id: view for view in views}
+        self.records: dict[str, list[RecordView]] = {view.id: [] for view in views}
+        self.plot: list[tuple[Event, dict[str, Any]]] = []
+        self.asked: list[tuple[Any, ...]] = []
+        self.failure: Exception | None = None
+        self.waiting = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed = asyncio.Event()
+
+    def happen(self, event: Event, name: str = ID, **changes: Any) -> None:
+        """Let an event happen, and the view change with it; from any thread."""
+        records, seq = self.records[name], Seq(len(self.records[name]) + 1)
+        records.append(
+            RecordView(seq=seq, at=NOON, session_id=None, run=None, kind=event.kind, event=event, hash=f"hash-{seq}")
+        )
+        self.views[WorkflowId(name)] = replace(self.views[WorkflowId(name)], head=seq, **changes)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    def _enter(self, *asked: Any) -> None:
+        self.asked.append(asked)
+        if self.failure is not None:
+            raise self.failure
+
+    def _named(self, name: str) -> WorkflowView:
+        for view in self.views.values():
+            if name in (view.id, view.slug):
+                return view
+        raise WorkflowNotFound(f"No workflow is called {name!r}.", hint="See them all with: segue status")
+
+    def _play(self) -> None:
+        for event, changes in self.plot:
+            self.happen(event, **changes)
+
+    async def create(self, request: NewWorkflow) -> WorkflowView:
+        self._enter("create", request)
+        view = replace(VIEW, title=request.issue.title, status=WorkflowStatus.PENDING, agent=request.agent)
+        self.views[view.id], self.records[view.id] = view, []
+        self._play()
+        return view
+
+    async def workflow(self, name: str) -> WorkflowView:
+        self._enter("workflow", name)
+        return self._named(name)
+
+    async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
+        self._enter("workflows", directory, statuses)
+        return [view for view in self.views.values() if not statuses or view.status in statuses]
+
+    async def pause(self, name: str, reason: str, wait: bool) -> Action:
+        self._enter("pause", name, reason, wait)
+        view = self._named(name)
+        if not wait:
+            return Action(status="pause_requested", workflow_id=view.id)
+        return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id)
+
+    async def resume(self, name: str, environment: Mapping[str, str]) -> Resumed:
+        self._enter("resume", name, environment)
+        view = self._named(name)
+        self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
+        self._play()
+        return Resumed(
+            workflow_id=view.id,
+            session=SessionId("session-2026-01-02-abcdef"),
+            session_number=1,
+            run=2,
+            way=Way.NATIVE,
+            reason="the agent knows the conversation",
+            paused_at=NOON,
+            tasks_done=view.tasks_done,
+            tasks_remaining=view.tasks_total - view.tasks_done,
+            divergence=("HEAD moved from aaaa to bbbb.",),
+        )
+
+    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered:
+        self._enter("answer", name, allow, reason, request_id)
+        view = self._named(name)
+        if view.question is None:
+            raise NothingToAnswer("add-parser asks nothing.")
+        status = "approved" if allow else "rejected"
+        return Answered(
+            status=status, workflow_id=view.id, request_id=view.question.request_id, title=view.question.title
+        )
+
+    async def cancel(self, name: str, reason: str) -> Action:
+        self._enter("cancel", name, reason)
+        return Action(status="cancelled", workflow_id=self._named(name).id)
+
+    async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
+        self._enter("events", name, after, wait, limit)
+        self._loop = asyncio.get_running_loop()
+        view = self._named(name)
+        self._changed.clear()
+        if wait and not self.records[view.id][after:]:
+            self.waiting.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), wait)
+        found = self.records[view.id][after : after + limit]
+        return EventPage(events=tuple(found), head=self._named(name).head)
+
+    async def snapshots(self, name: str) -> list[Checkpoint]:
+        self._enter("snapshots", name)
+        return [SNAPSHOT]
+
+    async def snapshot(self, name: str, checkpoint_id: str) -> Checkpoint:
+        self._enter("snapshot", name, checkpoint_id)
+        if checkpoint_id != SNAPSHOT.id:
+            raise CheckpointNotFound
+        return SNAPSHOT
+
+    async def verify(self, name: str) -> Verification:
+        self._enter("verify", name)
+        return Verification(verified=True, events=len(self.records[self._named(name).id]))
+
+    async def session(self, session_id: str) -> SessionView:
+        self._enter("session", session_id)
+        if VIEW.session is None or session_id != VIEW.session.id:
+            raise SessionNotFound
+        return VIEW.session
+
+
+def context(service: Standin, stopping: Stopping | None = None) -> Context:
+    stopping = stopping or Stopping()
+    return Context(
+        service=service,
+        home=Path("/data"),
+        started_at=NOON,
+        default_agent="claude",
+        stopping=stopping,
+        stop=stopping.begin,
+    )
+
+
+@contextmanager
+def serving(service: Standin) -> Iterator[Listing]:
+    """The stand-in behind a real server in a thread, where the client finds it: in the present SEGUE_HOME."""
+    paths.ensure_home()
+    listener = listen(Settings())
+    host, port = listener.getsockname()[:2]
+    listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=NOON.isoformat())
+    stopping = Stopping()
+    app = create_app(context(service, stopping), token=keep_token(paths.token_file()), hosts=own_hosts(port))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2))
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=[server.serve(sockets=[listener])], daemon=True)
+    thread.start()
+    listing.publish(paths.server_file())
+    try:
+        yield listing
+    finally:
+        listing.withdraw(paths.server_file())
+        server.should_exit = True
+        loop.call_soon_threadsafe(stopping.begin)
+        thread.join(10)
+        assert not thread.is_alive()
+        loop.close()
+        listener.close()

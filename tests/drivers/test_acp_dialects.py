@@ -64,6 +64,21 @@ async def test_a_call_announced_without_its_input_is_told_once_with_it(literal: 
     ]
 
 
+async def test_the_same_name_for_a_later_call_is_another_call(literal: LiteralAgent) -> None:
+    done = update("tool_call", toolCallId="1", title="Read", status="completed", rawInput={"path": "a"})
+    events = await events_of(literal.launch(session_prompt=[done, done, END]))
+    assert [type(event) for event in events] == [ToolCalled, ToolFinished, ToolCalled, ToolFinished, TurnEnded]
+
+
+async def test_a_character_cut_in_two_does_not_cost_its_chunk(literal: LiteralAgent) -> None:
+    chunks = [update("agent_message_chunk", content=text(words)) for words in ("one \ud83d", "\ude00 two 😀")]
+    first, second, _ = await events_of(literal.launch(session_prompt=[*chunks, END]))
+    assert (first, second) == (
+        TextDelta(role="message", text="one \ufffd"),
+        TextDelta(role="message", text="\ufffd two 😀"),
+    )
+
+
 async def test_a_call_that_never_got_its_input_is_told_at_the_end(literal: LiteralAgent) -> None:
     launch = literal.launch(session_prompt=[update("tool_call", toolCallId="c", title="Write"), END])
     assert await events_of(launch) == [ToolCalled(call_id="c", title="Write", tool="other"), TURN_ENDED]

@@ -65,6 +65,8 @@ async def test_a_history_that_is_not_replayed_is_no_worse(rehearsal: Rehearsal) 
         (WORK, "rehearsal-unknown", "Session not found: rehearsal-unknown"),
         (ONLY_LOAD + WORK, "rehearsal-unknown", "Session not found: rehearsal-unknown"),
         ("on_load: {error: No previous sessions found for this project.}", "x", "No previous sessions found"),
+        ("on_load: {error: no rollout found for thread id x}", "x", "no rollout found"),
+        ("on_load: {error: 'Internal error: Session x does not exist'}", "x", "does not exist"),
         ("capabilities: {load: false, resume: false}", "x", "cannot go back to a conversation"),
     ],
 )
@@ -88,9 +90,10 @@ async def test_another_conversation_than_the_one_asked_for_is_not_taken(rehearsa
         await opened(rehearsal, f"{ONLY_LOAD}on_load: {{other_id: {where}}}", token)
 
 
-async def test_trouble_that_says_nothing_about_the_token_does_not_reject_it(rehearsal: Rehearsal) -> None:
-    with pytest.raises(errors.HandshakeFailed, match=r"answered session/resume with an error: The disk is full\."):
-        await opened(rehearsal, "on_load: {error: The disk is full.}", "x")
+@pytest.mark.parametrize("trouble", ["The disk is full.", "Model not found.", "Your credentials have expired."])
+async def test_trouble_that_says_nothing_about_the_token_does_not_reject_it(rehearsal: Rehearsal, trouble: str) -> None:
+    with pytest.raises(errors.HandshakeFailed, match=f"answered session/resume with an error: {trouble}"):
+        await opened(rehearsal, f"on_load: {{error: {trouble}}}", "x")
 
 
 async def opened(rehearsal: Rehearsal, script: str, token: str | None = None, timeout: float = 30.0) -> None:

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -112,18 +114,6 @@ async def test_cancelling_kills_the_running_command_and_reports_it(rehearsal: Re
 
 
 @pytest.mark.anyio
-async def test_a_deaf_agent_does_not_hear_that_it_is_cancelled(rehearsal: Rehearsal) -> None:
-    script = "turns: [{do: [{say: Deaf.}, {hang: true, deaf: true}]}]"
-    async with DRIVER.start(rehearsal.launch(script)) as agent:
-        await agent.prompt(PromptId("prompt-1"), "go")
-        await anext(agent.events())
-        await agent.cancel()
-        with anyio.move_on_after(0.5) as patience:
-            await anext(agent.events())
-        assert patience.cancelled_caught
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize(("option", "outcome", "written"), [("allow", "Wrote a.", True), ("reject", "Refused.", False)])
 async def test_a_tool_call_can_ask_first(rehearsal: Rehearsal, option: str, outcome: str, written: bool) -> None:
     script = "turns: [{do: [{write: {path: a, content: x}, ask: true}]}]"
@@ -162,7 +152,7 @@ turns:
       - write: {path: a, content: x}
       - edit: {path: a, find: x, replace: y}
       - run: "false"
-      - ask: {title: Sure?}
+      - ask: {title: "Sure?"}
 """
     async with DRIVER.start(rehearsal.launch(script)) as agent:
         await play(agent)
@@ -191,31 +181,96 @@ async def play(agent: Agent) -> None:
                 return
 
 
-def converse(arguments: Sequence[str], *messages: dict[str, object]) -> subprocess.CompletedProcess[str]:
-    lines = "".join(f"{json.dumps({'jsonrpc': '2.0', **message})}\n" for message in messages)
-    return subprocess.run([*COMMAND, *arguments], input=lines, capture_output=True, text=True, timeout=60)
+class Wire:
+    """A client without a driver, for what a driver would not do."""
 
-
-def test_the_agent_exits_when_its_input_ends(tmp_path: Path) -> None:
-    hello = {"id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
-    done = converse(["--home", str(tmp_path)], hello)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_agent_exits_in_mid_turn_too(rehearsal: Rehearsal) -> None:
-    launch = rehearsal.launch("turns: [{do: [{run: 'touch running; sleep 1000'}]}]")
-    with subprocess.Popen(launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin and process.stdout
-        new = {"jsonrpc": "2.0", "id": 0, "method": "session/new"}
-        process.stdin.write(json.dumps({**new, "params": {"cwd": str(rehearsal.directory), "mcpServers": []}}) + "\n")
-        process.stdin.flush()
-        token = json.loads(process.stdout.readline())["result"]["sessionId"]
-        prompt = {"sessionId": token, "prompt": [{"type": "text", "text": "go"}]}
-        process.stdin.write(json.dumps({**new, "id": 1, "method": "session/prompt", "params": prompt}) + "\n")
-        process.stdin.flush()
-        assert "tool_call" in process.stdout.readline()
-        process.stdin.close()
-        assert process.wait(timeout=30) == 0
+        self.process, self._stdin, self._stdout = process, process.stdin, process.stdout
+        self._requests = 0
+
+    def request(self, method: str, **parameters: Any) -> int:
+        self._requests += 1
+        self._send(id=self._requests, method=method, params=parameters)
+        return self._requests
+
+    def notify(self, method: str, **parameters: Any) -> None:
+        self._send(method=method, params=parameters)
+
+    def receive(self) -> dict[str, Any]:
+        return json.loads(self._stdout.readline())
+
+    def close(self) -> int:
+        self._stdin.close()
+        return self.process.wait(timeout=30)
+
+    def open(self, directory: Path) -> str:
+        self.request("session/new", cwd=str(directory), mcpServers=[])
+        return self.receive()["result"]["sessionId"]
+
+    def prompt(self, token: str) -> int:
+        return self.request("session/prompt", sessionId=token, prompt=[{"type": "text", "text": "go"}])
+
+    def _send(self, **message: Any) -> None:
+        self._stdin.write(f"{json.dumps({'jsonrpc': '2.0', **message})}\n")
+        self._stdin.flush()
+
+
+@contextmanager
+def wired(rehearsal: Rehearsal, script: str) -> Iterator[Wire]:
+    command = rehearsal.launch(script).command
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Wire(process)
+        finally:
+            process.kill()
+
+
+def test_a_deaf_agent_does_not_hear_that_it_is_cancelled(rehearsal: Rehearsal) -> None:
+    with wired(rehearsal, "turns: [{do: [{say: Deaf.}, {hang: true, deaf: true}]}]") as wire:
+        token = wire.open(rehearsal.directory)
+        wire.prompt(token)
+        assert wire.receive()["method"] == "session/update"
+        wire.notify("session/cancel", sessionId=token)
+        second = wire.prompt(token)
+        refusal = wire.receive()
+    assert refusal["id"] == second
+    assert refusal["error"]["data"]["details"] == "Unknown session, or one that is in its turn."
+
+
+def test_the_agent_exits_when_its_input_ends(rehearsal: Rehearsal) -> None:
+    with wired(rehearsal, "{}") as wire:
+        wire.open(rehearsal.directory)
+        assert wire.close() == 0
+
+
+def test_the_agent_takes_its_running_command_along_when_its_input_ends(rehearsal: Rehearsal) -> None:
+    with wired(rehearsal, "turns: [{do: [{run: 'echo $$ > pid; touch ready; sleep 1000'}]}]") as wire:
+        wire.prompt(wire.open(rehearsal.directory))
+        anyio.run(until_exists, rehearsal.directory / "ready")
+        assert wire.close() == 0
+    assert identity(int((rehearsal.directory / "pid").read_text())) is None
+
+
+def test_a_loaded_conversation_is_replayed_line_by_line(rehearsal: Rehearsal) -> None:
+    script = "turns: [{do: [{think: Well.}, {write: {path: a, content: x}}, {say: Done.}]}]"
+    with wired(rehearsal, script) as wire:
+        token = wire.open(rehearsal.directory)
+        number = wire.prompt(token)
+        while wire.receive().get("id") != number:
+            pass
+    with wired(rehearsal, script) as wire:
+        number = wire.request("session/load", sessionId=token, cwd=str(rehearsal.directory), mcpServers=[])
+        kinds: list[str] = []
+        while (message := wire.receive()).get("id") != number:
+            kinds.append(message["params"]["update"]["sessionUpdate"])
+    assert kinds == [
+        "user_message_chunk",
+        "agent_thought_chunk",
+        "tool_call",
+        "tool_call_update",
+        "agent_message_chunk",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +281,8 @@ def test_the_agent_exits_in_mid_turn_too(rehearsal: Rehearsal) -> None:
     ],
 )
 def test_a_wrong_call_is_explained(tmp_path: Path, arguments: list[str], complaint: str) -> None:
-    done = converse([argument.replace("{tmp}", str(tmp_path)) for argument in arguments])
+    given = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    done = subprocess.run([*COMMAND, *given], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith(complaint.replace("{tmp}", str(tmp_path)))
 

@@ -39,7 +39,7 @@ def test_a_script_becomes_values() -> None:
             do:
               - run: make test
                 ask: Run the tests?
-              - ask: {title: Delete?, then: [{say: "Yes."}]}
+              - ask: {title: "Delete?", then: [{say: "Yes."}]}
               - crash: {when: before, of: {write: {path: a, content: b}}}
                 once: true
               - {hang: true, deaf: true}

@@ -33,6 +33,11 @@ HERE = Path(__file__).parent
 AGENT = [sys.executable, str(HERE / "tree_of_trouble.py")]
 
 
+def a_name() -> str:
+    """Of its own for each execution: the same tests may be running twice on this machine."""
+    return f"test-{token_hex(6)}"
+
+
 @dataclass(frozen=True)
 class Tree:
     """A guarded tree of trouble, by identity."""
@@ -78,7 +83,7 @@ async def gone(processes: Iterable[ProcessIdentity], within: float = 5) -> None:
 async def running(
     *command: str, execution: str | None = None, directory: Path = HERE
 ) -> AsyncGenerator[GuardedProcess]:
-    name = execution or f"test-{token_hex(6)}"
+    name = execution or a_name()
     with anyio.fail_after(30):
         async with guarded(command, directory=directory, environment=os.environ, execution=name) as process:
             yield process
@@ -110,7 +115,7 @@ async def echo(process: GuardedProcess, text: str) -> str:
 
 
 async def test_nothing_survives_the_servers_death() -> None:
-    with small_server("test-server", *AGENT, "unmarked") as (server, tree):
+    with small_server(a_name(), *AGENT, "unmarked") as (server, tree):
         server.kill()
         await gone(tree.everyone())
 
@@ -126,7 +131,7 @@ async def test_nothing_survives_the_death_of_a_guardian_or_of_the_agent(victim: 
 
 @pytest.mark.parametrize("victims", [("server", "outer"), ("server", "inner"), ("outer", "agent"), ("inner", "agent")])
 async def test_nothing_survives_the_death_of_two_at_once(victims: tuple[str, str]) -> None:
-    with small_server("test-two", *AGENT, "unmarked") as (server, tree):
+    with small_server(a_name(), *AGENT, "unmarked") as (server, tree):
         slain = [server.pid if name == "server" else getattr(tree, name).pid for name in victims]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in slain:
@@ -145,15 +150,16 @@ async def test_a_living_server_ends_the_tree_when_both_guardians_die() -> None:
 
 
 async def test_what_is_left_when_server_and_guardians_die_together_is_found_by_its_mark() -> None:
-    with small_server("test-together", *AGENT) as (server, tree), small_server("test-other", *AGENT) as (_, other):
+    execution = a_name()
+    with small_server(execution, *AGENT) as (server, tree), small_server(a_name(), *AGENT) as (_, other):
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in (tree.outer.pid, tree.inner.pid, server.pid):
                 os.kill(pid, number)
         server.wait()
         left = [tree.agent, *tree.rest]
         assert all(is_alive(process) for process in left)
-        assert marked("test-together") == sorted(process.pid for process in left)
-        assert await end_marked("test-together") == len(left)
+        assert marked(execution) == sorted(process.pid for process in left)
+        assert await end_marked(execution) == len(left)
         assert not any(is_alive(process) for process in left)
         assert all(is_alive(process) for process in other.everyone())
     await gone(other.everyone())
@@ -163,6 +169,7 @@ async def test_leaving_the_context_ends_the_tree() -> None:
     async with running(*AGENT, "unmarked") as process:
         tree = await tree_of(process)
     assert not any(is_alive(process) for process in tree.everyone())
+    assert await process.wait() == -signal.SIGKILL
 
 
 async def test_a_tree_that_keeps_growing_is_ended() -> None:
@@ -172,11 +179,11 @@ async def test_a_tree_that_keeps_growing_is_ended() -> None:
 
 
 async def test_a_tree_that_was_stopped_is_ended() -> None:
-    async with running(*AGENT, "unmarked") as process:
-        tree = await tree_of(process)
+    with small_server(a_name(), *AGENT, "unmarked") as (server, tree):
         for stopped in (tree.inner, tree.agent, *tree.rest):
             os.kill(stopped.pid, signal.SIGSTOP)
-    assert not any(is_alive(process) for process in tree.everyone())
+        server.kill()
+        await gone(tree.everyone())
 
 
 @pytest.mark.parametrize("way", ["asyncio", "anyio"])
@@ -185,7 +192,7 @@ async def test_cancellation_ends_the_tree_before_it_is_heard(way: str) -> None:
     started = anyio.Event()
 
     async def work() -> None:
-        async with guarded(AGENT, directory=HERE, environment=os.environ, execution="test-cancel") as process:
+        async with guarded(AGENT, directory=HERE, environment=os.environ, execution=a_name()) as process:
             trees.append(await tree_of(process))
             started.set()
             await anyio.sleep_forever()
@@ -205,8 +212,10 @@ async def test_cancellation_ends_the_tree_before_it_is_heard(way: str) -> None:
 
 
 async def test_an_impatient_second_cancellation_does_not_leave_the_tree_running() -> None:
+    execution = a_name()
+
     async def work() -> None:
-        async with guarded(["cat"], directory=HERE, environment=os.environ, execution="test-impatient"):
+        async with guarded(["cat"], directory=HERE, environment=os.environ, execution=execution):
             started.set()
             await anyio.sleep_forever()
 
@@ -216,7 +225,7 @@ async def test_an_impatient_second_cancellation_does_not_leave_the_tree_running(
     while not task.done():
         task.cancel()
         await asyncio.sleep(0)
-    assert marked("test-impatient") == []
+    assert marked(execution) == []
 
 
 # ── what the agent sees, and what we see of it ──────────────────────────────────────────────────────
@@ -249,9 +258,9 @@ async def test_the_end_of_one_agent_is_not_held_up_by_another_that_started_later
 
     async with AsyncExitStack() as later:
         async with AsyncExitStack() as sooner:
-            await sooner.enter_async_context(cat("test-first"))
-            second = await later.enter_async_context(cat("test-second"))
-        assert marked("test-first") == []
+            await sooner.enter_async_context(cat(first := a_name()))
+            second = await later.enter_async_context(cat(a_name()))
+        assert marked(first) == []
         assert await echo(second, "still here") == "still here"
 
 
@@ -350,7 +359,7 @@ async def test_a_program_is_looked_for_on_the_path_of_its_own_environment(tmp_pa
     program.write_text("#!/bin/sh\necho found\n")
     program.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/bin:/usr/bin"}
-    async with guarded(["my-agent"], directory=HERE, environment=environment, execution="test-path") as process:
+    async with guarded(["my-agent"], directory=HERE, environment=environment, execution=a_name()) as process:
         assert await process.stdout.read() == b"found\n"
 
 
@@ -371,27 +380,29 @@ async def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_command_runs_to_its_end_with_all_its_output() -> None:
+    execution = a_name()
     done = await run_guarded(
         ["sh", "-c", "echo out; echo err >&2; cat; sleep 1000 & exit 3"],
         directory=HERE,
         environment=os.environ,
-        execution="test-run",
+        execution=execution,
         timeout=10,
     )
     assert done == CompletedRun(3, "out\nerr\n")
-    assert marked("test-run") == []
+    assert marked(execution) == []
 
 
 async def test_a_command_that_takes_too_long_is_ended() -> None:
+    execution = a_name()
     done = await run_guarded(
         ["sh", "-c", "echo begun; exec sleep 1000"],
         directory=HERE,
         environment=os.environ,
-        execution="test-slow",
+        execution=execution,
         timeout=0.5,
     )
     assert done == CompletedRun(None, "begun\n", timed_out=True)
-    assert marked("test-slow") == []
+    assert marked(execution) == []
 
 
 async def test_a_process_is_known_by_more_than_its_number() -> None:

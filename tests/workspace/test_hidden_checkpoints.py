@@ -161,14 +161,15 @@ async def test_a_branch_without_a_commit_is_saved(repository: Repository) -> Non
     assert await save(repository.path, REF, "one") == saved
 
 
-async def test_a_change_hidden_by_equal_size_and_time_is_seen(repository: Repository) -> None:
+async def test_a_change_in_the_same_moment_as_the_index_is_seen(repository: Repository) -> None:
     repository.git("config", "core.trustctime", "false")
-    path = repository.write("src/app.py", "print('hellO')\n")
-    moment = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    path, index, moment = repository.path / "src/app.py", repository.path / ".git/index", (1_000_000_000, 1_000_000_000)
+    path.write_text("print('hellO')\n")
+    os.utime(path, moment)
     repository.git("add", "src/app.py")
-    repository.write("src/app.py", "print('hEllo')\n")
-    for file in (path, repository.path / ".git/index"):
-        os.utime(file, ns=moment)
+    path.write_text("print('hEllo')\n")
+    os.utime(path, moment)
+    os.utime(index, moment)
     saved = await save(repository.path, REF, "one")
     assert repository.git("show", f"{saved.commit}:src/app.py") == "print('hEllo')"
 
@@ -408,6 +409,15 @@ async def test_a_restore_does_not_touch_files_that_are_the_same(repository: Repo
     await restore(repository.path, saved.commit)
     after = everything(repository.path)
     assert {name for name in before if before[name] != after.get(name)} == {"src/app.py"}
+
+
+async def test_a_restore_is_not_stopped_by_files_that_were_only_touched(repository: Repository) -> None:
+    repository.write("src/app.py", "changed")
+    saved = await save(repository.path, REF, "one")
+    repository.git("checkout", "--quiet", "src/app.py")
+    os.utime(repository.path / "src/app.py", (1, 1))
+    await restore(repository.path, saved.commit)
+    assert (repository.path / "src/app.py").read_text() == "changed"
 
 
 async def test_a_restore_leaves_secret_files_alone(repository: Repository) -> None:

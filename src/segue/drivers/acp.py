@@ -54,8 +54,12 @@ _GOING_BACK = ("session/resume", "session/load")
 # Resource not found, method not found, invalid params; and what agents say that have no number for it.
 _UNKNOWN_CODES = (-32002, -32601, -32602)
 _UNKNOWN_WORDS = re.compile(
-    r"not found|no such|unknown (session|conversation|thread)|invalid session|no previous|not exist|expired", re.I
+    r"(session|conversation|thread|rollout|chat)s?\b.*(not found|unknown|not exist)"
+    r"|(unknown|invalid|no|no such|no previous) (session|conversation|thread|rollout|chat)"
+    r"|^not found",
+    re.IGNORECASE,
 )
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 _NO_CHOICE: JsonObject = {"outcome": {"outcome": "cancelled"}}
 
 _log = logging.getLogger(__name__)
@@ -144,7 +148,7 @@ class _Lines:
         self.stray = ""
 
     async def send(self, message: JsonObject) -> None:
-        self._process.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
         await self._process.stdin.drain()
 
     async def receive(self) -> JsonObject | None:
@@ -170,7 +174,7 @@ class _Lines:
 def _message(line: bytes) -> JsonObject | None:
     """What the library can digest: its receiving end does not survive other shapes."""
     try:
-        message: object = json.loads(line)
+        message: object = _mended(line) if _HALF_CHARACTER.search(line) else json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not is_object(message) or not isinstance(message.get("id", 0), int | str | None):
@@ -178,6 +182,12 @@ def _message(line: bytes) -> JsonObject | None:
     if "error" in message and not is_object(message["error"]):
         message["error"] = {"message": str(message["error"])}
     return message
+
+
+def _mended(line: bytes) -> object:
+    """The message with a mark in place of every character that the agent cut in two between its chunks."""
+    text = json.dumps(json.loads(line), ensure_ascii=False)
+    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 @dataclass(slots=True)
@@ -264,8 +274,8 @@ class _Conversation:
         answer = await self._ask("session/new", {"cwd": str(launch.directory), "mcpServers": []})
         self.token = NewSessionResponse.model_validate(answer).session_id
         self._opened = True
-        for parameters in self._early:
-            self._hear(parameters)
+        while self._early:
+            self._hear(self._early.pop(0))
 
     async def _go_back(self, launch: Launch, token: str) -> None:
         if not self.capabilities.native:

@@ -130,8 +130,11 @@ class Translation:
 
     def _tool_call(self, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
         call = self._call(news.tool_call_id)
-        if call.finished:
+        if call.finished and isinstance(news, ToolCallProgress):
             return
+        if call.finished:
+            # Some agents count their calls from one again in each turn.
+            call = self._calls[call.call_id] = _Call(call.call_id)
         call.learn(news)
         call.begun = True
         # Agents announce a call while the model still writes its input; it is told when there is something to tell.
@@ -140,7 +143,7 @@ class Translation:
         if news.status == "completed" or news.status == "failed":
             call.finished = True
             yield ToolFinished(call_id=call.call_id, status=news.status, output=call.output)
-            call.output = ""
+            call.input, call.output = {}, ""
 
 
 _UPDATES: dict[str, type[BaseModel]] = {

@@ -180,20 +180,24 @@ class Journal:
         self._writer.start()
 
     async def close(self) -> None:
+        """Writes what was submitted."""
         with anyio.CancelScope(shield=True):
             await run_sync(self._writer.close)
-            await self.engines.close()
 
 
 @asynccontextmanager
 async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journal]:
     """Open the database for this process alone, bring it to the present schema, and close it at the end."""
     engines = open_engines(database_url)
-    with hold_database(engines):
-        await run_sync(migrate, engines.plain)
-        journal = Journal(engines, clock)
-        journal.start()
-        try:
-            yield journal
-        finally:
-            await journal.close()
+    try:
+        with hold_database(engines):
+            await run_sync(migrate, engines.plain)
+            journal = Journal(engines, clock)
+            journal.start()
+            try:
+                yield journal
+            finally:
+                await journal.close()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await engines.close()

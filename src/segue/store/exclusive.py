@@ -56,12 +56,10 @@ def _hold_postgres(engines: Engines) -> Generator[None]:
             hint="Check SEGUE_DATABASE_URL and that the server runs.",
         ) from error
     with connection:
+        # Not the pool's any more: it would hand the connection on, lock and all.
+        connection.detach()
         locked = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": ADVISORY_KEY}).scalar_one()
         connection.commit()
         if not locked:
             raise AlreadyServing("Another Segue server uses this PostgreSQL database.", hint=_HINT)
-        try:
-            yield
-        finally:
-            # The pool would hand the connection on, lock and all.
-            connection.invalidate()
+        yield

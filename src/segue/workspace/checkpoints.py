@@ -43,6 +43,10 @@ class _Borrowed:
     async def git(self, *args: str, input: str | None = None) -> str:
         return await git(*args, cwd=self.worktree, env=self._env, input=input)
 
+    async def refresh(self) -> None:
+        """Note the present times of files whose content is the same; it complains about the others."""
+        await git("update-index", "-q", "--refresh", cwd=self.worktree, env=self._env, check=False)
+
     async def status(self) -> Status:
         return await status(self.worktree, env=self._env, renames=False)
 
@@ -249,6 +253,7 @@ def _removal(line: str) -> str:
 async def _move(draft: _Draft, target: str) -> None:
     """Change the files from the drafted tree to another; git refuses before it would lose anything."""
     if target != draft.tree:
+        await draft.index.refresh()
         await draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)
 
 

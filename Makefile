@@ -1,0 +1,67 @@
+# The verbs, the same for people and CI. Each installs what it needs into .venv/.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUN := $(VENV)/.run
+DEV := $(VENV)/.dev
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test soak check format bench build lock clean
+
+help:             ## What can be made
+	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+demo: $(RUN)      ## Watch a workflow survive a pause and a kill -9
+	@$(BIN)/python -m segue demo
+
+test: $(DEV)      ## Run the tests
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+
+soak: $(DEV)      ## Run the long tests too
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "soak or not soak" $(TESTS)
+
+check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/pyright
+	@$(BIN)/python scripts/generated.py --check
+
+format: $(DEV)    ## Format the code, and write the generated files again
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/python scripts/generated.py
+
+bench: $(DEV)     ## Measure, and write build/bench.json
+	@$(BIN)/python -m benchmarks
+
+build: $(DEV)     ## Make the wheel and the source archive in dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+
+lock: $(DEV)      ## Write the requirements files again (asks the package index)
+	@$(PIP) install uv
+	@$(BIN)/python scripts/lock.py
+
+clean:            ## Remove what the other verbs made
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "Segue needs Python 3.11 or newer; $(PYTHON) is not. Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "No virtual environment could be made; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+
+$(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what Segue needs"
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
+	@echo "Installing what its tests and checks need"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

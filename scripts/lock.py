@@ -1,0 +1,26 @@
+"""Write requirements/*.txt: every version with its hashes, for every platform, and no index by name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FILES = {"run.txt": [], "dev.txt": ["--extra", "dev"]}
+
+
+def main() -> None:
+    for name, options in FILES.items():
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"),
+                *("--python-version", "3.11", "--no-header", "--no-emit-index-url", "--no-emit-find-links"),
+                *("pyproject.toml", "requirements/build.in", *options, "--output-file", f"requirements/{name}"),
+            ],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""`python -m segue.testing.armed`: the ordinary server, with a plug that can be pulled at any durable step.
+
+SEGUE_CRASH_AT=prompt.sent.after     the process kills itself where it passes this crash point
+SEGUE_CRASH_AT=journal.append:3      … where it passes it for the third time
+SEGUE_CRASH_RECORD=FILE              every crash point it passes is appended to FILE, one name to a line
+SEGUE_DROP_APPEND=prompt.sent        the first event of this kind is not written, and nobody is told
+
+The last one is a lie that no journal can notice by itself; the diaries do.
+"""
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from segue.model import crash
+
+CRASH_AT = "SEGUE_CRASH_AT"
+CRASH_RECORD = "SEGUE_CRASH_RECORD"
+DROP_APPEND = "SEGUE_DROP_APPEND"
+
+
+def main() -> int:
+    arm(os.environ)
+    from segue.server.__main__ import main as serve
+
+    return serve()
+
+
+def arm(environment: Mapping[str, str]) -> None:
+    """Do as the variables say."""
+    if point := environment.get(CRASH_AT):
+        name, _, passes = point.partition(":")
+        crash.arm(Plug(name, int(passes or 1)))
+    elif record := environment.get(CRASH_RECORD):
+        crash.arm(Recording(Path(record)))
+    if kind := environment.get(DROP_APPEND):
+        drop_one_append(kind)
+
+
+class Plug:
+    """Kills this process when it passes a crash point for the n-th time."""
+
+    def __init__(self, name: str, passes: int) -> None:
+        self._name = name
+        self._left = passes
+
+    def __call__(self, name: str) -> None:
+        if name == self._name:
+            self._left -= 1
+            if self._left == 0:
+                _die()
+
+
+class Recording:
+    """Writes down which crash points were passed, and how often."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def __call__(self, name: str) -> None:
+        os.write(self._file, f"{name}\n".encode())
+
+
+def passed(record: Path) -> Counter[str]:
+    """The crash points of a recording, each with how often it was passed, in the order of their first time."""
+    return Counter(record.read_text().split())
+
+
+def drop_one_append(kind: str) -> None:
+    """From now on the journal forgets to write the first event of this kind."""
+    from segue.journal import chain, journal, transaction
+    from segue.model.ids import Seq, WorkflowId
+
+    append, dropped = chain.append_in, False
+
+    def append_in(connection: chain.Connection, workflow_id: WorkflowId, entries: Sequence[chain.Entry]) -> Seq:
+        nonlocal dropped
+        first = next((entry for entry in entries if entry.event.kind == kind and not dropped), None)
+        dropped = dropped or first is not None
+        return append(connection, workflow_id, [entry for entry in entries if entry is not first])
+
+    journal.append_in = transaction.append_in = append_in
+
+
+def _die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("nobody survives SIGKILL")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

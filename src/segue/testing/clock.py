@@ -1,0 +1,46 @@
+"""Time that a test turns by hand."""
+
+from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
+from itertools import count
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+# How often the sleepers' tasks get the word after a turn of the hands, so that one may go back to sleep in between.
+_ROUNDS = 20
+
+
+class FakeClock:
+    """A `Clock` that stands still until it is advanced; who sleeps on it wakes in the order of the hours."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now = start or datetime.now(UTC)
+        self._number = count()
+        self._sleepers: list[tuple[datetime, int, anyio.Event]] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await checkpoint()
+            return
+        woken = anyio.Event()
+        heappush(self._sleepers, (self._now + timedelta(seconds=seconds), next(self._number), woken))
+        await woken.wait()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass: everybody whose hour comes on the way is woken at that hour."""
+        end = self._now + timedelta(seconds=seconds)
+        while self._sleepers and self._sleepers[0][0] <= end:
+            self._now, _, woken = heappop(self._sleepers)
+            woken.set()
+            await _let_others_work()
+        self._now = end
+        await _let_others_work()
+
+
+async def _let_others_work() -> None:
+    for _ in range(_ROUNDS):
+        await checkpoint()

@@ -1,0 +1,142 @@
+"""What was lost, and what happened twice: the journal compared with the diaries of those who took part.
+
+A journal cannot witness its own losses. *Lost* is what was acknowledged in a diary, the agent's or the client's, and is
+absent from the journal. *Duplicated* is what Segue does once and did twice.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from segue.model import events as e
+from segue.model.views import RecordView
+from segue.testing.rehearsal.diary import DiaryEntry
+
+Fact = tuple[str, ...]
+"""One thing that stands in the journal, in words that a diary can use too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """What the comparison found, one sentence each."""
+
+    lost: tuple[str, ...] = ()
+    duplicated: tuple[str, ...] = ()
+
+
+def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Sequence[DiaryEntry]) -> Count:
+    """Compare one workflow's journal with the diaries of its agent and of its client."""
+    done = list(_done(journal))
+    written = {fact_of(record) for record in journal} | {line_of(record) for record in journal} | set(done)
+    claims = [*_told(client), *_heard(journal, agent)]
+    # By fact: what two witnesses miss is lost once.
+    missing = dict.fromkeys(fact for fact, proof in claims if proof not in written)
+    repeated = Counter([*done, *_received(agent)])
+    return Count(
+        lost=tuple(f"{' '.join(fact)} was acknowledged and is not in the journal" for fact in missing),
+        duplicated=tuple(f"{' '.join(fact)} {times} times" for fact, times in repeated.items() for _ in range(times - 1)),
+    )
+
+
+# ── what the journal says ───────────────────────────────────────────────────────────────────────────
+
+
+def fact_of(record: RecordView) -> Fact:
+    """What this line says; where nobody but a follower could know of it, the line itself."""
+    match record.event:
+        case e.WorkflowCreated(slug=slug):
+            return ("workflow", slug)
+        case e.RunQueued():
+            return ("run", str(record.session_id), str(record.run))
+        case e.PauseRequested():
+            return ("pause",)
+        case e.CheckpointCreated(checkpoint_id=checkpoint_id):
+            return ("checkpoint", checkpoint_id)
+        case e.WorkflowMoved(after=after) if after == "cancelled":
+            return ("cancel",)
+        case e.PromptSent(prompt_id=prompt_id):
+            return ("prompt", prompt_id)
+        case e.PermissionAnswered(request_id=request_id, outcome=outcome):
+            return ("answer", request_id, outcome)
+        case _:
+            return line_of(record)
+
+
+def line_of(record: RecordView) -> Fact:
+    return ("event", str(record.seq), record.hash)
+
+
+def _done(journal: Sequence[RecordView]) -> Iterator[Fact]:
+    """What Segue does at most once."""
+    for record in journal:
+        match record.event:
+            case e.TaskCompleted(task_id=task_id):
+                yield ("task", task_id, "was completed")
+            case e.PermissionAnswered(request_id=request_id):
+                yield ("request", request_id, "was answered")
+            case e.RunStarted():
+                yield ("run", str(record.session_id), str(record.run), "was started")
+            case e.WorkflowCreated() | e.RunQueued() | e.CheckpointCreated() | e.PromptSent():
+                yield (*fact_of(record), "was written")
+            case _:
+                pass
+
+
+# ── what the diaries say ────────────────────────────────────────────────────────────────────────────
+
+Claim = tuple[Fact, Fact]
+"""What somebody was told, and what must stand in the journal to prove it."""
+
+
+def _told(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
+    """What the server told its client."""
+    for entry in client:
+        if entry.kind == "delivered":
+            for fact, line in entry["events"]:
+                yield tuple(fact), tuple(line)
+        elif fact := _answered(entry):
+            yield fact, fact
+
+
+def _answered(entry: DiaryEntry) -> Fact | None:
+    match entry.kind:
+        case "created":
+            return ("workflow", entry["slug"])
+        case "pause_requested":
+            return ("pause",)
+        case "paused" if entry["snapshot_id"]:
+            return ("checkpoint", entry["snapshot_id"])
+        case "resumed":
+            return ("run", entry["session"], str(entry["run"]))
+        case "approved" | "rejected":
+            return ("answer", entry["request_id"], "allowed" if entry.kind == "approved" else "denied")
+        case "cancelled":
+            return ("cancel",)
+        case _:
+            return None
+
+
+def _heard(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
+    """What reached the agent."""
+    requests = {r.event.call_id: r.event.request_id for r in journal if isinstance(r.event, e.PermissionRequested)}
+    for entry in agent:
+        if entry.kind == "prompt" and entry["prompt_id"]:
+            fact = ("prompt", entry["prompt_id"])
+            yield fact, fact
+        elif entry.kind == "answer":
+            request = requests.get(entry["call_id"], f"to call {entry['call_id']}")
+            fact = ("answer", request, _OUTCOMES.get(entry["option"], "interrupted"))
+            # A question that Segue took back was answered too; how, the agent did not hear.
+            yield fact, fact if entry["option"] else ("request", request, "was answered")
+
+
+_OUTCOMES = {"allow": "allowed", "reject": "denied"}
+
+
+def _received(agent: Sequence[DiaryEntry]) -> Iterator[Fact]:
+    """What an agent should get at most once."""
+    for entry in agent:
+        if entry.kind == "prompt" and entry["prompt_id"]:
+            yield ("prompt", entry["prompt_id"], "reached the agent")
+        elif entry.kind == "answer":
+            yield ("call", entry["call_id"], "was answered to the agent")

@@ -1,0 +1,61 @@
+import json
+
+import pytest
+from segue.journal.redaction import PATTERNS, redact, redact_text
+
+PLANTED = {
+    "private-key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc/def==\n-----END RSA PRIVATE KEY-----",
+    "aws-key": "AKIA" + "Q3EGRL5KXZ7W2MNP",
+    "github-token": "ghp_" + "A1b2C3d4" * 5,
+    "gitlab-token": "glpat-" + "x9Y8z7W6v5U4t3S2r1Q0",
+    "anthropic-key": "sk-ant-api03-" + "Zx9" * 10,
+    "openai-key": "sk-proj-" + "aB3dE6gH" * 4,
+    "slack-token": "xoxb-" + "1234567890-abcdefghij",
+    "slack-webhook": "hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+    "google-key": "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q"[:35],
+    "stripe-key": "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+    "npm-token": "npm_" + "a1B2c3D4e5F6" * 3,
+    "pypi-token": "pypi-AgEIcHlwaS5vcmc" + "Ab1" * 20,
+    "hugging-face-token": "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ123456",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    "authorization": "Authorization: Bearer 0123456789abcdefABCDEF",
+    "url-password": "postgres://app:correcthorse@db.example/app",
+    "secret-variable": "DEPLOY_API_KEY=0f1e2d3c4b5a6978",
+}
+
+SURROUNDINGS = ["{}", "before {} after", "line\n{}\nline", "\x1b[31m{}\x1b[0m", 'x="{}"', "C:\\new\\{}", "\t{}"]
+
+
+def test_every_pattern_has_a_planted_secret() -> None:
+    assert set(PLANTED) == set(PATTERNS)
+
+
+@pytest.mark.parametrize("around", SURROUNDINGS)
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_secret_is_found_wherever_it_stands_and_the_json_stays_whole(name: str, around: str) -> None:
+    document = json.dumps({"text": around.format(PLANTED[name])}).encode()
+    text = json.loads(redact(document))["text"]
+    assert f"[redacted:{name}]" in text
+    assert PLANTED[name] not in text
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "task-0123456789abcdef0123456789abcdef01234567",
+        "password = getpass.getpass()",
+        "def token(self) -> str: ...",
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "https://example.org/path?query=1#fragment",
+        "MAX_TOKENS=4096",
+        "the secret of good code",
+        "risk-free disk-based",
+    ],
+)
+def test_ordinary_text_is_left_alone(harmless: str) -> None:
+    assert redact_text(harmless) == harmless
+
+
+def test_redacting_twice_changes_nothing() -> None:
+    once = redact_text(" ".join(PLANTED.values()))
+    assert redact_text(once) == once

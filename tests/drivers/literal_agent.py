@@ -15,7 +15,7 @@ def main(path: str) -> None:
             heard.write(line)
             heard.flush()
             message = json.loads(line)
-            for each in answers.get(message.get("method"), []):
+            for each in answers.get(message.get("method", "response"), []):
                 send(each, message.get("id"))
 
 

@@ -11,7 +11,10 @@ from segue.drivers.environment import allowed
 
 
 class LiteralAgent:
-    """Answers each method with the messages the test wrote for it; `"$id"` becomes the id of the request."""
+    """Answers each method with the messages the test wrote for it; `"$id"` becomes the id of the request.
+
+    What it does once its own request is answered stands under `response`.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root

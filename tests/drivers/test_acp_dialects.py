@@ -30,6 +30,8 @@ pytestmark = pytest.mark.anyio
 
 DRIVER = load("acp")
 END = answer(stopReason="end_turn")
+# The prompt is the third request of a conversation.
+LATER_END = {**END, "id": 2}
 TURN_ENDED = TurnEnded(prompt_id=PromptId("prompt-1"), reason="end_turn")
 
 
@@ -156,9 +158,8 @@ async def test_what_belongs_to_another_session_is_not_ours(literal: LiteralAgent
         session_prompt=[
             update("agent_message_chunk", session="other", content=text("theirs")),
             permission("other", {"toolCallId": "c"}, []),
-            update("agent_message_chunk", content=text("ours")),
-            END,
-        ]
+        ],
+        response=[update("agent_message_chunk", content=text("ours")), LATER_END],
     )
     assert await events_of(launch) == [TextDelta(role="message", text="ours"), TURN_ENDED]
     assert {"outcome": {"outcome": "cancelled"}} in [message.get("result") for message in literal.heard()]
@@ -206,7 +207,7 @@ async def test_plans_and_costs_in_their_other_forms_are_understood(literal: Lite
 
 async def test_files_and_terminals_that_were_not_offered_are_refused(literal: LiteralAgent) -> None:
     request = {"jsonrpc": "2.0", "id": 98, "method": "fs/write_text_file", "params": {}}
-    assert await events_of(literal.launch(session_prompt=[request, END])) == [TURN_ENDED]
+    assert await events_of(literal.launch(session_prompt=[request], response=[LATER_END])) == [TURN_ENDED]
     [refusal] = [message["error"] for message in literal.heard() if message.get("id") == 98]
     assert refusal["code"] == -32601
 

@@ -2,13 +2,13 @@
 
 import anyio
 import pytest
+from sqlalchemy import text
+
 from segue.journal import Journal, Transaction, open_journal
 from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WrongState
 from segue.model.events import AgentMessage, Event, ToolCalled, Warned
 from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id
 from segue.model.status import SessionStatus, WorkflowStatus
-from sqlalchemy import text
-
 from tests.journal.workflows import BOOT, TickingClock, begun, new_workflow
 
 pytestmark = pytest.mark.anyio

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from segue.journal.redaction import PATTERNS, redact, redact_text
 
 PLANTED = {

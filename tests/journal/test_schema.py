@@ -1,13 +1,13 @@
 """The tables and the migrations say the same, on both engines."""
 
 import pytest
+from sqlalchemy import Engine, inspect, text
+
 from segue.journal import open_journal
 from segue.model.errors import DatabaseTooNew, DatabaseUnusable
 from segue.store.engines import open_engines, parse_url
 from segue.store.migrate import VERSION_TABLE, migrate
 from segue.store.tables import metadata
-from sqlalchemy import Engine, inspect, text
-
 from tests.journal.workflows import TickingClock
 
 pytestmark = pytest.mark.anyio

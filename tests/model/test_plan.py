@@ -1,4 +1,5 @@
 import pytest
+
 from segue.model.errors import BadPlan
 from segue.model.ids import TaskId, slugify
 from segue.model.plan import Issue, Plan, Task

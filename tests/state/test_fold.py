@@ -5,6 +5,7 @@ from itertools import count
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from segue.model import events as e
 from segue.model.codec import decode, encode
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId

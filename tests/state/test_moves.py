@@ -1,4 +1,5 @@
 import pytest
+
 from segue.model.errors import IllegalMove
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.state.moves import (

@@ -27,3 +27,14 @@ class Repository:
             ["git", "ls-tree", "-r", "-z", "--name-only", commit], cwd=self.path, text=True
         )
         return set(listing.split("\0")) - {""}
+
+
+def begun(path: Path) -> Repository:
+    """A new repository with one commit of three files."""
+    repository = Repository(path)
+    repository.git("init", "--quiet", "--initial-branch=main")
+    repository.write("readme.md", "Read me.\n")
+    repository.write("src/app.py", "print('hello')\n")
+    repository.write("src/util.py", "one = 1\ntwo = 2\nthree = 3\n")
+    repository.commit("Begin")
+    return repository

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from checkout import Repository
+
+from tests.workspace.checkout import Repository, begun
 
 
 @pytest.fixture
@@ -27,18 +28,15 @@ def plain_git(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def empty(tmp_path: Path) -> Repository:
     """A repository without a commit."""
-    path = tmp_path / "repository"
-    path.mkdir()
-    repository = Repository(path)
+    repository = Repository(tmp_path / "repository")
+    repository.path.mkdir()
     repository.git("init", "--quiet", "--initial-branch=main")
     return repository
 
 
 @pytest.fixture
-def repository(empty: Repository) -> Repository:
+def repository(tmp_path: Path) -> Repository:
     """A repository with one commit of three files."""
-    empty.write("readme.md", "Read me.\n")
-    empty.write("src/app.py", "print('hello')\n")
-    empty.write("src/util.py", "one = 1\ntwo = 2\nthree = 3\n")
-    empty.commit("Begin")
-    return empty
+    path = tmp_path / "repository"
+    path.mkdir()
+    return begun(path)

@@ -1,7 +1,7 @@
 import pytest
-from checkout import Repository
 
 from segue.workspace import divergence, read_state, save
+from tests.workspace.checkout import Repository
 
 pytestmark = pytest.mark.anyio
 

@@ -3,13 +3,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from checkout import Repository
 
 from segue.model.checkpoint import FileChange, GitState
 from segue.model.codec import decode, encode
 from segue.model.errors import EmptyRepository, NotARepository, WorkspaceError
 from segue.workspace import read_state, repository_root
 from segue.workspace.git import git
+from tests.workspace.checkout import Repository
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +48,17 @@ async def test_a_bare_repository_is_refused(repository: Repository, tmp_path: Pa
 async def test_the_inside_of_gits_own_directory_is_refused(repository: Repository) -> None:
     with pytest.raises(NotARepository, match="git's own directory"):
         await repository_root(repository.path / ".git")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+async def test_a_repository_of_another_user_is_refused_with_gits_own_advice(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(repository.path, 65534, 65534)
+    monkeypatch.delenv("GIT_CONFIG_COUNT")
+    with pytest.raises(WorkspaceError, match="dubious ownership") as refused:
+        await repository_root(repository.path)
+    assert "safe.directory" in refused.value.hint
 
 
 async def test_a_machine_without_git_is_told_so(

@@ -240,10 +240,9 @@ async def test_an_agent_can_be_talked_to() -> None:
 
 
 async def test_an_agent_runs_in_its_directory_with_its_environment_and_the_mark(tmp_path: Path) -> None:
-    async with running(
-        "sh", "-c", "pwd; echo $SEGUE_EXECUTION $$", execution="test-mark", directory=tmp_path
-    ) as process:
-        assert (await process.stdout.read()).decode() == f"{tmp_path}\ntest-mark {process.pid}\n"
+    name = a_name()
+    async with running("sh", "-c", "pwd; echo $SEGUE_EXECUTION $$", execution=name, directory=tmp_path) as process:
+        assert (await process.stdout.read()).decode() == f"{tmp_path}\n{name} {process.pid}\n"
 
 
 async def test_an_agent_inherits_no_descriptor_but_its_own_three() -> None:
@@ -419,4 +418,4 @@ async def test_a_process_that_only_waits_to_be_counted_is_not_alive() -> None:
 
 
 async def test_ending_what_nobody_has_marked_ends_nothing() -> None:
-    assert await end_marked("test-nobody") == 0
+    assert await end_marked(a_name()) == 0

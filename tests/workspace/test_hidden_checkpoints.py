@@ -3,14 +3,14 @@ import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory, gettempdir
 
 import anyio
 import pytest
-from checkout import Repository
 
 from segue.model.errors import WorkspaceError
 from segue.workspace import ensure_worktree, restore, save, tree_of
+from tests.workspace.checkout import Repository, begun
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +49,14 @@ def make_a_mess(repository: Repository) -> None:
     (repository.path / "src/util.py").unlink()
 
 
+@pytest.fixture
+def public() -> Generator[Repository]:
+    """A repository where any user of the machine may come, unlike those below pytest's own directory."""
+    with TemporaryDirectory(prefix="segue-test-") as path:
+        Path(path).chmod(0o755)
+        yield begun(Path(path))
+
+
 @contextmanager
 def unprivileged(repository: Repository) -> Generator[None]:
     """File permissions mean nothing to root."""
@@ -57,8 +65,6 @@ def unprivileged(repository: Repository) -> Generator[None]:
         return
     for path in (repository.path, *repository.path.rglob("*")):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-    for parent in (repository.path.parent, *repository.path.parent.parents[:2]):
-        parent.chmod(0o755)
     os.seteuid(NOBODY)
     try:
         yield
@@ -347,17 +353,17 @@ async def test_a_submodule_is_named_only_when_it_changed(repository: Repository,
     assert (inside.path / "changed.txt").exists()
 
 
-async def test_an_unreadable_file_is_left_out_and_named(repository: Repository) -> None:
+async def test_an_unreadable_file_is_left_out_and_named(public: Repository) -> None:
     for number in range(20):
-        repository.write(f"{number}.txt", "new")
-    (repository.path / "7.txt").chmod(0o000)
-    repository.write("closed/inside.txt", "inside")
-    (repository.path / "closed").chmod(0o000)
-    with unprivileged(repository):
-        saved = await save(repository.path, REF, "one")
-    (repository.path / "closed").chmod(0o755)
+        public.write(f"{number}.txt", "new")
+    (public.path / "7.txt").chmod(0o000)
+    public.write("closed/inside.txt", "inside")
+    (public.path / "closed").chmod(0o000)
+    with unprivileged(public):
+        saved = await save(public.path, REF, "one")
+    (public.path / "closed").chmod(0o755)
     assert saved.left_out == ("7.txt (could not be read)", "closed (could not be read)")
-    assert {f"{number}.txt" for number in range(20)} - repository.files(saved.commit) == {"7.txt"}
+    assert {f"{number}.txt" for number in range(20)} - public.files(saved.commit) == {"7.txt"}
 
 
 async def test_a_file_whose_filter_fails_is_left_out_and_named(repository: Repository) -> None:
@@ -371,13 +377,13 @@ async def test_a_file_whose_filter_fails_is_left_out_and_named(repository: Repos
     assert {".gitattributes", "plain.txt"} <= repository.files(saved.commit)
 
 
-async def test_a_repository_that_cannot_be_written_to_fails_as_a_whole(repository: Repository) -> None:
-    repository.write("new.txt", "new")
-    for path in (repository.path / ".git/objects").rglob("*"):
+async def test_a_repository_that_cannot_be_written_to_fails_as_a_whole(public: Repository) -> None:
+    public.write("new.txt", "new")
+    for path in (public.path / ".git/objects").rglob("*"):
         path.chmod(0o555)
-    (repository.path / ".git/objects").chmod(0o555)
-    with unprivileged(repository), pytest.raises(WorkspaceError, match="insufficient permission"):
-        await save(repository.path, REF, "one")
+    (public.path / ".git/objects").chmod(0o555)
+    with unprivileged(public), pytest.raises(WorkspaceError, match="insufficient permission"):
+        await save(public.path, REF, "one")
 
 
 async def test_a_restore_brings_back_every_file_and_nothing_else(repository: Repository) -> None:
@@ -455,9 +461,9 @@ async def test_a_restore_to_an_unknown_commit_says_so(repository: Repository) ->
         await restore(repository.path, "0123456789" * 4)
 
 
-async def test_a_restore_that_could_not_remove_a_file_says_so(repository: Repository) -> None:
-    saved = await save(repository.path, REF, "one")
-    repository.write("closed/inside.txt", "inside")
-    (repository.path / "closed").chmod(0o555)
-    with unprivileged(repository), pytest.raises(WorkspaceError, match=r"not brought back exactly: closed/inside\.txt"):
-        await restore(repository.path, saved.commit)
+async def test_a_restore_that_could_not_remove_a_file_says_so(public: Repository) -> None:
+    saved = await save(public.path, REF, "one")
+    public.write("closed/inside.txt", "inside")
+    (public.path / "closed").chmod(0o555)
+    with unprivileged(public), pytest.raises(WorkspaceError, match=r"not brought back exactly: closed/inside\.txt"):
+        await restore(public.path, saved.commit)

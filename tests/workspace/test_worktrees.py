@@ -8,12 +8,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from checkout import Repository
 
 from segue.model import crash
 from segue.model.errors import WorkspaceError, WorktreeInUse
 from segue.workspace import Worktree, ensure_worktree, find_worktree, is_alive, run_setup
 from segue.workspace.processes import ProcessIdentity, identity
+from tests.workspace.checkout import Repository
 
 pytestmark = pytest.mark.anyio
 

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Literal, TypeVar
 
+import anyio
+from anyio.to_thread import run_sync
 from dbos import DBOS, AsyncSQLAlchemyDatasource, DBOSClient
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
@@ -129,5 +131,7 @@ async def open_engine(journal: Journal, boot: BootId, body: Body, workers: int) 
         client = DBOSClient(system_database_engine=engines.system, application_name=APPLICATION)
         yield Engine(journal, client, datasource)
     finally:
-        DBOS.destroy(workflow_completion_timeout_sec=0)
+        # After a run's end the engine still tidies up its own rows; cut off there, it would leave connections open.
+        with anyio.CancelScope(shield=True):
+            await run_sync(lambda: DBOS.destroy(workflow_completion_timeout_sec=1))
         _body = None

@@ -79,7 +79,8 @@ class GuardedProcess:
         self._leash.ask_politely()
         return await self.wait()
 
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
+        """Take hold of our ends of the pipes."""
         process = self._leash.process
         assert process.stdin and process.stdout
         status = await self._pipes.reader(self._leash.status)
@@ -89,6 +90,30 @@ class GuardedProcess:
         if process.stderr:
             stderr = await self._pipes.reader(process.stderr)
             self._draining = asyncio.create_task(self._stderr.follow(stderr))
+
+    async def started(self, program: str) -> None:
+        """Wait until the guardian says that the command runs, or why it does not."""
+        word, _, value = (await self._first_report).partition(" ")
+        match word:
+            case "started":
+                self.pid = int(value)
+            case "failed":
+                raise _cannot_start(program, int(value))
+            case _:
+                raise WorkspaceError(f"The guardian of {program} could not start. {self.stderr_tail().strip()}".strip())
+
+    async def close(self) -> None:
+        """End the tree, wait for its end, and let go of the pipes."""
+        self._leash.let_go()
+        try:
+            with anyio.move_on_after(_END_WITHIN):
+                await self.wait()
+            if not self._outcome.done():
+                self._leash.process.kill()
+                await end_marked(self.execution)
+        finally:
+            await self._pipes.close()
+            await _cancelled(self._outcome, self._draining)
 
     async def _follow(self, status: asyncio.StreamReader) -> int | None:
         """Read what the guardians report until both are gone."""
@@ -107,28 +132,6 @@ class GuardedProcess:
         code = reports.get("exited", "None")
         return None if code == "None" else int(code)
 
-    async def _start(self, program: str) -> None:
-        word, _, value = (await self._first_report).partition(" ")
-        match word:
-            case "started":
-                self.pid = int(value)
-            case "failed":
-                raise _cannot_start(program, int(value))
-            case _:
-                raise WorkspaceError(f"The guardian of {program} could not start. {self.stderr_tail().strip()}".strip())
-
-    async def _close(self) -> None:
-        self._leash.let_go()
-        try:
-            with anyio.move_on_after(_END_WITHIN):
-                await self.wait()
-            if not self._outcome.done():
-                self._leash.process.kill()
-                await end_marked(self.execution)
-        finally:
-            await self._pipes.close()
-            await _cancelled(self._outcome, self._draining)
-
 
 @asynccontextmanager
 async def guarded(
@@ -143,11 +146,11 @@ async def guarded(
     leash = _launch(command, directory, {**environment, EXECUTION: execution}, merge_stderr)
     process = GuardedProcess(leash, execution)
     try:
-        await _to_the_end(process._connect())  # pyright: ignore[reportPrivateUsage]
-        await process._start(command[0])  # pyright: ignore[reportPrivateUsage]
+        await _to_the_end(process.connect())
+        await process.started(command[0])
         yield process
     finally:
-        await _to_the_end(process._close())  # pyright: ignore[reportPrivateUsage]
+        await _to_the_end(process.close())
 
 
 async def run_guarded(

@@ -334,6 +334,8 @@ class Performance:
             output, _ = await process.communicate()
         except asyncio.CancelledError:
             os.killpg(process.pid, signal.SIGKILL)
+            with anyio.CancelScope(shield=True):
+                await process.wait()
             raise
         self._stage.note("effect", what="run", command=command, exit_code=process.returncode)
         text = output.decode(errors="replace")

@@ -1,0 +1,162 @@
+"""A stage for tests and the demo: a real repository, a real server on data of its own, and whoever works there.
+
+Everything lies in one directory and nothing of the user's own Segue is touched. The server is a process like any other:
+it is found, called and killed by its pid, and what its agents leave in the process table is counted from outside.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from segue import client
+from segue.client import Server
+from segue.model.errors import NotRunning
+from segue.testing.processes import ends_within, left_over
+from segue.testing.work import Work
+
+Start = Callable[[Mapping[str, str]], Server]
+"""Starts a server with these variables beside its own."""
+
+ARMED = (sys.executable, "-P", "-m", "segue.testing.armed")
+GONE_WITHIN = 20.0
+"""Seconds after which a process that should have ended counts as left behind."""
+
+_GIT = {
+    "user.name": "Ada",
+    "user.email": "ada@example.org",
+    # Whatever the user's own configuration says, nobody may be asked for a passphrase here.
+    "commit.gpgsign": "false",
+    "core.hooksPath": os.devnull,
+}
+
+
+def start_process(variables: Mapping[str, str]) -> Server:
+    """The ordinary server; with variables, the one that can be armed by them."""
+    with _variables(variables):
+        return client.start_server(command=ARMED if variables else None)
+
+
+class Stage:
+    """Entered once; when it is left, no process of it runs any more."""
+
+    def __init__(self, root: Path, *, settings: str = "", start: Start = start_process) -> None:
+        self.root = root
+        self.home = root / "home"
+        self.repository = root / "repository"
+        self.works: list[Work] = []
+        self.starts = 0
+        self.deaths = 0
+        self.orphans: set[int] = set()
+        """Processes of agents that outlived their server."""
+        self._start = start
+        self._settings = settings
+
+    def __enter__(self) -> Self:
+        self._own_environment = _own_environment(self.home)
+        self._own_environment.__enter__()
+        self.home.mkdir(mode=0o700, parents=True)
+        (self.home / "segue.toml").write_text(self._settings)
+        self._make_repository()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self.is_up:
+                self.kill()
+            for pid in self._agents():
+                os.kill(pid, signal.SIGKILL)
+        finally:
+            self._own_environment.__exit__(None, None, None)
+
+    # ── the repository ──────────────────────────────────────────────────────────────────────────────
+
+    def _make_repository(self) -> None:
+        self.repository.mkdir(parents=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        for name, value in _GIT.items():
+            self.git("config", name, value)
+        (self.repository / "README.md").write_text("# A small repository\n")
+        self.git("add", "-A")
+        self.git("commit", "--quiet", "-m", "Begin")
+
+    def git(self, *words: str, directory: Path | None = None) -> str:
+        command = ["git", "--no-pager", "-C", str(directory or self.repository), *words]
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=inherited).stdout
+
+    # ── the server ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_up(self) -> bool:
+        try:
+            client.find()
+        except NotRunning:
+            return False
+        return True
+
+    @property
+    def server(self) -> Server:
+        return client.find()
+
+    def up(self, **variables: str) -> Server:
+        """Start the server; variables may arm it."""
+        self.starts += 1
+        return self._start(variables)
+
+    def down(self) -> None:
+        """Ask the server to stop, and wait until it has."""
+        client.stop_server()
+
+    def kill(self) -> None:
+        """SIGKILL, by pid."""
+        pid = self.server.pid
+        os.kill(pid, signal.SIGKILL)
+        self.mourn(pid)
+
+    def mourn(self, pid: int) -> None:
+        """Wait until a server that was killed is gone, and its agents with it; those that stay are orphans."""
+        self.deaths += 1
+        if not ends_within(pid, GONE_WITHIN):
+            raise TimeoutError(f"the server (pid {pid}) does not die")
+        self.orphans |= left_over(self._agents, GONE_WITHIN)
+
+    def _agents(self) -> set[int]:
+        return set[int]().union(*(work.processes() for work in self.works))
+
+    # ── who works there ─────────────────────────────────────────────────────────────────────────────
+
+    def work(self, script: str) -> Work:
+        """Room for one more workflow, whose agent plays `script`."""
+        work = Work(self.root / f"work-{len(self.works) + 1}", self.repository, script)
+        self.works.append(work)
+        return work
+
+
+@contextmanager
+def _own_environment(home: Path) -> Generator[None]:
+    """Hide the user's own Segue: its data directory, its database, its settings."""
+    hidden = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("SEGUE_")}
+    try:
+        with _variables({"SEGUE_HOME": str(home)}):
+            yield
+    finally:
+        os.environ.update(hidden)
+
+
+@contextmanager
+def _variables(variables: Mapping[str, str]) -> Generator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,193 @@
+"""One workflow, seen by a user with a diary."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, TypeVar
+
+from segue import client
+from segue.model import events as e
+from segue.model.codec import adapter
+from segue.model.errors import SegueError
+from segue.model.ids import WorkflowId
+from segue.model.views import Action, Answered, EventPage, RecordView, Resumed, SessionView, Verification, WorkflowView
+from segue.testing.losses import fact_of, line_of
+from segue.testing.processes import carrying
+from segue.testing.rehearsal.diary import Diary, DiaryEntry, read_diary
+
+T = TypeVar("T")
+
+WITHIN = 60.0
+"""Seconds that a user waits for something that should come."""
+LONG_POLL = 20.0
+AT_REST = frozenset({"paused", "review", "completed", "failed", "cancelled"})
+
+Wanted = type[Any] | Callable[[e.Event], bool]
+"""A kind of event, or a question about one."""
+
+
+class NeverCame(SegueError):
+    """What was waited for did not come in time."""
+
+
+class Work:
+    """Calls the server as a user does; each acknowledgement is in the diary, on disk, before the user goes on."""
+
+    def __init__(self, root: Path, repository: Path, script: str) -> None:
+        self.root = root
+        self.repository = repository
+        self.agent_home = root / "agent"
+        self.id = WorkflowId("")
+        self.listener: Callable[[RecordView], None] = lambda _: None
+        """Hears of every event as it is delivered."""
+        root.mkdir(parents=True)
+        self.script = root / "script.yaml"
+        self.script.write_text(script)
+        self._diary = Diary(root / "client.jsonl")
+        self._seen = 0
+        self._unread: deque[RecordView] = deque()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The user's shell."""
+        return {
+            **os.environ,
+            "SEGUE_REHEARSAL_SCRIPT": str(self.script),
+            "SEGUE_REHEARSAL_HOME": str(self.agent_home),
+        }
+
+    # ── steering ────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, title: str, plan: str, *, agent: str = "rehearsal", permissions: str = "ask") -> WorkflowView:
+        request = {
+            "issue": {"title": title},
+            "plan": {"format": "yaml", "text": plan},
+            "agent": agent,
+            "permissions": permissions,
+            "repository": str(self.repository),
+            "environment": self.environment,
+        }
+        view = _read(WorkflowView, client.call("POST", "/api/workflows", request, timeout=WITHIN))
+        self._diary.write("created", workflow=view.id, slug=view.slug)
+        self.id = view.id
+        return view
+
+    def pause(self, reason: str = "", *, wait: bool = False) -> Action:
+        action = self._act("pause", {"reason": reason}, {"wait": str(wait).lower()})
+        self._diary.write(action.status, **asdict(action))
+        return action
+
+    def resume(self) -> Resumed:
+        resumed = _read(Resumed, self._post("resume", {"environment": self.environment}))
+        self._diary.write("resumed", session=resumed.session, run=resumed.run, way=resumed.way)
+        return resumed
+
+    def answer(self, verb: Literal["approve", "reject"]) -> Answered:
+        answered = _read(Answered, self._post(verb, {}))
+        self._diary.write(answered.status, **asdict(answered))
+        return answered
+
+    def cancel(self, reason: str = "") -> Action:
+        action = self._act("cancel", {"reason": reason})
+        self._diary.write(action.status, **asdict(action))
+        return action
+
+    def _act(self, verb: str, body: Mapping[str, object], params: Mapping[str, object] | None = None) -> Action:
+        return _read(Action, self._post(verb, body, params))
+
+    def _post(self, verb: str, body: Mapping[str, object], params: Mapping[str, object] | None = None) -> Any:
+        return client.call("POST", f"{self._path}/{verb}", body, params=params, timeout=WITHIN)
+
+    # ── watching ────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _path(self) -> str:
+        return f"/api/workflows/{self.id}"
+
+    @property
+    def view(self) -> WorkflowView:
+        return _read(WorkflowView, client.call("GET", self._path))
+
+    def session(self, session_id: str) -> SessionView:
+        return _read(SessionView, client.call("GET", f"/api/sessions/{session_id}"))
+
+    def until(self, wanted: Wanted, *, within: float = WITHIN) -> RecordView:
+        """Follow the workflow to the next event that is wanted."""
+        deadline = monotonic() + within
+        while not _fits((record := self._next(deadline)).event, wanted):
+            if isinstance(record.event, e.WorkflowMoved) and record.event.after in AT_REST:
+                raise NeverCame(f"The workflow is {record.event.after} instead: {record.event.reason}")
+        return record
+
+    def until_status(self, *statuses: str, within: float = WITHIN) -> WorkflowView:
+        """Follow the workflow until it is in one of these statuses."""
+        deadline = monotonic() + within
+        while (view := self.view).status not in statuses:
+            self._next(deadline)
+        return view
+
+    def next_event(self, within: float = WITHIN) -> RecordView:
+        """Whatever happens next."""
+        return self._next(monotonic() + within)
+
+    def drain(self) -> None:
+        """Follow the workflow to where its journal ends now."""
+        while self._receive(wait=0.0):
+            pass
+        self._unread.clear()
+
+    def _next(self, deadline: float) -> RecordView:
+        while not self._unread:
+            left = deadline - monotonic()
+            if left <= 0:
+                raise NeverCame(f"What was waited for did not come; the last event was number {self._seen}.")
+            self._receive(wait=min(left, LONG_POLL))
+        return self._unread.popleft()
+
+    def _receive(self, wait: float) -> int:
+        records = self._page(self._seen, wait)
+        if records:
+            self._diary.write("delivered", events=[(fact_of(record), line_of(record)) for record in records])
+            self._seen = records[-1].seq
+            self._unread.extend(records)
+            for record in records:
+                self.listener(record)
+        return len(records)
+
+    def _page(self, after: int, wait: float) -> Sequence[RecordView]:
+        params = {"after": after, "wait": wait}
+        page = client.call("GET", f"{self._path}/events", params=params, timeout=wait + WITHIN)
+        return _read(EventPage, page).events
+
+    # ── afterwards ──────────────────────────────────────────────────────────────────────────────────
+
+    def journal(self) -> list[RecordView]:
+        """The whole journal, from the beginning."""
+        records: list[RecordView] = []
+        while page := self._page(len(records), wait=0.0):
+            records.extend(page)
+        return records
+
+    def verify(self) -> Verification:
+        return _read(Verification, client.call("GET", f"{self._path}/verify", timeout=WITHIN))
+
+    def agent_diary(self) -> list[DiaryEntry]:
+        return read_diary(self.agent_home / "diary.jsonl")
+
+    def client_diary(self) -> list[DiaryEntry]:
+        return read_diary(self.root / "client.jsonl")
+
+    def processes(self) -> set[int]:
+        """Every process of this workflow's agents, guardians and whatever they started included."""
+        return carrying("SEGUE_REHEARSAL_HOME", str(self.agent_home))
+
+
+def _read(kind: type[T], document: object) -> T:
+    return adapter(kind).validate_python(document)
+
+
+def _fits(event: e.Event, wanted: Wanted) -> bool:
+    return isinstance(event, wanted) if isinstance(wanted, type) else wanted(event)

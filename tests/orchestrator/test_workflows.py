@@ -1,0 +1,376 @@
+"""What becomes of a workflow: the real orchestrator, the real agent process, real git."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.errors import (
+    AgentMissing,
+    BadPlan,
+    EmptyRepository,
+    NotARepository,
+    NothingToAnswer,
+    UnknownAgent,
+    WorktreeInUse,
+    WrongState,
+)
+from segue.model.status import SessionStatus, Way
+from segue.workspace.processes import marked
+from tests.orchestrator.theatre import Theatre, git
+
+pytestmark = pytest.mark.anyio
+
+SIMPLE = """
+turns:
+  - match: Do A
+    do: [{write: {path: a.txt, content: "A"}}, {usage: {used: 5000, size: 100000}}]
+  - match: Do B
+    do: [{write: {path: b.txt, content: "B"}}, {say: Done.}]
+"""
+
+HELD = """
+turns:
+  - match: Do A
+    do: [{write: {path: a.txt, content: "A"}}, {wait_for: go}]
+  - match: Do B
+    do: [{write: {path: b.txt, content: "B"}}]
+"""
+
+
+def worktree_of(theatre: Theatre, slug: str = "build-it") -> Path:
+    return theatre.root / "worktrees" / slug
+
+
+async def test_a_workflow_runs_through_its_plan_in_a_worktree_of_its_own(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(SIMPLE)
+        view = await theatre.until("build-it", "completed")
+    assert (view.tasks_done, view.sessions, view.runs) == (2, 1, 1)
+    assert view.context is not None and view.context.utilization == 0.05
+    assert view.branch == "segue/build-it"
+    worktree = worktree_of(theatre)
+    assert (worktree / "a.txt").read_text() + (worktree / "b.txt").read_text() == "AB"
+    assert not (theatre.repository / "a.txt").exists()
+    assert view.merge_hint is not None and "merge segue/build-it" in view.merge_hint
+
+
+async def test_the_merge_hint_works_as_it_stands(theatre: Theatre) -> None:
+    git(theatre.repository, "config", "user.name", "test")
+    git(theatre.repository, "config", "user.email", "test@localhost")
+    async with theatre.open():
+        await theatre.begin(SIMPLE)
+        view = await theatre.until("build-it", "completed")
+    assert view.merge_hint is not None
+    await anyio.run_process(["sh", "-c", view.merge_hint])
+    assert (theatre.repository / "b.txt").read_text() == "B"
+
+
+async def test_without_a_plan_the_issue_is_the_prompt(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin("turns: []", plan=None, title="Say hello")
+        await theatre.until("say-hello", "completed")
+    assert "Say hello" in theatre.diary("prompt")[0]["text"]
+
+
+# ── pausing ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_pause_waits_for_the_task_boundary_and_resume_goes_on_with_the_next_task(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        asked = await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        assert (asked.status, asked.snapshot_id) == ("pause_requested", None)
+        (worktree_of(theatre) / "go").touch()
+        paused = await theatre.orchestrator.pause("build-it", "again", wait=True)
+        view = await theatre.until("build-it", "paused")
+        assert (paused.status, paused.snapshot_id) == ("paused", view.last_snapshot)
+        assert view.tasks_done == 1
+        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0]
+        assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == ("pause", "lunch", True)
+        assert (snapshot.tasks_completed, snapshot.next_task) == (1, "b")
+        resumed = await theatre.resume("build-it")
+        assert (resumed.way, resumed.run, resumed.tasks_remaining) == (Way.NATIVE, 2, 1)
+        view = await theatre.until("build-it", "completed")
+    assert (view.sessions, view.runs) == (1, 2)
+    assert [entry["prompts"] for entry in theatre.diary("resumed")] == [1]
+
+
+async def test_pausing_twice_gives_the_same_snapshot(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        first = await theatre.orchestrator.pause("build-it", "", wait=True)
+        second = await theatre.orchestrator.pause("build-it", "", wait=True)
+        assert first == second
+        assert len(await theatre.orchestrator.snapshots("build-it")) == 1
+
+
+async def test_a_pause_is_forced_when_the_task_does_not_end(theatre: Theatre) -> None:
+    async with theatre.open(pause_force_after=300.0):
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.clock.advance(299)
+        assert (await theatre.orchestrator.workflow("build-it")).status == "in_progress"
+        await theatre.clock.advance(2)
+        view = await theatre.until("build-it", "paused")
+        assert view.tasks_done == 0
+        assert [w.code for w in await theatre.events("build-it", e.Warned)] == ["pause_forced"]
+        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0]
+        assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("pause", False, "a")
+        (worktree_of(theatre) / "go").touch()
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+    prompt = theatre.diary("prompt")[1]["text"]
+    assert "interrupted in the middle" in prompt
+
+
+async def test_a_deaf_agent_is_paused_by_force_all_the_same(theatre: Theatre) -> None:
+    deaf = "turns: [{match: Do A, do: [{touch: started}, {hang: true, deaf: true}]}]"
+    async with theatre.open():
+        view = await theatre.begin(deaf)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.clock.advance(301)
+        await theatre.event("build-it", e.Warned)
+        await theatre.clock.advance(11)
+        view = await theatre.until("build-it", "paused")
+        (started,) = await theatre.events(view.id, e.RunStarted)
+        assert marked(started.attempt) == []
+
+
+# ── permissions ─────────────────────────────────────────────────────────────────────────────────────
+
+ASKING = """
+turns:
+  - match: Do A
+    do:
+      - ask: {title: "Delete it?", then: [{write: {path: yes.txt, content: ""}}], otherwise: [{say: "Then not."}]}
+"""
+
+
+@pytest.mark.parametrize(("allow", "file"), [(True, True), (False, False)])
+async def test_the_users_answer_reaches_the_agent(theatre: Theatre, allow: bool, file: bool) -> None:
+    async with theatre.open():
+        await theatre.begin(ASKING, permissions="ask")
+        asked = await theatre.event("build-it", e.PermissionRequested)
+        await theatre.event("build-it", e.SessionMoved, after=asked.seq)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.question is not None and view.question.title == "Delete it?"
+        assert view.status == "in_progress"
+        answered = await theatre.orchestrator.answer("build-it", allow, "", None)
+        assert answered.status == ("approved" if allow else "rejected")
+        await theatre.until("build-it", "completed")
+        with pytest.raises(NothingToAnswer):
+            await theatre.orchestrator.answer("build-it", allow, "", None)
+    assert (worktree_of(theatre) / "yes.txt").exists() is file
+
+
+async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatre) -> None:
+    async with theatre.open(permission_timeout=600.0, sweep_interval=60.0):
+        await theatre.begin(ASKING, permissions="ask")
+        await theatre.event("build-it", e.PermissionRequested)
+        await theatre.clock.advance(661)
+        answered = await theatre.event("build-it", e.PermissionAnswered)
+        assert (answered.event.outcome, answered.event.by) == ("denied", "timeout")
+        await theatre.until("build-it", "completed")
+    assert not (worktree_of(theatre) / "yes.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("permissions", "step", "outcome"),
+    [
+        ("all", "run: touch done", "allowed"),
+        ("edits", "write: {path: done, content: x}", "allowed"),
+        ("read-only", "write: {path: done, content: x}", "denied"),
+        ("read-only", "run: touch done", "denied"),
+    ],
+)
+async def test_the_policy_answers_where_the_user_chose_one(
+    theatre: Theatre, permissions: str, step: str, outcome: str
+) -> None:
+    script = f"turns: [{{match: Do A, do: [{{{step}, ask: true}}]}}]"
+    async with theatre.open():
+        await theatre.begin(script, permissions=permissions)
+        await theatre.until("build-it", "completed")
+        answers = await theatre.events("build-it", e.PermissionAnswered)
+    assert [(a.outcome, a.by) for a in answers] == [(outcome, "policy")]
+    assert (worktree_of(theatre) / "done").exists() is (outcome == "allowed")
+
+
+# ── what goes wrong ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_crashed_agent_leaves_a_workflow_that_can_be_resumed(theatre: Theatre) -> None:
+    crashing = """
+    turns:
+      - match: Do A
+        do: [{crash: {when: after, of: {write: {path: a.txt, content: A}}}, once: true}, {say: Done.}]
+    """
+    async with theatre.open():
+        await theatre.begin(crashing)
+        view = await theatre.until("build-it", "paused")
+        assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
+        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0]
+        assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("crash", False, "a")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+    assert "Do A" in theatre.diary("prompt")[1]["text"]
+
+
+async def test_a_full_window_pauses_with_that_trigger(theatre: Theatre) -> None:
+    full = "turns: [{match: Do A, do: [{say: Much., once: true}, {exceed_window: true, once: true}, {say: Done.}]}]"
+    async with theatre.open():
+        await theatre.begin(full)
+        await theatre.until("build-it", "paused")
+        assert (await theatre.orchestrator.snapshots("build-it"))[0].trigger == "exhaustion"
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+
+
+@pytest.mark.parametrize("refusal", ["reject: true", "other_id: true"])
+async def test_a_rejected_token_is_said_kept_and_followed_by_a_child_session(theatre: Theatre, refusal: str) -> None:
+    async with theatre.open():
+        await theatre.begin(HELD + f"on_load: {{{refusal}}}\n")
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        resumed = await theatre.resume("build-it")
+        assert resumed.way is Way.NATIVE
+        view = await theatre.until("build-it", "review")
+        assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
+        assert view.reason
+        state = await theatre.house.journal.state(view.id)
+        assert state.session is not None and len(state.session.refused_tokens) == 1
+        again = await theatre.resume("build-it")
+        assert (again.way, again.session_number) == (Way.FRESH, 2)
+        view = await theatre.until("build-it", "completed")
+    assert (view.sessions, view.runs) == (2, 3)
+    first, second = (await theatre_prompts(theatre))[:2]
+    assert "You take it over in a new conversation" in second
+    assert "[x] Do A" in second
+    assert "# Build it" in first and "# Build it" in second
+
+
+async def theatre_prompts(theatre: Theatre) -> list[str]:
+    return [entry["text"] for entry in theatre.diary("prompt")]
+
+
+async def test_an_agent_that_exits_at_once_fails_the_workflow_with_its_own_words(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin("turns: []", agent="hasty")
+        view = await theatre.until("build-it", "failed")
+        assert "out of order" in view.reason
+        assert view.session is not None and view.session.status is SessionStatus.FAILED
+        theatre.house.agents = {**theatre.house.agents, "hasty": theatre.house.agents["rehearsal"]}
+        assert (await theatre.resume("build-it")).session_number == 2
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_failed_setup_command_fails_the_workflow_with_its_output(theatre: Theatre) -> None:
+    async with theatre.open(setup="echo no such compiler; exit 4"):
+        await theatre.begin(SIMPLE)
+        view = await theatre.until("build-it", "failed")
+    assert "no such compiler" in view.reason
+
+
+async def test_setup_runs_once_before_the_first_session(theatre: Theatre) -> None:
+    async with theatre.open(setup="echo ready >> setup.log"):
+        await theatre.begin(SIMPLE)
+        await theatre.until("build-it", "completed")
+    assert (worktree_of(theatre) / "setup.log").read_text() == "ready\n"
+
+
+async def test_what_changed_while_the_work_stood_still_is_said(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        (worktree_of(theatre) / "a.txt").write_text("changed by hand")
+        resumed = await theatre.resume("build-it")
+        assert any("a.txt" in sentence for sentence in resumed.divergence)
+        await theatre.until("build-it", "completed")
+    assert any("a.txt" in text for text in await theatre_prompts(theatre))
+
+
+# ── cancelling ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.cancel("build-it", "wrong idea")
+        view = await theatre.until("build-it", "cancelled")
+        assert view.session is not None and view.session.status is SessionStatus.CANCELLED
+        (started,) = await theatre.events(view.id, e.RunStarted)
+        assert marked(started.attempt) == []
+        with pytest.raises(WrongState, match="cancelled"):
+            await theatre.resume("build-it")
+        assert (await theatre.orchestrator.cancel("build-it", "")).status == "cancelled"
+    assert (worktree_of(theatre) / "a.txt").read_text() == "A"
+
+
+# ── bad input leaves nothing behind ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"agent": "nobody"}, UnknownAgent),
+        ({"agent": "missing"}, AgentMissing),
+        ({"plan": "[{id: a, title: A, depends_on: [b]}, {id: b, title: B, depends_on: [a]}]"}, BadPlan),
+    ],
+)
+async def test_what_cannot_work_is_refused_before_anything_is_written(
+    theatre: Theatre, change: dict, error: type[Exception]
+) -> None:
+    async with theatre.open():
+        with pytest.raises(error):
+            await theatre.begin(SIMPLE, **change)
+        assert await theatre.orchestrator.workflows(None, []) == []
+    assert git(theatre.repository, "branch", "--list", "segue/*") == ""
+
+
+async def test_a_directory_without_git_is_refused(theatre: Theatre, tmp_path: Path) -> None:
+    theatre.repository = tmp_path / "plain"
+    theatre.repository.mkdir()
+    async with theatre.open():
+        with pytest.raises(NotARepository):
+            await theatre.begin(SIMPLE)
+
+
+async def test_a_repository_without_a_commit_is_refused(theatre: Theatre, tmp_path: Path) -> None:
+    theatre.repository = tmp_path / "empty"
+    theatre.repository.mkdir()
+    git(theatre.repository, "init", "--quiet")
+    async with theatre.open():
+        with pytest.raises(EmptyRepository):
+            await theatre.begin(SIMPLE)
+
+
+async def test_two_workflows_here_do_not_share_the_checkout(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(HELD, here=True)
+        with pytest.raises(WorktreeInUse):
+            await theatre.begin(HELD, here=True, title="Another one")
+        await theatre.event("build-it", e.ToolFinished)
+        (theatre.repository / "go").touch()
+        await theatre.until("build-it", "completed")
+    assert (theatre.repository / "b.txt").exists()
+
+
+async def test_a_name_that_a_branch_has_already_is_not_used_again(theatre: Theatre) -> None:
+    git(theatre.repository, "branch", "segue/build-it")
+    async with theatre.open():
+        view = await theatre.begin(SIMPLE)
+        assert view.slug == "build-it-2"
+        await theatre.until("build-it-2", "completed")

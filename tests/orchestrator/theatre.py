@@ -1,0 +1,148 @@
+"""The real orchestrator in the test's own process, with the real rehearsal agent and a clock turned by hand."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from segue.model.events import Event, Record
+from segue.model.ids import NOTHING_SEEN
+from segue.model.plan import Issue
+from segue.model.status import Permissions, WorkflowStatus
+from segue.model.views import AgentConfiguration, NewWorkflow, PlanText, WorkflowView
+from segue.orchestrator import Orchestrator, open_orchestrator
+from segue.orchestrator.house import House
+from segue.orchestrator.sweep import sweep
+from segue.testing.clock import FakeClock
+from segue.testing.rehearsal.diary import DiaryEntry, read_diary
+
+TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
+IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+WITHIN = 30.0
+
+
+def git(directory: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=directory, env={**os.environ, **IDENTITY}, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+class Theatre:
+    """What a test needs to play a workflow."""
+
+    def __init__(self, root: Path, repository: Path) -> None:
+        self.root = root
+        self.repository = repository
+        self.clock = FakeClock()
+        self.script = root / "script.yaml"
+        self.agent_home = root / "agent"
+        self.commands: dict[str, tuple[str, ...]] = {
+            "rehearsal": (sys.executable, "-m", "segue.testing.rehearsal"),
+            "missing": ("no-such-program-anywhere",),
+            "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
+        }
+        self.orchestrator: Orchestrator
+        self.settings: dict[str, Any] = {
+            "setup": None,
+            "setup_watchdog": 600.0,
+            "start_watchdog": 120.0,
+            "silence_watchdog": 3600.0,
+            "handshake_timeout": 30.0,
+            "permission_timeout": 3600.0,
+            "pause_force_after": 300.0,
+            "sweep_interval": 60.0,
+            "recovery": "settle",
+        }
+
+    @asynccontextmanager
+    async def open(self, **settings: Any) -> AsyncIterator["Theatre"]:
+        agents = {
+            name: AgentConfiguration(name=name, command=command, environment=("SEGUE_REHEARSAL_*",))
+            for name, command in self.commands.items()
+        }
+        async with open_orchestrator(
+            database_url=f"sqlite:///{self.root}/segue.db",
+            home=self.root,
+            agents=agents,
+            clock=self.clock,
+            **{**self.settings, **settings},
+        ) as self.orchestrator:
+            yield self
+
+    @property
+    def house(self) -> House:
+        return self.orchestrator._house  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "SEGUE_REHEARSAL_SCRIPT": str(self.script),
+            "SEGUE_REHEARSAL_HOME": str(self.agent_home),
+        }
+
+    async def begin(
+        self,
+        script: str,
+        *,
+        plan: str | None = TWO_TASKS,
+        agent: str = "rehearsal",
+        permissions: str = "all",
+        **more: Any,
+    ) -> WorkflowView:
+        self.script.write_text(script)
+        return await self.orchestrator.create(
+            NewWorkflow(
+                issue=Issue(title=more.pop("title", "Build it")),
+                plan=PlanText(format="yaml", text=plan) if plan else None,
+                agent=agent,
+                permissions=Permissions(permissions),
+                repository=self.repository,
+                environment=self.environment,
+                **more,
+            )
+        )
+
+    async def until(self, name: str, *statuses: str) -> WorkflowView:
+        """Until the workflow is in one of these states, and its run is over."""
+        wanted = {WorkflowStatus(status) for status in statuses}
+        with anyio.fail_after(WITHIN):
+            seen = NOTHING_SEEN
+            while True:
+                view = await self.orchestrator.workflow(name)
+                live = self.house.live.get(view.id)
+                if view.status in wanted and live is None:
+                    return view
+                if view.status in wanted and live is not None:
+                    await live.done.wait()
+                    continue
+                seen = (await self.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+
+    async def event(self, name: str, kind: type[Event], *, after: int = 0) -> Record:
+        """The first event of a kind."""
+        workflow_id = (await self.orchestrator.workflow(name)).id
+        with anyio.fail_after(WITHIN):
+            async for record in self.house.journal.follow(workflow_id, after):
+                if isinstance(record.event, kind):
+                    return record
+        raise AssertionError("a journal is followed for ever")
+
+    async def events(self, name: str, kind: type[Event]) -> list[Any]:
+        workflow_id = (await self.orchestrator.workflow(name)).id
+        records = await self.house.journal.records(workflow_id, limit=10_000)
+        return [record.event for record in records if isinstance(record.event, kind)]
+
+    async def resume(self, name: str):
+        return await self.orchestrator.resume(name, self.environment)
+
+    async def sweep(self) -> None:
+        await sweep(self.house)
+
+    def diary(self, kind: str) -> list[DiaryEntry]:
+        return [entry for entry in read_diary(self.agent_home / "diary.jsonl") if entry.kind == kind]

@@ -268,6 +268,9 @@ async def test_an_agent_that_exits_at_once_fails_the_workflow_with_its_own_words
         view = await theatre.until("build-it", "failed")
         assert "out of order" in view.reason
         assert view.session is not None and view.session.status is SessionStatus.FAILED
+        await theatre.event("build-it", e.WorktreeDiscarded)
+        assert not worktree_of(theatre).exists()
+        assert git(theatre.repository, "branch", "--list", "segue/*") == ""
         theatre.house.agents = {**theatre.house.agents, "hasty": theatre.house.agents["rehearsal"]}
         assert (await theatre.resume("build-it")).session_number == 2
         await theatre.until("build-it", "completed")
@@ -366,6 +369,16 @@ async def test_two_workflows_here_do_not_share_the_checkout(theatre: Theatre) ->
         (theatre.repository / "go").touch()
         await theatre.until("build-it", "completed")
     assert (theatre.repository / "b.txt").exists()
+
+
+async def test_what_is_going_on_is_shown_before_what_has_ended(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.begin(HELD, title="Build another")
+        await theatre.orchestrator.cancel("build-another", "")
+        assert [view.slug for view in await theatre.orchestrator.recent(9)] == ["build-it", "build-another"]
+        assert [view.slug for view in await theatre.orchestrator.recent(1)] == ["build-it"]
+        await theatre.orchestrator.cancel("build-it", "")
 
 
 async def test_a_name_that_a_branch_has_already_is_not_used_again(theatre: Theatre) -> None:

@@ -140,6 +140,9 @@ class Standin:
         self._enter("workflow", name)
         return self._named(name)
 
+    async def recent(self, most: int) -> list[WorkflowView]:
+        return (await self.workflows(None, []))[:most]
+
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
         self._enter("workflows", directory, statuses)
         return [view for view in self.views.values() if not statuses or view.status in statuses]

@@ -1,9 +1,9 @@
 """One module for each way of talking to an agent; none of them knows another.
 
-This page is the whole interface. A driver starts an agent process under a guardian, opens a conversation (a new one, or
-the one a resume token names), and from then on everything the agent does comes out of one ordered stream of events. What the
-driver must not do is decide: permissions are asked on the stream and answered by the caller, failures are raised as
-`AgentError`s, and nothing is retried.
+This page is the whole interface. A driver starts an agent process under a guardian, opens a conversation (a new one,
+or the one a resume token names), and from then on everything the agent does comes out of one ordered stream of events.
+What the driver must not do is decide: permissions are asked on the stream and answered by the caller, failures are
+raised as `AgentError`s, and nothing is retried.
 """
 
 from collections.abc import AsyncIterator, Mapping

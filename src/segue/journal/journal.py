@@ -18,6 +18,7 @@ from segue.journal.transaction import NewWorkflowRow, Transaction
 from segue.model.checkpoint import Checkpoint
 from segue.model.clock import Clock
 from segue.model.crash import crash_point
+from segue.model.errors import DatabaseUnusable
 from segue.model.events import Event, Record
 from segue.model.ids import NOTHING_SEEN, Seq, SessionId, WorkflowId
 from segue.model.status import WorkflowStatus
@@ -120,8 +121,11 @@ class Journal:
         """Run one of the functions of `rows`."""
 
         def run() -> T:
-            with self.engines.plain.connect() as connection:
-                return query(connection)
+            try:
+                with self.engines.plain.connect() as connection:
+                    return query(connection)
+            except SQLAlchemyError as error:
+                raise DatabaseUnusable(f"The database could not be read: {getattr(error, 'orig', error)}.") from error
 
         return await run_sync(run)
 

@@ -149,6 +149,10 @@ class Transaction:
         self._workflow(base=self.workflow.base or commit)
         self.append(e.WorktreeReady(path=path, branch=branch, commit=commit))
 
+    def worktree_discarded(self, path: str, branch: str) -> None:
+        self._workflow(base=None)
+        self.append(e.WorktreeDiscarded(path=path, branch=branch))
+
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
         self.connection.execute(query.values(updated_at=self.now, **values))

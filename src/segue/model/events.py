@@ -175,6 +175,15 @@ class WorktreeReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeDiscarded:
+    """The first start failed, so the worktree it had made was taken away again."""
+
+    kind: Literal["worktree.discarded"] = "worktree.discarded"
+    path: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCreated:
     kind: Literal["session.created"] = "session.created"
     number: int
@@ -368,6 +377,7 @@ Event = (
     | WorkflowCreated
     | WorkflowMoved
     | WorktreeReady
+    | WorktreeDiscarded
     | SessionCreated
     | SessionMoved
     | TokenCaptured

@@ -38,6 +38,7 @@ from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import task_prompt
 from segue.snapshot.gather import Occasion, Workspace, gather
 from segue.state.fold import WorkflowState
+from segue.workspace.branches import discard_worktree
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
 from segue.workspace.worktrees import ensure_worktree, run_setup
@@ -134,6 +135,8 @@ class Run:
         except SegueError as error:
             stop = Stop(trigger=Trigger.CRASH, reason=error.message)
             await self._settle(settling_for(stop, start_failed=not self.reached_agent))
+            if not self.reached_agent:
+                await self._discard_worktree()
 
     def _claim(self, t: Transaction) -> bool:
         if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
@@ -434,6 +437,16 @@ class Run:
         await self._step("token.refused", refuse)
         stop = Stop(trigger=Trigger.CRASH, reason=error.message)
         await self._settle(settling_for(stop, token_rejected=True))
+
+    async def _discard_worktree(self) -> None:
+        """A first start that failed leaves nothing behind; a worktree that was there before stays."""
+        row = await self.house.journal.workflow(self.workflow_id)
+        if self.workflow.base is not None or row.base is None or row.here:
+            return
+        if await discard_worktree(Path(row.repository), Path(row.worktree), row.branch, row.base):
+            await self.house.journal.transact(
+                self.workflow_id, lambda t: t.worktree_discarded(row.worktree, row.branch)
+            )
 
     async def _settle(self, settling: Settling) -> None:
         with anyio.CancelScope(shield=True):

@@ -50,6 +50,7 @@ from segue.workspace.git import repository_root
 from segue.workspace.programs import require_program
 
 W = WorkflowStatus
+FINISHED = WORKFLOW_ENDED | {W.FAILED}
 RESUMABLE = frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING})
 
 
@@ -75,6 +76,12 @@ class Orchestrator:
         if directory is not None:
             rows = _those_at(rows, await anyio.Path(directory).resolve())
         return [await self._view(row) for row in rows]
+
+    async def recent(self, most: int) -> list[WorkflowView]:
+        """What is going on first, then what was touched last."""
+        rows = await self._journal.workflows()
+        rows.sort(key=lambda row: (row.status in FINISHED, -row.updated_at.timestamp()))
+        return [await self._view(row) for row in rows[:most]]
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
         row = await self._journal.workflow(name)
@@ -177,7 +184,7 @@ class Orchestrator:
             workflow, run = t.workflow, t.open_run
             if workflow.status is W.PAUSED:
                 return False
-            if workflow.status in WORKFLOW_ENDED | {W.FAILED}:
+            if workflow.status in FINISHED:
                 raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
             if run is None or run.status is RunStatus.QUEUED:
                 return False

@@ -31,7 +31,6 @@ from segue.server.documents import (
 from segue.server.service import Service
 from segue.server.stopping import Stopping
 
-FINISHED = frozenset({WorkflowStatus.COMPLETED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
 MOST_SHOWN = 20
 LONGEST_WAIT = 60.0
 
@@ -65,15 +64,13 @@ WithService = Annotated[Service, Depends(_service)]
 @api.get("/status")
 async def status(context: InContext) -> ServerStatus:
     """The server, and the workflows that are active or were lately."""
-    found = await context.service.workflows(None, [])
-    shown = sorted(found, key=lambda view: (view.status in FINISHED, -view.updated_at.timestamp()))[:MOST_SHOWN]
     return ServerStatus(
         version=__version__,
         pid=os.getpid(),
         boot=context.service.boot,
         home=str(context.home),
         started_at=context.started_at,
-        workflows=shown,
+        workflows=await context.service.recent(MOST_SHOWN),
     )
 
 

@@ -145,6 +145,8 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, status=after, reason=reason, pause_requested=False)
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
             return replace(state, worktree=path, branch=branch, base=state.base or commit)
+        case e.WorktreeDiscarded():
+            return replace(state, worktree=None, branch=None, base=None)
         case e.SessionCreated(number=number, agent=agent, parent=parent) if record.session_id:
             session = SessionState(number=number, agent=agent, parent=parent)
             sessions = {**state.sessions, record.session_id: session}
@@ -215,6 +217,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.WorkflowCreated()
             | e.WorkflowMoved()
             | e.WorktreeReady()
+            | e.WorktreeDiscarded()
             | e.SessionCreated()
             | e.TaskStarted()
             | e.TaskCompleted()

@@ -34,7 +34,9 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
     repeated = Counter([*done, *_received(agent)])
     return Count(
         lost=tuple(f"{' '.join(fact)} was acknowledged and is not in the journal" for fact in missing),
-        duplicated=tuple(f"{' '.join(fact)} {times} times" for fact, times in repeated.items() for _ in range(times - 1)),
+        duplicated=tuple(
+            f"{' '.join(fact)} {times} times" for fact, times in repeated.items() for _ in range(times - 1)
+        ),
     )
 
 

@@ -58,8 +58,13 @@ def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
     }
     for session_id, session in state.sessions.items():
         row = work.session(session_id)
-        told[session_id] = ((row.status, row.waiting_for, row.runs), (session.status, session.waiting_for, session.runs))
-    return [f"{what}: the row says {row}, the journal {folded}" for what, (row, folded) in told.items() if row != folded]
+        told[session_id] = (
+            (row.status, row.waiting_for, row.runs),
+            (session.status, session.waiting_for, session.runs),
+        )
+    return [
+        f"{what}: the row says {row}, the journal {folded}" for what, (row, folded) in told.items() if row != folded
+    ]
 
 
 def _records(work: Work, journal: Sequence[RecordView]) -> list[Record]:

@@ -1,22 +1,35 @@
-"""A small piece for one agent, and a stubborn user who brings it to its end whatever happens to the server."""
+"""Small pieces for one agent, and a stubborn user who brings them to their end whatever happens to the server."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 
 from segue import client
 from segue.model import events as e
 from segue.model.errors import NotRunning, ServerError
-from segue.testing.reckoning import Reckoning, reckon
+from segue.model.ids import WorkflowId
+from segue.model.views import WorkflowView
 from segue.testing.stage import Stage
-from segue.testing.work import Work
+from segue.testing.work import AT_REST
 
 BOUND = 120.0
-TITLE = "Two small files"
 PLAN = """
 - {id: one, title: Write the first file}
 - {id: two, title: Write the second file, depends_on: [one]}
 """
-SCRIPT = """
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What the agent plays, and how the workflow ends."""
+
+    title: str
+    script: str
+    ending: str = "completed"
+
+
+ORDINARY = Piece(
+    "Ask, pause and go on",
+    """
 turns:
   - match: Task 1 of 2
     do:
@@ -29,82 +42,93 @@ turns:
     do:
       - write: {path: two.txt, content: "two\\n"}
       - say: The second file is there.
-"""
-RESUMABLE = ("pending", "paused", "failed", "review")
+""",
+)
+CANCELLED = Piece("Ask and be cancelled", ORDINARY.script, ending="cancelled")
+UNLUCKY = Piece(
+    "Fail, and be forgotten by the agent",
+    """
+on_load: {reject: true}
+turns:
+  - match: Task 1 of 2
+    do:
+      - write: {path: one.txt, content: "one\\n"}
+      - fail: I cannot go on.
+        once: true
+""",
+)
+PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY)}
 
 
 class Play:
-    """Runs, asks, pauses, resumes and completes one workflow; starts the server again as often as it is gone."""
+    """One workflow, run by a user who starts the server again as often as it is gone."""
 
-    def __init__(self, stage: Stage, *, ending: str = "completed") -> None:
+    def __init__(self, stage: Stage, piece: Piece = ORDINARY) -> None:
         self.stage = stage
-        self.work = stage.work(SCRIPT)
-        self.ending = ending
-        self._asked_to_pause = False
+        self.piece = piece
+        self.work = stage.work(piece.script)
+        self._wants_a_break = piece.ending == "completed"
         self._boot = ""
 
-    def see_through(self, each_event: Callable[[], None] = lambda: None) -> None:
+    def see_through(self) -> None:
         """Go on until the workflow has come to its end."""
         deadline = monotonic() + BOUND
         while monotonic() < deadline:
             try:
-                pid = self._server()
-                if self._go_on(each_event):
+                self._serve()
+                if self._go_on():
                     return
             except NotRunning:
-                self.stage.mourn(pid)
+                # One break is enough: what follows a crash is the crash's own test.
+                self._wants_a_break = False
         raise TimeoutError(f"the workflow is stuck: {self.work.view}")
 
-    def _server(self) -> int:
-        """The server that is up, or a new one; a start that dies is tried again."""
+    def _serve(self) -> None:
+        """See to it that a server is up; one that dies while it starts is started again."""
         while not self.stage.is_up:
             try:
                 self.stage.up()
+            except NotRunning:
+                raise
             except ServerError:
-                self.stage.deaths += 1
-        return self.stage.server.pid
+                continue
 
-    def _go_on(self, each_event: Callable[[], None]) -> bool:
+    def _go_on(self) -> bool:
         """Do the next thing that a user would do; true when there is nothing left."""
-        work = self.work
-        if not work.id and not self._find():
-            work.begin(TITLE, PLAN)
-            self._boot = self.stage.server.boot
-        view = work.view
-        if view.status == self.ending:
-            work.drain()
+        view = self._view()
+        if view.status == self.piece.ending:
+            self.work.drain()
             return True
-        if view.status in RESUMABLE and not (view.status == "pending" and self._boot == self.stage.server.boot):
-            work.resume()
+        if view.status in AT_REST or (view.status == "pending" and self._boot != self.stage.server.boot):
+            self.work.resume()
             self._boot = self.stage.server.boot
         elif view.question is not None:
             self._answer()
         else:
-            work.next_event(BOUND)
-            each_event()
+            self.work.next_event(BOUND)
         return False
 
-    def _find(self) -> bool:
-        """A workflow that was begun, and whose server died before it could say so."""
-        known = {work.id for work in self.stage.works}
-        found = client.call("GET", "/api/workflows")["workflows"]
-        mine = [view["id"] for view in found if view["id"] not in known]
-        self.work.id = mine[0] if mine else self.work.id
-        return bool(mine)
+    def _view(self) -> WorkflowView:
+        """The workflow, begun if need be; one that was begun by a server which could not say so any more is taken up."""
+        if not self.work.id:
+            known = {work.id for work in self.stage.works}
+            unknown = [view["id"] for view in client.call("GET", "/api/workflows")["workflows"] if view["id"] not in known]
+            self.work.id = WorkflowId(unknown[0]) if unknown else self._begin()
+        return self.work.view
+
+    def _begin(self) -> WorkflowId:
+        view = self.work.begin(self.piece.title, PLAN)
+        self._boot = self.stage.server.boot
+        return view.id
 
     def _answer(self) -> None:
-        if self.ending == "cancelled":
+        if self.piece.ending == "cancelled":
             self.work.cancel()
-        elif not self._asked_to_pause:
-            self.work.pause("a test wants a break")
-            self._asked_to_pause = True
+        elif self._wants_a_break:
+            self.work.pause("a break")
+            self._wants_a_break = False
         else:
             self.work.answer("approve")
 
-
-def reckoned(stage: Stage) -> list[Reckoning]:
-    return [reckon(stage, work) for work in stage.works]
-
-
-def completed_tasks(work: Work) -> list[str]:
-    return [line.event.task_id for line in work.journal() if isinstance(line.event, e.TaskCompleted)]
+    def completed_tasks(self) -> list[str]:
+        return [line.event.task_id for line in self.work.journal() if isinstance(line.event, e.TaskCompleted)]

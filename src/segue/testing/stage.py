@@ -15,7 +15,7 @@ from typing import Self
 
 from segue import client
 from segue.client import Server
-from segue.model.errors import NotRunning
+from segue.model.errors import NotRunning, ServerError
 from segue.testing.processes import ends_within, left_over
 from segue.testing.work import Work
 
@@ -49,10 +49,11 @@ class Stage:
         self.home = root / "home"
         self.repository = root / "repository"
         self.works: list[Work] = []
-        self.starts = 0
         self.deaths = 0
+        """Servers that did not end of their own accord."""
         self.orphans: set[int] = set()
         """Processes of agents that outlived their server."""
+        self._pid: int | None = None
         self._start = start
         self._settings = settings
 
@@ -104,25 +105,34 @@ class Stage:
         return client.find()
 
     def up(self, **variables: str) -> Server:
-        """Start the server; variables may arm it."""
-        self.starts += 1
-        return self._start(variables)
+        """Start the server; variables may arm it. One that died before is mourned first."""
+        self.mourn()
+        try:
+            server = self._start(variables)
+        except ServerError:
+            self.deaths += 1
+            raise
+        self._pid = server.pid
+        return server
 
     def down(self) -> None:
         """Ask the server to stop, and wait until it has."""
         client.stop_server()
+        self._pid = None
 
     def kill(self) -> None:
         """SIGKILL, by pid."""
-        pid = self.server.pid
-        os.kill(pid, signal.SIGKILL)
-        self.mourn(pid)
+        os.kill(self.server.pid, signal.SIGKILL)
+        self.mourn()
 
-    def mourn(self, pid: int) -> None:
+    def mourn(self) -> None:
         """Wait until a server that was killed is gone, and its agents with it; those that stay are orphans."""
+        if self._pid is None:
+            return
+        if not ends_within(self._pid, GONE_WITHIN):
+            raise TimeoutError(f"the server (pid {self._pid}) does not die")
+        self._pid = None
         self.deaths += 1
-        if not ends_within(pid, GONE_WITHIN):
-            raise TimeoutError(f"the server (pid {pid}) does not die")
         self.orphans |= left_over(self._agents, GONE_WITHIN)
 
     def _agents(self) -> set[int]:

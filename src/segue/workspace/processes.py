@@ -126,8 +126,8 @@ class GuardedProcess:
         if not self._first_report.done():
             self._first_report.set_result("")
         await anyio.to_thread.run_sync(self._leash.process.wait)
-        if reports.keys() == {"started"}:
-            # Both guardians were killed, so nobody has ended the tree.
+        if reports.keys() == {"started"} or not guardian.ON_LINUX:
+            # Both guardians were killed, or could not adopt an orphan: only the mark leads to what is left.
             await end_marked(self.execution)
         code = reports.get("exited", "None")
         return None if code == "None" else int(code)

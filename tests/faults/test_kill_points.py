@@ -1,0 +1,79 @@
+"""The server is killed with SIGKILL at every crash point that a workflow passes."""
+
+import fcntl
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from plays import PIECES, Play
+
+import segue
+from segue.testing.armed import CRASH_AT, CRASH_RECORD, passed
+from segue.testing.reckoning import reckon
+from segue.testing.stage import Stage
+
+PARTS = 12
+SetStage = Callable[..., Stage]
+Points = list[tuple[str, str]]
+"""The title of a piece, and a crash point that is passed while it is played."""
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A directory that all workers of one test run see."""
+    base = tmp_path_factory.getbasetemp()
+    return base if worker_id == "master" else base.parent
+
+
+@pytest.fixture
+def points(shared: Path, set_stage: SetStage) -> Points:
+    """Every crash point, as found by playing each piece once with nobody dying."""
+    file = shared / "crash-points.json"
+    with (shared / "crash-points.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_text(json.dumps(recorded(set_stage)))
+    return [(title, point) for title, point in json.loads(file.read_text())]
+
+
+def recorded(set_stage: SetStage) -> Points:
+    points: Points = []
+    seen: set[str] = set()
+    for title, piece in PIECES.items():
+        stage = set_stage()
+        record = stage.root / "record"
+        stage.up(**{CRASH_RECORD: str(record)})
+        Play(stage, piece).see_through()
+        for name, times in passed(record).items():
+            if name not in seen:
+                # The first time, and once more in the middle, which for most is the run after the pause.
+                points += [(title, f"{name}:{time}") for time in sorted({1, times // 2 + 1})]
+        seen |= passed(record).keys()
+    return points
+
+
+def test_the_pieces_pass_every_crash_point_there_is(points: Points) -> None:
+    sources = Path(segue.__file__).parent.rglob("*.py")
+    written = {name for source in sources for name in re.findall(r'crash_point\("([\w.]+)"\)', source.read_text())}
+    steps = {"pause.requested", "resume.after", "prompt.sent.after", "task.complete.after", "run.paused.after"}
+    assert written | steps <= {point.partition(":")[0] for _, point in points}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_server_killed_at_any_crash_point_loses_nothing_and_repeats_nothing(
+    part: int, points: Points, set_stage: SetStage, record_property: Callable[[str, object], None]
+) -> None:
+    mine = points[part::PARTS]
+    for title, point in mine:
+        stage = set_stage()
+        stage.up(**{CRASH_AT: point})
+        play = Play(stage, PIECES[title])
+        play.see_through()
+        assert stage.deaths == 1, f"nobody died at {point} of {title!r}"
+        assert reckon(stage, play.work).faults == [], f"after a death at {point} of {title!r}"
+        if play.piece.ending == "completed":
+            assert play.completed_tasks() == ["one", "two"]
+        stage.__exit__()
+    record_property("kills", len(mine))

@@ -45,9 +45,10 @@ class Recorder:
             await self._write([*self._take(), *events])
 
     async def flush(self) -> None:
-        """Write all text that came in so far."""
-        async with self._pen:
-            await self._write(self._take())
+        """Write all text that came in so far, even on the way out."""
+        with anyio.CancelScope(shield=True):
+            async with self._pen:
+                await self._write(self._take())
 
     async def flush_words(self) -> None:
         """Write what is complete; a word that may still go on waits, since half a secret is not recognised."""

@@ -86,14 +86,14 @@ class _End:
 
 
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
-    """What the engine calls. None of our errors is raised: the engine would store it."""
+    """What the engine calls. Nothing is raised: the engine would store it, words and all."""
     try:
         session = await house.journal.read(lambda c: session_by_id(c, session_id))
         workflow = await house.journal.workflow(session.workflow_id)
         run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
         with house.alive(workflow.id) as live:
             await Run(house, live, workflow, session, number, run.way).carry_out()
-    except SegueError:
+    except Exception:  # the sweep settles what is left open here
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
 
 
@@ -183,7 +183,11 @@ class Run:
             async with alongside(
                 self._flush_regularly, lambda: self._deliver_answers(agent), lambda: self._force_pause(agent)
             ):
-                return await self._through_the_plan(agent)
+                try:
+                    return await self._through_the_plan(agent)
+                finally:
+                    # Torn away in the middle of a sentence, what was heard of it is still true.
+                    await self.recorder.flush()
 
     async def _prepare(self) -> Path:
         """The worktree, the occasion, and the session on its way."""

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 import anyio
 
 from segue.journal.rows import RunRow, SessionRow, all_questions_past, open_runs, session_by_id
-from segue.model.errors import SegueError
 from segue.model.ids import WorkflowId
 from segue.model.status import RunStatus, SessionStatus, Trigger
 from segue.orchestrator.engine import cancel_left_runs
@@ -34,7 +33,7 @@ async def sweep_forever(house: House) -> None:
         await house.clock.sleep(house.rules.sweep_interval)
         try:
             await sweep(house)
-        except SegueError:
+        except Exception:  # a server without its sweep would leave things stuck
             log.exception("the sweep could not be finished; the next one tries again")
 
 

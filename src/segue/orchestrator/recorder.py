@@ -13,7 +13,7 @@ LONGEST_PIECE = 64 * 1024
 LONGEST_WORD = 4 * 1024
 
 _KINDS: dict[str, type[AgentMessage | AgentThought]] = {"message": AgentMessage, "thought": AgentThought}
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?![\s\S]*-----END )")
+_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\Z)", re.DOTALL)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +75,10 @@ class Recorder:
 
 def _last_boundary(text: str) -> int:
     """Where the text may be cut without cutting a word, or a private key, in two."""
-    if (key := _KEY_BEGINS.search(text)) and len(text) - key.start() < LONGEST_PIECE:
-        return key.start()
     word = len(text) - len(re.split(r"\s", text)[-1])
-    return word if len(text) - word < LONGEST_WORD else len(text)
+    cut = word if len(text) - word < LONGEST_WORD else len(text)
+    for key in _KEY.finditer(text):
+        unfinished = key.end() == len(text) and not key[0].endswith("-----")
+        if (unfinished or key.end() > cut) and len(text) - key.start() < LONGEST_PIECE:
+            return min(cut, key.start())
+    return cut

@@ -38,10 +38,9 @@ from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import task_prompt
 from segue.snapshot.gather import Occasion, Workspace, gather
 from segue.state.fold import WorkflowState
-from segue.workspace.branches import discard_worktree
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
-from segue.workspace.worktrees import ensure_worktree, run_setup
+from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, run_setup
 
 T = TypeVar("T")
 log = logging.getLogger("segue")
@@ -447,7 +446,8 @@ class Run:
         row = await self.house.journal.workflow(self.workflow_id)
         if self.workflow.base is not None or row.base is None or row.here:
             return
-        if await discard_worktree(Path(row.repository), Path(row.worktree), row.branch, row.base):
+        worktree = Worktree(Path(row.worktree), row.branch, row.base)
+        if await discard_worktree(Path(row.repository), worktree):
             await self.house.journal.transact(
                 self.workflow_id, lambda t: t.worktree_discarded(row.worktree, row.branch)
             )

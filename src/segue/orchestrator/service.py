@@ -44,9 +44,8 @@ from segue.resume.planner import ResumePlan, plan_resume
 from segue.snapshot.gather import Occasion, gather
 from segue.state.fold import WorkflowState
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
-from segue.workspace.branches import branch_exists, current_branch
 from segue.workspace.comparison import divergence
-from segue.workspace.git import repository_root
+from segue.workspace.git import branch_exists, read_state, repository_root
 from segue.workspace.programs import require_program
 
 W = WorkflowStatus
@@ -138,7 +137,7 @@ class Orchestrator:
             repository=str(repository),
             here=request.here,
             worktree=str(repository if request.here else self._house.home / "worktrees" / slug),
-            branch=await current_branch(repository) if request.here else f"segue/{slug}",
+            branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
         )
         self._house.environments[new.id] = request.environment
         crash_point("create.before")

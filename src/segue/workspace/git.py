@@ -140,6 +140,10 @@ async def head_commit(worktree: Path) -> str | None:
     return (await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=worktree, check=False)).strip() or None
 
 
+async def branch_exists(repository: Path, branch: str) -> bool:
+    return (await ask("show-ref", "--verify", "--quiet", f"refs/heads/{branch}", cwd=repository)).code == 0
+
+
 async def status(worktree: Path, *, env: Mapping[str, str] | None = None, renames: bool = True) -> Status:
     """Every change in a worktree, file by file; nothing is written."""
     answer = await ask(

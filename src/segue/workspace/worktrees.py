@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from segue.model.crash import crash_point
 from segue.model.errors import WorkspaceError, WorktreeInUse
-from segue.workspace.git import DETACHED, ask, git, refusal, repository_root
+from segue.workspace.git import DETACHED, ask, git, head_commit, refusal, repository_root
 from segue.workspace.processes import run_guarded
 
 _HEADS = "refs/heads/"
@@ -68,6 +68,16 @@ async def find_worktree(repository: Path, path: Path) -> Worktree | None:
             commit = await _base(root, registered.branch) or registered.head
             return Worktree(registered.path, registered.branch, commit)
     return None
+
+
+async def discard_worktree(repository: Path, worktree: Worktree) -> bool:
+    """Take a worktree and its branch away again; false when somebody has committed there, so that it stays."""
+    if await anyio.Path(worktree.path).exists() and await head_commit(worktree.path) != worktree.commit:
+        return False
+    await ask("worktree", "remove", "--force", str(worktree.path), cwd=repository)
+    await ask("branch", "-D", worktree.branch, cwd=repository)
+    await ask("update-ref", "-d", f"{_BASES}{worktree.branch}", cwd=repository)
+    return True
 
 
 async def run_setup(

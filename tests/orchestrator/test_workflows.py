@@ -138,8 +138,7 @@ async def test_a_deaf_agent_is_paused_by_force_all_the_same(theatre: Theatre) ->
         await theatre.orchestrator.pause("build-it", "", wait=False)
         await theatre.clock.advance(301)
         await theatre.event("build-it", e.Warned)
-        await theatre.clock.advance(11)
-        view = await theatre.until("build-it", "paused")
+        view = await theatre.as_time_goes_by("build-it", "paused")
         (started,) = await theatre.events(view.id, e.RunStarted)
         assert marked(started.attempt) == []
 
@@ -175,10 +174,11 @@ async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatr
     async with theatre.open(permission_timeout=600.0, sweep_interval=60.0):
         await theatre.begin(ASKING, permissions="ask")
         await theatre.event("build-it", e.PermissionRequested)
-        await theatre.clock.advance(661)
+        await theatre.as_time_goes_by("build-it", "completed")
         answered = await theatre.event("build-it", e.PermissionAnswered)
         assert (answered.event.outcome, answered.event.by) == ("denied", "timeout")
-        await theatre.until("build-it", "completed")
+        asked = await theatre.event("build-it", e.PermissionRequested)
+        assert (answered.at - asked.at).total_seconds() >= 600
     assert not (worktree_of(theatre) / "yes.txt").exists()
 
 

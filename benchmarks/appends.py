@@ -1,0 +1,146 @@
+"""Durable appends per second: many writers, hashing and redaction included, against SQLite alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from sqlalchemy import event
+
+from benchmarks.disk import Work
+from benchmarks.history import new_workflow, outputs
+from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
+from benchmarks.slices import SECONDS, coverage, interleave, latencies, rates
+from segue.journal import Journal, open_journal
+from segue.model.codec import encode_event
+from segue.model.events import Event
+from segue.model.ids import SessionId, WorkflowId
+from segue.orchestrator.house import SystemClock
+
+WRITERS = 50
+WITHIN = 40.0
+SEQ = 1
+"""Where the sequence number stands in a row of the journal."""
+
+Place = tuple[WorkflowId, SessionId]
+
+
+class Writers:
+    """So many at once, each of them waiting for its event to be on disk before it brings the next one."""
+
+    def __init__(self, journal: Journal, places: Sequence[Place], writers: int) -> None:
+        self._journal = journal
+        self.places = [places[number % len(places)] for number in range(writers)]
+        self._events: Iterator[Event] = outputs()
+        self._latencies: list[float] = []
+        self._commits = 0
+        self.group = 1
+        """Events in one commit, the last time."""
+        event.listen(journal.engines.plain, "commit", self._count)
+
+    def _count(self, _connection: object) -> None:
+        self._commits += 1
+
+    async def write(self) -> Work:
+        self._latencies, self._commits = [], 0
+        cpu, start = process_time(), perf_counter()
+        await asyncio.gather(*(self._keep_writing(place, start + SECONDS) for place in self.places))
+        work = Work(
+            count=len(self._latencies),
+            seconds=perf_counter() - start,
+            cpu=process_time() - cpu,
+            latencies=self._latencies,
+            group=len(self._latencies) / self._commits,
+        )
+        self.group = max(1, round(work.group))
+        return work
+
+    async def _keep_writing(self, place: Place, deadline: float) -> None:
+        workflow_id, session_id = place
+        now = perf_counter()
+        while now < deadline:
+            await self._journal.append(workflow_id, next(self._events), session_id=session_id, run=1)
+            before, now = now, perf_counter()
+            self._latencies.append(now - before)
+
+
+@asynccontextmanager
+async def writers_at(database: Path, workflows: int, writers: int) -> AsyncIterator[Writers]:
+    async with open_journal(f"sqlite:///{database}", SystemClock()) as journal:
+        places = [await new_workflow(journal, number) for number in range(workflows)]
+        yield Writers(journal, places, writers)
+
+
+def rows_of(places: Sequence[Place]) -> list[Row]:
+    """A row for each place, as the journal would write it."""
+    at, digest = "2026-01-01T00:00:00.000000+00:00", "0" * 64
+    bodies = [encode_event(result).decode() for result in islice(outputs(), len(places))]
+    return [
+        (workflow_id, 0, at, "tool.finished", session_id, 1, body, digest)
+        for (workflow_id, session_id), body in zip(places, bodies, strict=True)
+    ]
+
+
+def raw_like(writers: Writers, database: Path) -> RawWriter:
+    """SQLite alone, with the rows that these writers write."""
+    return RawWriter(RawTable(database.with_suffix(".raw"), table_of(database)), rows_of(writers.places), SEQ)
+
+
+def log_like(writers: Writers, database: Path) -> RawWriter:
+    """The same bodies in the plainest table there is."""
+    bodies = [(0, row[-2]) for row in rows_of(writers.places)]
+    return RawWriter(RawTable(database.with_suffix(".log"), LOG), bodies, 0)
+
+
+async def measure(directory: Path) -> dict[str, Any]:
+    """Fifty writers in one workflow, and in fifty; each beside the same rows in the same table without Segue."""
+    one_file, many_file = directory / "one.db", directory / "many.db"
+    async with writers_at(one_file, 1, WRITERS) as one, writers_at(many_file, WRITERS, WRITERS) as many:
+        raw_one, raw_many = raw_like(one, one_file), raw_like(many, many_file)
+        log = log_like(many, many_file)
+
+        async def alone(writer: RawWriter, like: Writers) -> Work:
+            return writer.write(SECONDS, like.group)
+
+        slices = await interleave(
+            directory,
+            {
+                "one_workflow": one.write,
+                "raw_one_workflow": lambda: alone(raw_one, one),
+                "fifty_workflows": many.write,
+                "raw_fifty_workflows": lambda: alone(raw_many, many),
+                "raw_plain_log": lambda: alone(log, many),
+            },
+            WITHIN,
+        )
+    return {
+        "writers": WRITERS,
+        "redaction": "google-re2" if find_spec("re2") else "re",
+        **coverage(slices),
+        "one_workflow": rates(slices, "one_workflow", raw="raw_one_workflow"),
+        "raw_one_workflow": rates(slices, "raw_one_workflow"),
+        "fifty_workflows": rates(slices, "fifty_workflows", raw="raw_fifty_workflows"),
+        "raw_fifty_workflows": rates(slices, "raw_fifty_workflows"),
+        "raw_plain_log": rates(slices, "raw_plain_log"),
+    }
+
+
+async def measure_one(directory: Path) -> dict[str, Any]:
+    """One writer and nobody beside it: how long one event takes, against a raw commit of one row."""
+    file = directory / "one.db"
+    async with writers_at(file, 1, 1) as writer:
+        raw = raw_like(writer, file)
+
+        async def alone() -> Work:
+            return raw.write(SECONDS, 1)
+
+        slices = await interleave(directory, {"one_event": writer.write, "raw_commit": alone}, WITHIN / 2)
+    return {
+        **coverage(slices),
+        "one_event": latencies(slices, "one_event", raw="raw_commit"),
+        "raw_commit": latencies(slices, "raw_commit"),
+    }

@@ -1,0 +1,84 @@
+"""Several ways of doing a thing, in turns and in short slices, so that all of them meet the same disk."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from benchmarks.disk import Mode, Slice, Work, look
+from benchmarks.figures import percentile
+
+SECONDS = 0.15
+"""How long one slice takes."""
+ENOUGH = 12
+"""Slices of each variant, in each of the disk's modes, after which nothing more is learnt."""
+
+Variants = Mapping[str, Callable[[], Awaitable[Work]]]
+
+
+async def interleave(directory: Path, variants: Variants, within: float) -> list[Slice]:
+    """Round after round, until there is enough in both modes or the time is up."""
+    slices: list[Slice] = []
+    deadline = perf_counter() + within
+    before = look(directory)
+    while perf_counter() < deadline and not _enough(slices, variants):
+        for name, work in variants.items():
+            done = await work()
+            after = look(directory)
+            slices.append(Slice(variant=name, before=before, after=after, work=done))
+            before = after
+    return slices
+
+
+def kept(slices: Iterable[Slice], variant: str, mode: Mode) -> list[Work]:
+    return [each.work for each in slices if each.variant == variant and each.mode is mode]
+
+
+def _enough(slices: Sequence[Slice], variants: Variants) -> bool:
+    return all(len(kept(slices, name, mode)) >= ENOUGH for name in variants for mode in Mode)
+
+
+def coverage(slices: Sequence[Slice]) -> dict[str, int]:
+    """How many slices were taken, and how many were dropped because the disk changed under them."""
+    return {"taken": len(slices), "dropped": sum(each.mode is None for each in slices)}
+
+
+def rates(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
+    """Events per second by mode, and the share of what the raw block did in the same mode."""
+    return {mode.value: _rate(kept(slices, variant, mode), kept(slices, raw, mode)) for mode in Mode}
+
+
+def _rate(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
+    if not works:
+        return None
+    rate = median(work.rate for work in works)
+    return {
+        "per_second": rate,
+        "group": sum(work.count for work in works) / sum(work.count / work.group for work in works),
+        "of_raw": rate / median(work.rate for work in raw) if raw else None,
+        "cpu_us": median(work.cpu / work.count for work in works) * 1e6,
+        "slices": len(works),
+    }
+
+
+def latencies(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
+    """Milliseconds for one event by mode, and how many times that of the raw block."""
+    return {mode.value: _latency(_all(slices, variant, mode), _all(slices, raw, mode)) for mode in Mode}
+
+
+def _all(slices: Sequence[Slice], variant: str, mode: Mode) -> list[float]:
+    return [latency for work in kept(slices, variant, mode) for latency in work.latencies]
+
+
+def _latency(own: Sequence[float], raw: Sequence[float]) -> dict[str, Any] | None:
+    if not own:
+        return None
+    p50, p99 = percentile(own, 0.50), percentile(own, 0.99)
+    return {
+        "p50_ms": p50 * 1e3,
+        "p99_ms": p99 * 1e3,
+        "p50_of_raw": p50 / percentile(raw, 0.50) if raw else None,
+        "p99_of_raw": p99 / percentile(raw, 0.99) if raw else None,
+        "events": len(own),
+    }

@@ -1,0 +1,31 @@
+"""A scripted model on loopback, so that real agent programs run with no network and no key.
+
+One server speaks the vendors' dialects: Anthropic Messages, OpenAI Responses and Chat Completions, Gemini. `script`
+says what it answers to which words, `dialects` say it in the vendor's way, `log` keeps every request, so that a test
+can prove what an agent had in mind when it asked. docs/reference/scripted-model.md describes it.
+"""
+
+from segue.testing.model.conversation import Message, ToolCall, ToolResult
+from segue.testing.model.log import LoggedRequest, read_log
+from segue.testing.model.script import Call, Failure, Rule, Say, Script, Shell, Step, Usage, Write, rule
+from segue.testing.model.server import ScriptedModel, scripted_model
+
+__all__ = [
+    "Call",
+    "Failure",
+    "LoggedRequest",
+    "Message",
+    "Rule",
+    "Say",
+    "Script",
+    "ScriptedModel",
+    "Shell",
+    "Step",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+    "Write",
+    "read_log",
+    "rule",
+    "scripted_model",
+]

@@ -1,0 +1,67 @@
+"""The vendors' dialects, one module each: how a request is read, and how an answer is said.
+
+None knows another. Each has the same five functions; this page is their interface, and the table of the doors.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from segue.testing.model.conversation import Asked, JsonObject, Reply, Trouble
+from segue.testing.model.dialects import anthropic, chat, gemini, responses
+from segue.testing.model.script import DialectName
+
+
+class Dialect(Protocol):
+    def read(self, body: JsonObject, path: str) -> Asked: ...
+    def whole(self, reply: Reply) -> JsonObject:
+        """The answer in one piece."""
+        ...
+
+    def pieces(self, reply: Reply) -> Iterable[JsonObject | str]:
+        """The answer as the data of server-sent events; a text is sent as it is."""
+        ...
+
+    def trouble(self, trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
+        """The body and the headers of an error."""
+        ...
+
+    def counted(self, tokens: int) -> JsonObject:
+        """The answer to a question after the number of tokens."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A path that agents knock at."""
+
+    path: re.Pattern[str]
+    dialect: DialectName
+    counting: bool = False
+
+
+DOORS = (
+    Door(re.compile(r"/messages/count_tokens$"), "anthropic", counting=True),
+    Door(re.compile(r"/messages$"), "anthropic"),
+    Door(re.compile(r"/responses$"), "responses"),
+    Door(re.compile(r"/chat/completions$"), "chat"),
+    Door(re.compile(r":countTokens$"), "gemini", counting=True),
+    Door(re.compile(r":(stream)?[gG]enerateContent$"), "gemini"),
+)
+
+_MODULES: Mapping[DialectName, ModuleType] = {
+    "anthropic": anthropic,
+    "responses": responses,
+    "chat": chat,
+    "gemini": gemini,
+}
+
+
+def door_to(path: str) -> Door | None:
+    return next((door for door in DOORS if door.path.search(path)), None)
+
+
+def dialect(name: DialectName) -> Dialect:
+    return cast(Any, _MODULES[name])

@@ -1,0 +1,114 @@
+"""Anthropic Messages: `/v1/messages` and `/v1/messages/count_tokens`."""
+
+from collections.abc import Iterator
+
+from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
+from segue.testing.model.dialects.parts import as_text, chunks, in_json, new_id, objects, table, text_of
+
+
+def read(body: JsonObject, path: str) -> Asked:
+    system = text_of(body.get("system"))
+    messages = [Message(role="system", text=system)] if system else []
+    wanted = table(table(body.get("output_config")).get("format") or body.get("output_format"))
+    return Asked(
+        messages=(*messages, *(_message(each) for each in objects(body.get("messages")))),
+        tools={str(tool.get("name")): table(tool.get("input_schema")) for tool in objects(body.get("tools"))},
+        model=str(body.get("model", "")),
+        stream=bool(body.get("stream")),
+        wanted=wanted.get("schema"),
+    )
+
+
+def _message(message: JsonObject) -> Message:
+    content, parts = message.get("content"), objects(message.get("content"))
+    results = tuple(
+        ToolResult(id=str(part.get("tool_use_id")), text=as_text(part.get("content") or ""))
+        for part in parts
+        if part.get("type") == "tool_result"
+    )
+    calls = tuple(
+        ToolCall(id=str(part.get("id")), name=str(part.get("name")), arguments=table(part.get("input")))
+        for part in parts
+        if part.get("type") == "tool_use"
+    )
+    role = "tool" if results else message.get("role", "user")
+    return Message(role=role, text=text_of(content), calls=calls, results=results)
+
+
+def whole(reply: Reply) -> JsonObject:
+    return {**_head(reply), "content": _blocks(reply), "stop_reason": _stop(reply), "usage": _usage(reply)}
+
+
+def pieces(reply: Reply) -> Iterator[JsonObject]:
+    yield {"type": "message_start", "message": _head(reply)}
+    for index, block in enumerate(_blocks(reply)):
+        yield from _block(index, block)
+    ending = {"stop_reason": _stop(reply), "stop_sequence": None}
+    yield {"type": "message_delta", "delta": ending, "usage": _usage(reply)}
+    yield {"type": "message_stop"}
+
+
+def _block(index: int, block: JsonObject) -> Iterator[JsonObject]:
+    if block["type"] == "text":
+        empty, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": each} for each in chunks(block["text"])]
+    else:
+        text = in_json(block["input"])
+        empty = {**block, "input": {}}
+        deltas = [{"type": "input_json_delta", "partial_json": each} for each in chunks(text)]
+    yield {"type": "content_block_start", "index": index, "content_block": empty}
+    for delta in deltas:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def _head(reply: Reply) -> JsonObject:
+    return {
+        "id": new_id("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": _usage(reply) | {"output_tokens": 1},
+    }
+
+
+def _blocks(reply: Reply) -> list[JsonObject]:
+    said: list[JsonObject] = [{"type": "text", "text": reply.text}] if reply.text else []
+    return said + [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
+    ]
+
+
+def _stop(reply: Reply) -> str:
+    return "tool_use" if reply.calls else "end_turn"
+
+
+def _usage(reply: Reply) -> JsonObject:
+    return {
+        "input_tokens": reply.input_tokens - reply.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": reply.cached_tokens,
+        "output_tokens": reply.output_tokens,
+    }
+
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    529: "overloaded_error",
+}
+
+
+def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
+    status = 529 if trouble.kind == "overloaded" else trouble.status
+    headers = {"anthropic-ratelimit-unified-reset": trouble.reset} if trouble.reset else {}
+    error = {"type": _TYPES.get(status, "api_error"), "message": trouble.message}
+    return {"type": "error", "error": error, "request_id": new_id("req_")}, headers
+
+
+def counted(tokens: int) -> JsonObject:
+    return {"input_tokens": tokens}

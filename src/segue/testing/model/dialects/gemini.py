@@ -1,0 +1,95 @@
+"""Gemini: `…:generateContent`, `…:streamGenerateContent` and `…:countTokens`."""
+
+from collections.abc import Iterator
+
+from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
+from segue.testing.model.dialects.parts import as_text, chunks, new_id, objects, table, text_of
+
+
+def read(body: JsonObject, path: str) -> Asked:
+    system = text_of(table(body.get("systemInstruction")).get("parts"))
+    messages = [Message(role="system", text=system)] if system else []
+    configuration = table(body.get("generationConfig"))
+    functions = [each for tool in objects(body.get("tools")) for each in objects(tool.get("functionDeclarations"))]
+    as_json = configuration.get("responseMimeType") == "application/json"
+    schema = table(configuration.get("responseJsonSchema") or configuration.get("responseSchema"))
+    return Asked(
+        messages=(*messages, *(_message(each) for each in objects(body.get("contents")))),
+        tools={
+            str(each.get("name")): table(each.get("parametersJsonSchema") or each.get("parameters"))
+            for each in functions
+        },
+        model=path.rpartition("/")[2].partition(":")[0],
+        stream=":stream" in path,
+        wanted=schema if as_json else None,
+    )
+
+
+def _message(content: JsonObject) -> Message:
+    parts = objects(content.get("parts"))
+    results = tuple(
+        ToolResult(
+            id=str(response.get("id") or response.get("name")),
+            text=as_text(table(response.get("response")).get("output") or response.get("response") or ""),
+        )
+        for part in parts
+        if (response := table(part.get("functionResponse")))
+    )
+    calls = tuple(
+        ToolCall(
+            id=str(call.get("id") or call.get("name")), name=str(call.get("name")), arguments=table(call.get("args"))
+        )
+        for part in parts
+        if (call := table(part.get("functionCall")))
+    )
+    role = "tool" if results else "assistant" if content.get("role") == "model" else "user"
+    return Message(role=role, text=text_of(parts), calls=calls, results=results)
+
+
+def whole(reply: Reply) -> JsonObject:
+    said: list[JsonObject] = [{"text": reply.text}] if reply.text else []
+    return _answer(reply, said + _calls(reply), ended=True, identity=new_id(""))
+
+
+def pieces(reply: Reply) -> Iterator[JsonObject]:
+    identity = new_id("")
+    parts: list[list[JsonObject]] = [[{"text": each}] for each in chunks(reply.text)]
+    if calls := _calls(reply):
+        parts.append(calls)
+    for index, each in enumerate(parts):
+        yield _answer(reply, each, ended=index == len(parts) - 1, identity=identity)
+
+
+def _calls(reply: Reply) -> list[JsonObject]:
+    return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls]
+
+
+def _answer(reply: Reply, parts: list[JsonObject], *, ended: bool, identity: str) -> JsonObject:
+    candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "index": 0}
+    answer: JsonObject = {"candidates": [candidate], "modelVersion": reply.model, "responseId": identity}
+    if ended:
+        candidate["finishReason"] = "STOP"
+        answer["usageMetadata"] = {
+            "promptTokenCount": reply.input_tokens,
+            "cachedContentTokenCount": reply.cached_tokens,
+            "candidatesTokenCount": reply.output_tokens,
+            "totalTokenCount": reply.input_tokens + reply.output_tokens,
+        }
+    return answer
+
+
+_STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+
+
+def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
+    details: list[JsonObject] = []
+    if trouble.retry_after is not None:
+        kind = "type.googleapis.com/google.rpc.RetryInfo"
+        details.append({"@type": kind, "retryDelay": f"{trouble.retry_after}s"})
+    status = _STATUSES.get(trouble.status, "INTERNAL")
+    error = {"code": trouble.status, "message": trouble.message, "status": status, "details": details}
+    return {"error": error}, {}
+
+
+def counted(tokens: int) -> JsonObject:
+    return {"totalTokens": tokens}

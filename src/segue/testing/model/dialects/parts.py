@@ -1,0 +1,56 @@
+"""What the dialects have in common: content that is a text or a list of parts, ids, and text in pieces."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+from uuid import uuid4
+
+from segue.testing.model.conversation import JsonObject
+
+_PIECE = 24
+
+
+def new_id(prefix: str) -> str:
+    return f"{prefix}{uuid4().hex[:20]}"
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The objects of a list; nothing, if it is none."""
+    if not isinstance(value, list):
+        return []
+    return [cast(JsonObject, each) for each in cast("list[object]", value) if isinstance(each, dict)]
+
+
+def table(value: object) -> JsonObject:
+    """An object as it is; an empty one in place of anything else."""
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content, whatever its parts are called."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part["text"]) for part in objects(content) if part.get("text"))
+
+
+def as_text(value: object) -> str:
+    """A tool's result as text, whatever shape it came in."""
+    return value if isinstance(value, str) else text_of(value) or json.dumps(value, ensure_ascii=False)
+
+
+def arguments(text: str) -> JsonObject | str:
+    """The arguments of a call as JSON, or as they are."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return cast(JsonObject, value) if isinstance(value, dict) else text
+
+
+def in_json(value: Mapping[str, Any] | str) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def chunks(text: str) -> Iterator[str]:
+    for start in range(0, len(text), _PIECE):
+        yield text[start : start + _PIECE]

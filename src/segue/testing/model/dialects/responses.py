@@ -1,0 +1,144 @@
+"""OpenAI Responses: `/v1/responses`."""
+
+from collections.abc import Iterator
+from itertools import count
+
+from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
+from segue.testing.model.dialects.parts import arguments, as_text, chunks, in_json, new_id, objects, table, text_of
+
+
+def read(body: JsonObject, path: str) -> Asked:
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
+    instructions = [Message(role="system", text=str(body["instructions"]))] if body.get("instructions") else []
+    messages = (_message(item) for item in items)
+    wanted = table(table(body.get("text")).get("format"))
+    return Asked(
+        messages=(*instructions, *(message for message in messages if message is not None)),
+        tools=dict(_tool(tool) for tool in objects(body.get("tools"))),
+        model=str(body.get("model", "")),
+        stream=bool(body.get("stream")),
+        wanted=wanted.get("schema"),
+    )
+
+
+def _tool(tool: JsonObject) -> tuple[str, JsonObject]:
+    return str(tool.get("name") or tool.get("type")), table(tool.get("parameters"))
+
+
+def _message(item: JsonObject) -> Message | None:
+    match item.get("type", "message"):
+        case "message":
+            role = item.get("role", "user")
+            return Message(role="system" if role == "developer" else role, text=text_of(item.get("content")))
+        case "function_call":
+            return _calling(item, arguments(str(item.get("arguments") or "")))
+        case "custom_tool_call":
+            return _calling(item, str(item.get("input") or ""))
+        case "function_call_output" | "custom_tool_call_output":
+            result = ToolResult(id=str(item.get("call_id")), text=as_text(item.get("output") or ""))
+            return Message(role="tool", results=(result,))
+        case _:
+            return None
+
+
+def _calling(item: JsonObject, given: JsonObject | str) -> Message:
+    call = ToolCall(id=str(item.get("call_id")), name=str(item.get("name")), arguments=given)
+    return Message(role="assistant", calls=(call,))
+
+
+def whole(reply: Reply) -> JsonObject:
+    return _response(reply, new_id("resp_"), _items(reply))
+
+
+def pieces(reply: Reply) -> Iterator[JsonObject]:
+    number = count()
+    identity, items = new_id("resp_"), _items(reply)
+    begun = _response(reply, identity, []) | {"status": "in_progress", "usage": None}
+    yield {"type": "response.created", "sequence_number": next(number), "response": begun}
+    for index, item in enumerate(items):
+        for event in _item(item):
+            yield {**event, "sequence_number": next(number), "output_index": index}
+    ended = _response(reply, identity, items)
+    yield {"type": "response.completed", "sequence_number": next(number), "response": ended}
+
+
+def _item(item: JsonObject) -> Iterator[JsonObject]:
+    place = {"item_id": item["id"]}
+    match item["type"]:
+        case "message":
+            yield {"type": "response.output_item.added", "item": {**item, "status": "in_progress", "content": []}}
+            yield from _text(place | {"content_index": 0}, item["content"][0])
+        case "function_call":
+            yield {"type": "response.output_item.added", "item": {**item, "status": "in_progress", "arguments": ""}}
+            for each in chunks(item["arguments"]):
+                yield {"type": "response.function_call_arguments.delta", **place, "delta": each}
+            yield {"type": "response.function_call_arguments.done", **place, "arguments": item["arguments"]}
+        case _:
+            yield {"type": "response.output_item.added", "item": {**item, "status": "in_progress", "input": ""}}
+            yield {"type": "response.custom_tool_call_input.done", **place, "input": item["input"]}
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _text(place: JsonObject, part: JsonObject) -> Iterator[JsonObject]:
+    yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
+    for each in chunks(part["text"]):
+        yield {"type": "response.output_text.delta", **place, "delta": each}
+    yield {"type": "response.output_text.done", **place, "text": part["text"]}
+    yield {"type": "response.content_part.done", **place, "part": part}
+
+
+def _items(reply: Reply) -> list[JsonObject]:
+    items: list[JsonObject] = []
+    if reply.text:
+        part = {"type": "output_text", "text": reply.text, "annotations": []}
+        items.append(
+            {
+                "type": "message",
+                "id": new_id("msg_"),
+                "role": "assistant",
+                "status": "completed",
+                "content": [part],
+            }
+        )
+    return items + [_called(call) for call in reply.calls]
+
+
+def _called(call: ToolCall) -> JsonObject:
+    common = {"call_id": call.id, "name": call.name, "status": "completed"}
+    if isinstance(call.arguments, str):
+        return {"type": "custom_tool_call", "id": new_id("ctc_"), **common, "input": call.arguments}
+    return {"type": "function_call", "id": new_id("fc_"), **common, "arguments": in_json(call.arguments)}
+
+
+def _response(reply: Reply, identity: str, items: list[JsonObject]) -> JsonObject:
+    return {
+        "id": identity,
+        "object": "response",
+        "created_at": 0,
+        "model": reply.model,
+        "status": "completed",
+        "output": items,
+        "error": None,
+        "incomplete_details": None,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": reply.input_tokens,
+            "input_tokens_details": {"cached_tokens": reply.cached_tokens},
+            "output_tokens": reply.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": reply.input_tokens + reply.output_tokens,
+        },
+    }
+
+
+def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
+    headers = {"x-ratelimit-reset-requests": trouble.reset} if trouble.reset else {}
+    kind = "insufficient_quota" if trouble.kind == "quota" else trouble.kind
+    return {"error": {"message": trouble.message, "type": kind, "param": None, "code": kind}}, headers
+
+
+def counted(tokens: int) -> JsonObject:
+    return {"object": "response.input_tokens", "input_tokens": tokens}

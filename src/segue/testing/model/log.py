@@ -1,0 +1,67 @@
+"""Every request the model got, in memory and, if wanted, as lines of a file."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from segue.model.codec import adapter
+from segue.testing.model.conversation import JsonObject, Message, ToolCall
+from segue.testing.model.script import DialectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRequest:
+    """One request: as it came, and understood."""
+
+    number: int
+    dialect: DialectName
+    path: str
+    stream: bool
+    messages: tuple[Message, ...]
+    prompt: str
+    """What the user said last."""
+    tools: tuple[str, ...]
+    body: JsonObject
+    answer: str
+    """What the model did with it, in a few words."""
+
+    def says(self, words: str) -> bool:
+        """Whether these words stand anywhere in the conversation, in texts, tool calls or their results."""
+        return any(words in text for text in self.texts())
+
+    def texts(self, role: str | None = None) -> Iterator[str]:
+        """Everything that was said, done and found out, or only one side's part of it."""
+        for message in self.messages:
+            if role in (None, message.role):
+                yield message.text
+                yield from (result.text for result in message.results)
+                yield from (_flat(call) for call in message.calls)
+
+
+def _flat(call: ToolCall) -> str:
+    given = call.arguments
+    return given if isinstance(given, str) else " ".join([call.name, *(str(value) for value in given.values())])
+
+
+class RequestLog:
+    """Requests in the order of their arrival."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.requests: list[LoggedRequest] = []
+        self._file = file
+
+    def add(self, request: LoggedRequest) -> LoggedRequest:
+        numbered = replace(request, number=len(self.requests) + 1)
+        self.requests.append(numbered)
+        if self._file is not None:
+            with self._file.open("a") as file:
+                file.write(json.dumps(asdict(numbered), ensure_ascii=False) + "\n")
+        return numbered
+
+
+def read_log(file: Path) -> list[LoggedRequest]:
+    """The requests of a log that another process wrote."""
+    if not file.exists():
+        return []
+    return [adapter(LoggedRequest).validate_json(line) for line in file.read_text().splitlines()]

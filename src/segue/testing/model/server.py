@@ -1,0 +1,170 @@
+"""The server: one door for each dialect, the request log, and answers that wait until they are released."""
+
+import gzip
+import json
+import socket
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from segue.testing.model.conversation import JsonObject, Reply, Trouble
+from segue.testing.model.dialects import Dialect, Door, dialect, door_to
+from segue.testing.model.log import LoggedRequest, RequestLog
+from segue.testing.model.playing import Played, Player, tokens
+from segue.testing.model.script import Script
+
+_METHODS = ["GET", "HEAD", "POST"]
+
+
+class ScriptedModel:
+    """A model that says what its script says, and remembers what it was asked."""
+
+    def __init__(self, script: Script, log: Path | None = None) -> None:
+        self.url = ""
+        self._player = Player(script)
+        self._log = RequestLog(log)
+        self._released: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+        self._reached: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+        self.app = Starlette(
+            routes=[
+                Route("/-/release/{name}", self._release, methods=["POST"]),
+                Route("/{path:path}", self._answer, methods=_METHODS),
+            ]
+        )
+
+    @property
+    def requests(self) -> list[LoggedRequest]:
+        """Every request so far, the first one first."""
+        return self._log.requests
+
+    def release(self, name: str) -> None:
+        """Let the answers that wait for `name` go, now and in future."""
+        self._released[name].set()
+
+    async def held(self, name: str) -> None:
+        """Wait until a request waits for `name`."""
+        await self._reached[name].wait()
+
+    async def _release(self, request: Request) -> Response:
+        self.release(request.path_params["name"])
+        return JSONResponse({"released": request.path_params["name"]})
+
+    async def _answer(self, request: Request) -> Response:
+        path = request.url.path
+        if request.method != "POST":
+            return JSONResponse(_MODELS if path.endswith("/models") else {"ok": True})
+        door = door_to(path)
+        if door is None:
+            return JSONResponse({"error": {"message": f"Nobody answers at {path}."}}, 404)
+        text = _unpacked(await request.body(), request.headers.get("content-encoding", ""))
+        try:
+            body: JsonObject = json.loads(text)
+        except ValueError:
+            return JSONResponse({"error": {"message": "The body is not JSON."}}, 400)
+        speech = dialect(door.dialect)
+        if door.counting:
+            return JSONResponse(speech.counted(tokens(len(text))))
+        return await self._converse(door, speech, body, path, len(text))
+
+    async def _converse(self, door: Door, speech: Dialect, body: JsonObject, path: str, size: int) -> Response:
+        asked = replace(speech.read(body, path), size=size)
+        played = self._player.play(asked, door.dialect)
+        self._log.add(
+            LoggedRequest(
+                number=0,
+                dialect=door.dialect,
+                path=path,
+                stream=asked.stream,
+                messages=asked.messages,
+                prompt=asked.prompt,
+                tools=tuple(asked.tools),
+                body=body,
+                answer=played.summary,
+            )
+        )
+        await self._wait(played)
+        return _said(speech, played.answer, asked.stream)
+
+    async def _wait(self, played: Played) -> None:
+        if played.hold is not None:
+            self._reached[played.hold].set()
+            await self._released[played.hold].wait()
+
+
+_MODELS: JsonObject = {
+    "object": "list",
+    "data": [{"id": "scripted", "object": "model", "created": 0, "owned_by": "segue"}],
+}
+
+
+def _unpacked(body: bytes, encoding: str) -> str:
+    return (gzip.decompress(body) if encoding == "gzip" else body).decode("utf-8", "replace")
+
+
+def _said(speech: Dialect, answer: Reply | Trouble, stream: bool) -> Response:
+    if isinstance(answer, Trouble):
+        body, headers = speech.trouble(answer)
+        if answer.retry_after is not None:
+            headers = {**headers, "retry-after": str(answer.retry_after)}
+        return JSONResponse(body, answer.status, headers)
+    if stream:
+        return StreamingResponse(_events(speech.pieces(answer)), media_type="text/event-stream")
+    return JSONResponse(speech.whole(answer))
+
+
+async def _events(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
+    """Server-sent events; one that has a type says it in its name too."""
+    for piece in pieces:
+        if isinstance(piece, str):
+            yield f"data: {piece}\n\n"
+            continue
+        name = f"event: {piece['type']}\n" if "type" in piece else ""
+        yield f"{name}data: {json.dumps(piece)}\n\n"
+
+
+@asynccontextmanager
+async def scripted_model(
+    script: Script | None = None, *, port: int = 0, log: Path | None = None
+) -> AsyncGenerator[ScriptedModel]:
+    """A model that answers on loopback for as long as the context lasts."""
+    model = ScriptedModel(script or Script(), log)
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        model.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        configuration = uvicorn.Config(
+            model.app, lifespan="off", log_config=None, log_level="warning", timeout_graceful_shutdown=1
+        )
+        server = _Server(configuration)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listening])
+            await server.ready.wait()
+            try:
+                yield model
+            finally:
+                server.should_exit = True
+                # Whoever still waits for an answer gets none.
+                server.force_exit = True
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with a word when it accepts connections, and with signals left to others."""
+
+    def __init__(self, configuration: uvicorn.Config) -> None:
+        super().__init__(configuration)
+        self.ready = anyio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield

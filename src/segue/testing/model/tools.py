@@ -1,0 +1,94 @@
+"""Which of an agent's own tools does what, found by name and by the shape of its arguments."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import cast
+
+from segue.testing.model.conversation import JsonObject
+from segue.testing.model.dialects.parts import objects, table
+from segue.testing.model.script import Call, Shell, Write
+
+Chosen = tuple[str, JsonObject | str]
+
+# As agents call them, the likeliest first.
+WRITERS = ("Write", "write_file", "write", "create", "create_file")
+SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command")
+_PATHS = ("file_path", "filePath", "path", "absolute_path")
+_CONTENTS = ("content", "file_text", "text")
+# A tool that runs JavaScript with the other tools in reach.
+_CODE = "exec"
+
+
+def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> Chosen | None:
+    """The name and the arguments of the call, or None where the agent offers nothing that fits."""
+    match wanted:
+        case Call(name=name, arguments=arguments):
+            names = (name,) if isinstance(name, str) else name
+            chosen = next((each for each in names if each in offered), None)
+            return (chosen, arguments if isinstance(arguments, str) else dict(arguments)) if chosen else None
+        case Write(path=path, content=content):
+            return _write(path, content, offered) or _shell(_printf(path, content), offered)
+        case Shell(command=command):
+            return _shell(command, offered)
+
+
+def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
+    for name in WRITERS:
+        takes = _properties(offered.get(name))
+        where = next((each for each in _PATHS if each in takes), None)
+        what = next((each for each in _CONTENTS if each in takes), None)
+        if where and what:
+            return name, {where: path, what: content}
+    return None
+
+
+def _printf(path: str, content: str) -> str:
+    return f"printf %s {shlex.quote(content)} > {shlex.quote(path)}"
+
+
+def _shell(command: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
+    for name in SHELLS:
+        takes = _properties(offered.get(name))
+        if "cmd" in takes:
+            return name, {"cmd": command}
+        if "command" in takes:
+            words = ["bash", "-c", command] if takes["command"].get("type") == "array" else command
+            return name, {"command": words} | ({"description": "Run it"} if "description" in takes else {})
+    if _CODE in offered:
+        return _CODE, f"text(JSON.stringify(await tools.exec_command({{cmd: {json.dumps(command)}}})));"
+    return None
+
+
+def _properties(schema: JsonObject | None) -> dict[str, JsonObject]:
+    return {name: table(each) for name, each in table(table(schema).get("properties")).items()}
+
+
+def fitting(schema: JsonObject) -> object:
+    """The smallest value that a JSON schema allows, for agents that ask for JSON on the side."""
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if "const" in schema:
+        return schema["const"]
+    for key in ("anyOf", "oneOf", "allOf"):
+        if choices := objects(schema.get(key)):
+            return fitting(choices[0])
+    match _type(schema):
+        case "object":
+            return {name: fitting(each) for name, each in _properties(schema).items()}
+        case "array":
+            return [fitting(table(schema.get("items")))] if schema.get("minItems") else []
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return False
+        case "null":
+            return None
+        case _:
+            return "scripted"
+
+
+def _type(schema: JsonObject) -> str:
+    """Gemini writes its types in capitals, and JSON schema allows several."""
+    kind: object = schema.get("type", "object")
+    return str(cast("list[object]", kind)[0] if isinstance(kind, list) else kind).lower()

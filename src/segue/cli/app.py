@@ -16,7 +16,7 @@ from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.issue import is_text, read_issue, read_plan
 from segue.cli.output import Output, moment, plain
 from segue.cli.status import status as show_status
-from segue.model.errors import NotRunning, SegueError
+from segue.model.errors import AgentMissing, BadInput, NotRunning, SegueError
 
 PORT = click.IntRange(0, 65535)
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -165,8 +165,14 @@ def run(
         "here": here,
         "environment": _environment(),
     }
-    _ensure_server(out)
-    view = client.call("POST", "/api/workflows", request, timeout=120)
+    _, started = _ensure_server(out)
+    try:
+        view = client.call("POST", "/api/workflows", request, timeout=120)
+    except (BadInput, AgentMissing):
+        if started:
+            # What was refused leaves nothing behind, not even the server that refused it.
+            client.stop_server()
+        raise
     _watch_or_leave(view, 0, detach, out)
 
 

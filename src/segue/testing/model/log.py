@@ -56,7 +56,7 @@ class RequestLog:
         self.requests.append(numbered)
         if self._file is not None:
             with self._file.open("a") as file:
-                file.write(json.dumps(asdict(numbered), ensure_ascii=False) + "\n")
+                file.write(json.dumps(asdict(numbered)) + "\n")
         return numbered
 
 

@@ -7,7 +7,6 @@ from typing import Any, cast, get_args
 import yaml
 
 from segue.model.errors import BadInput
-from segue.testing.model.dialects.parts import table
 from segue.testing.model.script import (
     Answer,
     Call,
@@ -87,9 +86,10 @@ def _call(place: Place) -> Call:
 def _arguments(place: Place) -> dict[str, Any] | str:
     if isinstance(place.value, str):
         return place.value
-    if not isinstance(place.value, dict):
+    given: object = place.value
+    if not isinstance(given, dict):
         raise place.wrong("a mapping or a text")
-    return table(cast(object, place.value))
+    return cast(dict[str, Any], given)
 
 
 def _write(place: Place) -> Write:

@@ -112,10 +112,10 @@ def _unpacked(body: bytes, encoding: str) -> str:
 
 def _said(speech: Dialect, answer: Reply | Trouble, stream: bool) -> Response:
     if isinstance(answer, Trouble):
-        body, headers = speech.trouble(answer)
+        status, body, headers = speech.trouble(answer)
         if answer.retry_after is not None:
             headers = {**headers, "retry-after": str(answer.retry_after)}
-        return JSONResponse(body, answer.status, headers)
+        return JSONResponse(body, status, headers)
     if stream:
         return StreamingResponse(_events(speech.pieces(answer)), media_type="text/event-stream")
     return JSONResponse(speech.whole(answer))

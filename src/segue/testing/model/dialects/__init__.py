@@ -24,8 +24,8 @@ class Dialect(Protocol):
         """The answer as the data of server-sent events; a text is sent as it is."""
         ...
 
-    def trouble(self, trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
-        """The body and the headers of an error."""
+    def trouble(self, trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
+        """The status, the body and the headers of an error."""
         ...
 
     def counted(self, tokens: int) -> JsonObject:

@@ -1,6 +1,7 @@
 """Anthropic Messages: `/v1/messages` and `/v1/messages/count_tokens`."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
 from segue.testing.model.dialects.parts import as_text, chunks, in_json, new_id, objects, table, text_of
@@ -49,12 +50,13 @@ def pieces(reply: Reply) -> Iterator[JsonObject]:
 
 
 def _block(index: int, block: JsonObject) -> Iterator[JsonObject]:
+    empty: JsonObject
     if block["type"] == "text":
-        empty, deltas = {**block, "text": ""}, [{"type": "text_delta", "text": each} for each in chunks(block["text"])]
+        empty = {**block, "text": ""}
+        deltas = [{"type": "text_delta", "text": each} for each in chunks(block["text"])]
     else:
-        text = in_json(block["input"])
         empty = {**block, "input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": each} for each in chunks(text)]
+        deltas = [{"type": "input_json_delta", "partial_json": each} for each in chunks(in_json(block["input"]))]
     yield {"type": "content_block_start", "index": index, "content_block": empty}
     for delta in deltas:
         yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -103,11 +105,14 @@ _TYPES = {
 }
 
 
-def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
+def trouble(trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
     status = 529 if trouble.kind == "overloaded" else trouble.status
-    headers = {"anthropic-ratelimit-unified-reset": trouble.reset} if trouble.reset else {}
+    headers: dict[str, str] = {}
+    if trouble.reset:
+        moment = datetime.fromisoformat(trouble.reset)
+        headers["anthropic-ratelimit-unified-reset"] = str(int(moment.timestamp()))
     error = {"type": _TYPES.get(status, "api_error"), "message": trouble.message}
-    return {"type": "error", "error": error, "request_id": new_id("req_")}, headers
+    return status, {"type": "error", "error": error, "request_id": new_id("req_")}, headers
 
 
 def counted(tokens: int) -> JsonObject:

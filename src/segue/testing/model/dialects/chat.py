@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, Role, ToolCall, ToolResult, Trouble
+from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, Role, ToolCall, ToolResult
+from segue.testing.model.dialects.openai import trouble
 from segue.testing.model.dialects.parts import arguments, as_text, chunks, in_json, new_id, objects, table, text_of
+
+__all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
 
@@ -81,12 +84,6 @@ def _usage(reply: Reply) -> JsonObject:
         "total_tokens": reply.input_tokens + reply.output_tokens,
         "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
     }
-
-
-def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
-    headers = {"x-ratelimit-reset-requests": trouble.reset} if trouble.reset else {}
-    kind = "insufficient_quota" if trouble.kind == "quota" else trouble.kind
-    return {"error": {"message": trouble.message, "type": kind, "param": None, "code": kind}}, headers
 
 
 def counted(tokens: int) -> JsonObject:

@@ -81,14 +81,14 @@ def _answer(reply: Reply, parts: list[JsonObject], *, ended: bool, identity: str
 _STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 
-def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
+def trouble(trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
     details: list[JsonObject] = []
     if trouble.retry_after is not None:
         kind = "type.googleapis.com/google.rpc.RetryInfo"
         details.append({"@type": kind, "retryDelay": f"{trouble.retry_after}s"})
     status = _STATUSES.get(trouble.status, "INTERNAL")
     error = {"code": trouble.status, "message": trouble.message, "status": status, "details": details}
-    return {"error": error}, {}
+    return trouble.status, {"error": error}, {}
 
 
 def counted(tokens: int) -> JsonObject:

@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 from itertools import count
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
+from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult
+from segue.testing.model.dialects.openai import trouble
 from segue.testing.model.dialects.parts import arguments, as_text, chunks, in_json, new_id, objects, table, text_of
+
+
+__all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 
 def read(body: JsonObject, path: str) -> Asked:
@@ -91,7 +95,7 @@ def _text(place: JsonObject, part: JsonObject) -> Iterator[JsonObject]:
 def _items(reply: Reply) -> list[JsonObject]:
     items: list[JsonObject] = []
     if reply.text:
-        part = {"type": "output_text", "text": reply.text, "annotations": []}
+        part: JsonObject = {"type": "output_text", "text": reply.text, "annotations": []}
         items.append(
             {
                 "type": "message",
@@ -132,12 +136,6 @@ def _response(reply: Reply, identity: str, items: list[JsonObject]) -> JsonObjec
             "total_tokens": reply.input_tokens + reply.output_tokens,
         },
     }
-
-
-def trouble(trouble: Trouble) -> tuple[JsonObject, dict[str, str]]:
-    headers = {"x-ratelimit-reset-requests": trouble.reset} if trouble.reset else {}
-    kind = "insufficient_quota" if trouble.kind == "quota" else trouble.kind
-    return {"error": {"message": trouble.message, "type": kind, "param": None, "code": kind}}, headers
 
 
 def counted(tokens: int) -> JsonObject:

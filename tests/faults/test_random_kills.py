@@ -33,7 +33,8 @@ class Assassin:
 
     def __call__(self, _: RecordView) -> None:
         self._events -= 1
-        if self._events == 0 and not self.done:
+        # The rest of a page that came with its last words is no life.
+        if self._events <= 0 and not self.done and self._stage.is_up:
             _let_pass(self._random.uniform(0, LONGEST_DELAY))
             self._stage.kill()
             self._left -= 1

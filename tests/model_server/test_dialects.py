@@ -68,6 +68,7 @@ async def test_the_log_knows_what_was_said_before(vendor: Vendor) -> None:
     assert [result.text for message in second.messages for result in message.results] == ["42 files"]
     assert all(second.says(words) for words in ("Be kind.", "count the files", "ls | wc -l", "42 files"))
     assert not first.says("42 files")
+    assert not second.remembers("count the files", "user")
     assert first.body == question
 
 

@@ -224,6 +224,24 @@ async def test_unknown_paths_and_broken_bodies_are_refused() -> None:
         assert (await post(model, CHAT.path, gzip.compress(b"{}"))).status == 400
 
 
+async def test_the_log_tells_what_was_remembered_from_what_was_just_asked() -> None:
+    messages = [
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "answer"},
+        {"role": "user", "content": "first again"},
+        {"role": "system", "content": "rules"},
+        {"role": "user", "content": "second"},
+    ]
+    async with scripted_model() as model:
+        await post(model, CHAT.path, {"messages": messages})
+    [request] = model.requests
+    assert request.remembers("first", "user")
+    assert request.remembers("answer", "assistant")
+    assert not request.remembers("first", "assistant")
+    assert not request.remembers("again", "user")
+    assert request.says("again")
+
+
 async def test_the_log_can_be_read_by_another_process(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     async with scripted_model(Script(rules=(rule("", Shell("ls")),)), log=log) as model:

@@ -73,22 +73,36 @@ def _until_end(descriptor: int, timeout: float) -> bytes:
 
 
 def main(requests: socket.socket) -> None:
-    """Fork a server for each request, until nobody can ask any more."""
+    """Fork a server for each request, until nobody can ask any more; then none is left behind."""
     for name in MODULES:
         import_module(name)
-    # Nobody here waits for them.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        message, files, _, _ = socket.recv_fds(requests, _PIECE, 2)
-        if not message:
-            return
-        while not message.endswith(b"\n"):
-            message += requests.recv(_PIECE)
-        if os.fork() == 0:
+    children: set[int] = set()
+
+    def reap(*_: object) -> None:
+        with suppress(ChildProcessError):
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                children.discard(pid)
+
+    # At once, since a server that is dead but not buried looks alive.
+    signal.signal(signal.SIGCHLD, reap)
+    while (request := _next_request(requests)) is not None:
+        environment, files = request
+        pid = os.fork()
+        if pid == 0:
             requests.close()
-            _become_server(json.loads(message), *files)
+            _become_server(environment, *files)
+        children.add(pid)
         for descriptor in files:
             os.close(descriptor)
+    for pid in tuple(children):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _next_request(requests: socket.socket) -> tuple[dict[str, str], list[int]] | None:
+    message, files, _, _ = socket.recv_fds(requests, _PIECE, 2)
+    while message and not message.endswith(b"\n"):
+        message += requests.recv(_PIECE)
+    return (json.loads(message), files) if message else None
 
 
 def _become_server(environment: dict[str, str], log: int, told: int) -> NoReturn:

@@ -1,12 +1,12 @@
 """Every request the model got, in memory and, if wanted, as lines of a file."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from segue.model.codec import adapter
-from segue.testing.model.conversation import JsonObject, Message, ToolCall
+from segue.testing.model.conversation import JsonObject, Message, Role, ToolCall
 from segue.testing.model.script import DialectName
 
 
@@ -28,15 +28,28 @@ class LoggedRequest:
 
     def says(self, words: str) -> bool:
         """Whether these words stand anywhere in the conversation, in texts, tool calls or their results."""
-        return any(words in text for text in self.texts())
+        return any(words in text for text in _texts(self.messages))
 
-    def texts(self, role: str | None = None) -> Iterator[str]:
-        """Everything that was said, done and found out, or only one side's part of it."""
-        for message in self.messages:
-            if role in (None, message.role):
-                yield message.text
-                yield from (result.text for result in message.results)
-                yield from (_flat(call) for call in message.calls)
+    def remembers(self, words: str, role: Role) -> bool:
+        """Whether this side said, did or found out these words *before* the last prompt."""
+        earlier = self.messages[: self._last_prompt]
+        return any(words in text for text in _texts(each for each in earlier if each.role == role))
+
+    @property
+    def _last_prompt(self) -> int:
+        """Where the last prompt begins: after the last message that is neither the user's nor the system's."""
+        end = max((place for place, each in enumerate(self.messages) if each.role == "user"), default=0)
+        while end and self.messages[end - 1].role in ("user", "system"):
+            end -= 1
+        return end
+
+
+def _texts(messages: Iterable[Message]) -> Iterator[str]:
+    """Everything that was said, done and found out."""
+    for message in messages:
+        yield message.text
+        yield from (result.text for result in message.results)
+        yield from (_flat(call) for call in message.calls)
 
 
 def _flat(call: ToolCall) -> str:

@@ -7,7 +7,6 @@ from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, 
 from segue.testing.model.dialects.openai import trouble
 from segue.testing.model.dialects.parts import arguments, as_text, chunks, in_json, new_id, objects, table, text_of
 
-
 __all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 

@@ -1,0 +1,188 @@
+"""Each agent's own home and environment, with the scripted model in place of its vendor. No key in here is real."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from certify import programs
+from segue.testing.model import Call, Shell
+
+KEY = "not-a-key"
+
+
+@dataclass(frozen=True, slots=True)
+class Housing:
+    """What one agent needs to know of its surroundings."""
+
+    home: Path
+    model: str
+    """The address of the scripted model."""
+
+    def put(self, name: str, content: str | Mapping[str, object]) -> None:
+        file = self.home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An agent to be certified."""
+
+    name: str
+    patterns: tuple[str, ...]
+    """Which of the caller's variables it may see, beside those every agent gets."""
+    furnish: Callable[[Housing], dict[str, str]]
+    """Write its configuration, and tell its variables."""
+    asking: Callable[[str], Call | Shell] = Shell
+    """A shell command that the agent asks permission for."""
+    native: bool = True
+    """Whether Segue may bring its conversation back by token."""
+    files: str = ""
+    """Where, below its home, it keeps its conversations."""
+
+
+def environment(candidate: Candidate, housing: Housing) -> dict[str, str]:
+    """The shell of a user of this agent, and of nothing else."""
+    temporary = housing.home.parent / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    housing.home.mkdir(parents=True, exist_ok=True)
+    return {
+        "PATH": programs.path(),
+        "HOME": str(housing.home),
+        "TMPDIR": str(temporary),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        **candidate.furnish(housing),
+    }
+
+
+def _claude(housing: Housing) -> dict[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": housing.model,
+        "ANTHROPIC_API_KEY": KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+CODEX = """
+model = "gpt-5.1-codex"
+model_provider = "scripted"
+approval_policy = "on-request"
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{model}/v1"
+env_key = "CODEX_SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 1
+stream_max_retries = 1
+"""
+
+
+def _codex(housing: Housing) -> dict[str, str]:
+    housing.put(".codex/config.toml", CODEX.format(model=housing.model))
+    return {
+        "CODEX_HOME": str(housing.home / ".codex"),
+        "CODEX_SCRIPTED_KEY": KEY,
+        # In its own default mode it asks a model what it may do outside the sandbox, and never the user.
+        "INITIAL_AGENT_MODE": "workspace-write",
+    }
+
+
+def _codex_asking(command: str) -> Call:
+    # Inside its sandbox it asks for nothing.
+    given = {"cmd": command, "sandbox_permissions": "require_escalated", "justification": "May this run?"}
+    return Call("exec_command", given)
+
+
+def _opencode(housing: Housing) -> dict[str, str]:
+    model = {"name": "scripted", "limit": {"context": 64_000, "output": 4_096}, "tool_call": True}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Scripted",
+        "options": {"baseURL": f"{housing.model}/v1", "apiKey": KEY},
+        "models": {"scripted": model},
+    }
+    housing.put(
+        ".config/opencode/opencode.json",
+        {
+            "model": "scripted/scripted",
+            "small_model": "scripted/scripted",
+            "share": "disabled",
+            "autoupdate": False,
+            "permission": {"edit": "ask", "bash": "ask"},
+            "provider": {"scripted": provider},
+        },
+    )
+    return {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+    }
+
+
+def _copilot(housing: Housing) -> dict[str, str]:
+    return {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_MODEL": "scripted",
+        "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_BASE_URL": f"{housing.model}/v1",
+        "COPILOT_PROVIDER_API_KEY": KEY,
+        "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "64000",
+        "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "4096",
+    }
+
+
+def _gemini(housing: Housing) -> dict[str, str]:
+    housing.put(
+        ".gemini/settings.json",
+        {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "privacy": {"usageStatisticsEnabled": False},
+            "general": {"enableAutoUpdate": False},
+            # Left to itself it asks a classifier first which model to take.
+            "model": {"name": "gemini-2.5-flash"},
+        },
+    )
+    return {
+        "GEMINI_API_KEY": KEY,
+        "GOOGLE_GEMINI_BASE_URL": housing.model,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+
+
+CANDIDATES = {
+    candidate.name: candidate
+    for candidate in (
+        Candidate(
+            name="claude",
+            patterns=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+            furnish=_claude,
+            files=".claude/projects",
+        ),
+        Candidate(
+            name="codex",
+            patterns=("OPENAI_*", "CODEX_*", "INITIAL_AGENT_MODE"),
+            furnish=_codex,
+            asking=_codex_asking,
+            files=".codex/sessions",
+        ),
+        Candidate(
+            name="opencode",
+            patterns=("OPENCODE_*",),
+            furnish=_opencode,
+            files=".local/share/opencode",
+        ),
+        Candidate(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot, files=".copilot"),
+        Candidate(
+            name="gemini",
+            patterns=("GEMINI_*", "GOOGLE_*"),
+            furnish=_gemini,
+            native=False,
+            files=".gemini/tmp",
+        ),
+    )
+}

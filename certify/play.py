@@ -1,0 +1,265 @@
+"""The play: five tasks, two kills, two resumes.
+
+The agent answers with text, writes a file, is killed with its server in the middle of a shell command, goes on, is
+killed again while it waits for a permission, goes on again and answers once more.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import yaml
+
+from certify import programs
+from certify.agents import Candidate, Housing, environment
+from segue.model import events as e
+from segue.model.views import RecordView, Resumed
+from segue.testing.model import Call, LoggedRequest, Shell, read_log
+from segue.testing.processes import carrying
+from segue.testing.stage import Stage
+from segue.testing.work import AT_REST, Work
+from segue.workspace.processes import descendants, identity, is_alive
+
+WITHIN = 120.0
+"""Seconds for a real agent to do one step, on a busy machine."""
+
+TITLE = "Certify the agent"
+NOTE = "note-beta.txt"
+STARTED = "command-started.txt"
+LATER = "command-later.txt"
+
+PLAN = f"""
+- id: text
+  title: Answer with text
+  description: REMEMBER-ALPHA and say so.
+- id: file
+  title: Write a file
+  description: Write {NOTE}. (FILE-BETA)
+  depends_on: text
+- id: command
+  title: Run a long command
+  description: Run the command that takes long. (COMMAND-GAMMA)
+  depends_on: file
+- id: permission
+  title: Run another command
+  description: Run the command that needs a permission. (COMMAND-DELTA)
+  depends_on: command
+- id: last
+  title: Answer once more
+  description: Say the last word. (LAST-EPSILON)
+  depends_on: permission
+"""
+
+
+@dataclass(slots=True)
+class Observed:
+    """What was seen from outside while the play was on."""
+
+    journal: list[RecordView] = field(default_factory=list[RecordView])
+    requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
+    resumes: list[Resumed] = field(default_factory=list[Resumed])
+    marks: list[int] = field(default_factory=list[int])
+    """How many requests the model had got when each resume was asked for."""
+    seconds: list[float] = field(default_factory=list[float])
+    """From asking for a resume to the first sign of life in the next turn."""
+    later_ran: bool = False
+    """Whether the command that nobody allowed has run."""
+    trees: list[int] = field(default_factory=list[int])
+    """How many processes hung on the server at each kill."""
+    orphans: set[int] = field(default_factory=set[int])
+    faults: list[str] = field(default_factory=list[str])
+    stopped_at: str = ""
+    error: str = ""
+
+
+class Actor(Work):
+    """A workflow of a real agent, who asks and is allowed."""
+
+    def __init__(self, root: Path, repository: Path, variables: Mapping[str, str]) -> None:
+        super().__init__(root, repository, "")
+        self._variables = dict(variables)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self._variables
+
+    def processes(self) -> set[int]:
+        return carrying("HOME", self._variables["HOME"])
+
+    def allow_until(self, wanted: Callable[[e.Event], bool]) -> RecordView:
+        """Follow the workflow to the event that is wanted, and allow what the agent asks for on the way."""
+        deadline = monotonic() + WITHIN
+        while not wanted((record := self.next_event(deadline - monotonic())).event):
+            match record.event:
+                case e.PermissionRequested() if self.view.question is not None:
+                    self.answer("approve")
+                case e.WorkflowMoved(after=after, reason=reason) if after in AT_REST:
+                    raise RuntimeError(f"The workflow is {after} instead: {reason}")
+                case _:
+                    pass
+        return record
+
+
+@contextmanager
+def playing(candidate: Candidate, root: Path) -> Generator[tuple[Stage, Actor, Path]]:
+    """A stage with the agent, and the model behind it; the file is the model's log."""
+    root.mkdir(parents=True)
+    log = root / "requests.jsonl"
+    stage = Stage(root, settings=_settings(candidate))
+    script = root / "model.yaml"
+    script.write_text(yaml.safe_dump(_script(candidate, stage.home / "worktrees" / "certify-the-agent")))
+    with _model(script, log) as address, stage:
+        variables = environment(candidate, Housing(root / "agent-home", address))
+        actor = Actor(root / "work", stage.repository, variables)
+        stage.works.append(actor)
+        yield stage, actor, log
+
+
+def _settings(candidate: Candidate) -> str:
+    command = json.dumps(programs.install(candidate.name))
+    patterns = json.dumps(list(candidate.patterns))
+    return f"[agents.{candidate.name}]\ncommand = {command}\nenvironment = {patterns}\n"
+
+
+def _script(candidate: Candidate, worktree: Path) -> dict[str, Any]:
+    """What the model answers. An interrupted task is asked for again, so those rules come first."""
+    long = f"date > {worktree / STARTED} && tail -f /dev/null"
+    asking = candidate.asking(f"date > {worktree / LATER}")
+    return {
+        "rules": [
+            _rule("/interrupted in the middle[^$]*COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
+            _rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
+            _rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
+            _rule("COMMAND-DELTA", _step(asking), {"say": "NOT-REACHED"}),
+            _rule("COMMAND-GAMMA", {"shell": long}, {"say": "NOT-REACHED"}),
+            _rule(
+                "FILE-BETA",
+                {"write": {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}},
+                {"say": "ANSWER-BETA"},
+            ),
+            _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA"}),
+        ]
+    }
+
+
+def _rule(match: str, *steps: Mapping[str, object]) -> dict[str, object]:
+    return {"match": match, "do": list(steps)}
+
+
+def _step(answer: Call | Shell) -> dict[str, object]:
+    if isinstance(answer, Shell):
+        return {"shell": answer.command}
+    return {"call": {"name": answer.name, "arguments": answer.arguments}}
+
+
+@contextmanager
+def _model(script: Path, log: Path) -> Generator[str]:
+    words = [sys.executable, "-m", "segue.testing.model", "--script", str(script), "--log", str(log)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path) -> Observed:
+    """Play it as far as it goes; what was seen is told in any case."""
+    seen = Observed()
+    try:
+        for act in ACTS if candidate.native else ACTS[:3]:
+            seen.stopped_at = act.__name__.strip("_").replace("_", " ")
+            act(stage, actor, candidate, log, seen)
+        seen.stopped_at = ""
+    except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
+        seen.error = f"{type(error).__name__}: {error}"
+    if not stage.is_up:
+        stage.up()
+    seen.journal, seen.requests = actor.journal(), read_log(log)
+    seen.later_ran = (Path(actor.view.worktree or "") / LATER).exists()
+    if problem := actor.verify().problem:
+        seen.faults.append(problem)
+    stage.down()
+    seen.orphans |= stage.orphans | actor.processes()
+    return seen
+
+
+# ── the acts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    stage.up()
+    actor.begin(TITLE, PLAN, agent=candidate.name)
+    actor.allow_until(_completed("text"))
+    actor.allow_until(_completed("file"))
+    written = Path(actor.view.worktree or "") / NOTE
+    if not written.exists() or "CONTENT-BETA" not in written.read_text():
+        raise RuntimeError(f"{NOTE} was not written")
+
+
+def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    actor.allow_until(lambda event: isinstance(event, e.ToolCalled) and STARTED in json.dumps(event.input))
+    started = Path(actor.view.worktree or "") / STARTED
+    deadline = monotonic() + WITHIN
+    while not started.exists():
+        if monotonic() > deadline:
+            raise RuntimeError("the command did not start")
+        # Some agents announce the call first and ask for permission then.
+        if actor.view.question is not None:
+            actor.answer("approve")
+        sleep(0.1)
+
+
+def _kill(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    below = [identity(pid) for pid in {*descendants(stage.server.pid), *actor.processes()}]
+    tree = [each for each in below if each is not None]
+    seen.trees.append(len(tree))
+    stage.kill()
+    seen.orphans |= {each.pid for each in tree if is_alive(each)}
+
+
+def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    stage.up()
+    actor.drain()
+    seen.marks.append(len(read_log(log)))
+    begin = monotonic()
+    seen.resumes.append(actor.resume())
+    actor.allow_until(lambda event: isinstance(event, e.PromptAcknowledged))
+    seen.seconds.append(round(monotonic() - begin, 2))
+
+
+def _first_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    actor.allow_until(_completed("command"))
+
+
+def _open_permission(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    actor.until(e.PermissionRequested, within=WITHIN)
+
+
+def _second_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    actor.allow_until(_completed("permission"))
+    actor.allow_until(_completed("last"))
+    actor.until_status("completed", within=WITHIN)
+
+
+ACTS = (
+    _text_and_file,
+    _long_command,
+    _kill,
+    _resume,
+    _first_continuation,
+    _open_permission,
+    _kill,
+    _resume,
+    _second_continuation,
+)
+
+
+def _completed(task: str) -> Callable[[e.Event], bool]:
+    return lambda event: isinstance(event, e.TaskCompleted) and event.task_id == task

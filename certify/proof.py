@@ -1,0 +1,153 @@
+"""The verdict on one agent, with the evidence for it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from certify import programs
+from certify.agents import Candidate
+from certify.play import STARTED, Observed
+from segue.model import events as e
+from segue.testing.losses import count
+from segue.testing.model import LoggedRequest
+from segue.testing.model.conversation import Role
+from segue.testing.rehearsal.diary import DiaryEntry
+
+Verdict = Literal["verified", "refused", "failed", "not_offered"]
+
+MEMORIES: tuple[tuple[str, str, Role], ...] = (
+    ("the first prompt", "REMEMBER-ALPHA", "user"),
+    ("the first answer", "ANSWER-ALPHA", "assistant"),
+    ("the call that wrote the file", "CONTENT-BETA", "assistant"),
+    ("the answer after it", "ANSWER-BETA", "assistant"),
+    ("the command that was torn", STARTED, "assistant"),
+    ("the answer after the first resume", "ANSWER-GAMMA", "assistant"),
+)
+"""What the agent must have in mind, and who said it; the last one from the second resume on."""
+
+ANSWERS = ("ANSWER-ALPHA", "ANSWER-BETA", "ANSWER-GAMMA", "ANSWER-DELTA", "ANSWER-EPSILON")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One agent, as `build/certify.json` tells it."""
+
+    agent: str
+    version: str
+    way: str
+    native_resume: Verdict
+    evidence: list[str]
+    problems: list[str] = field(default_factory=list[str])
+    reported: str = ""
+    """What the agent calls itself."""
+    capabilities: list[str] = field(default_factory=list[str])
+    resume_seconds: list[float] = field(default_factory=list[float])
+    seconds: float = 0.0
+    checked: str = ""
+
+    def document(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], seconds: float, today: str) -> Row:
+    """Every check is evidence when it holds, and a problem when it does not."""
+    started = [record.event for record in seen.journal if isinstance(record.event, e.AgentStarted)]
+    checks = list(_checks(candidate, seen, diary))
+    problems = [sentence for holds, sentence in checks if not holds]
+    ways = [resumed.way for resumed in seen.resumes]
+    return Row(
+        agent=candidate.name,
+        version=programs.versions(candidate.name),
+        way=", ".join(dict.fromkeys(ways)) or "none",
+        native_resume=_verdict(candidate, seen, started, problems),
+        evidence=[sentence for holds, sentence in checks if holds],
+        problems=problems,
+        reported=f"{started[0].name} {started[0].version}" if started else "",
+        capabilities=list(started[0].capabilities) if started else [],
+        resume_seconds=seen.seconds,
+        seconds=round(seconds, 1),
+        checked=today,
+    )
+
+
+def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted], problems: list[str]) -> Verdict:
+    if started and not {"load", "resume"} & set(started[0].capabilities):
+        return "not_offered"
+    if problems:
+        return "failed"
+    return "verified" if candidate.native else "refused"
+
+
+Check = tuple[bool, str]
+
+
+def _checks(candidate: Candidate, seen: Observed, diary: list[DiaryEntry]) -> Iterator[Check]:
+    yield not seen.error, f"the play ended{f' at: {seen.stopped_at}: {seen.error}' if seen.error else ''}"
+    yield from _torn(seen)
+    yield from _resumed(seen)
+    yield from _remembered(seen)
+    yield from _once(seen, diary)
+    alive = ", ".join(map(str, seen.trees)) or "none"
+    yield not seen.orphans, f"processes in the tree at each kill: {alive}; left afterwards: {len(seen.orphans)}"
+    yield not seen.faults, f"the journal's chain holds{''.join(f': {fault}' for fault in seen.faults)}"
+
+
+def _torn(seen: Observed) -> Iterator[Check]:
+    """That the kills came where they were meant to come."""
+    events = [record.event for record in seen.journal]
+    finished = {event.call_id for event in events if isinstance(event, e.ToolFinished)}
+    commands = [
+        event
+        for event in events
+        if isinstance(event, e.ToolCalled) and STARTED in json.dumps([event.title, event.input])
+    ]
+    still = [event.call_id for event in commands if event.call_id not in finished]
+    yield len(commands) == len(still) == 1, "the first kill came in the middle of the command"
+    if len(seen.resumes) > 1:
+        closed = [
+            event for event in events if isinstance(event, e.PermissionAnswered) and event.outcome == "interrupted"
+        ]
+        yield len(closed) == 1, "the second kill came while a permission was open, and Segue closed it as interrupted"
+        yield not seen.later_ran, "the command that nobody allowed has not run"
+
+
+def _resumed(seen: Observed) -> Iterator[Check]:
+    tokens = {record.event.token for record in seen.journal if isinstance(record.event, e.TokenCaptured)}
+    if seen.resumes:
+        yield len(tokens) == 1, f"conversation tokens in the journal: {len(tokens)}"
+    for number, resumed in enumerate(seen.resumes, 1):
+        yield resumed.way == "native", f"resume {number} went the way: {resumed.way}"
+
+
+def _remembered(seen: Observed) -> Iterator[Check]:
+    """What the first request of each resumed turn had in it, in the model's own log."""
+    for number, mark in enumerate(seen.marks, 1):
+        request = _first_prompted(seen.requests[mark:])
+        if request is None:
+            yield False, f"resume {number}: the model never got the prompt"
+            continue
+        expected = MEMORIES[:-1] if number == 1 else MEMORIES
+        held = [name for name, words, role in expected if request.remembers(words, role)]
+        missing = [name for name, _, _ in expected if name not in held]
+        where = f"resume {number}: request {request.number} to the model, before the new prompt,"
+        yield bool(held), f"{where} holds {', '.join(held) or 'nothing'}"
+        if missing:
+            yield False, f"{where} lacks {', '.join(missing)}"
+
+
+def _first_prompted(requests: list[LoggedRequest]) -> LoggedRequest | None:
+    """Agents ask for titles and the like on the side; the real request offers tools and asks for the task."""
+    return next((each for each in requests if each.tools and "interrupted in the middle" in each.prompt), None)
+
+
+def _once(seen: Observed, diary: list[DiaryEntry]) -> Iterator[Check]:
+    counted = count(seen.journal, [], diary)
+    said = "\n".join(record.event.text for record in seen.journal if isinstance(record.event, e.AgentMessage))
+    answers = {words: said.count(words) for words in ANSWERS if words in said}
+    calls = Counter(record.event.call_id for record in seen.journal if isinstance(record.event, e.ToolCalled))
+    twice = [words for words, times in answers.items() if times > 1] + [call for call, n in calls.items() if n > 1]
+    yield not twice, f"answers and tool calls that stand twice in the journal: {', '.join(twice) or 'none'}"
+    yield not counted.lost, f"events acknowledged and lost: {len(counted.lost)}"
+    yield not counted.duplicated, f"things Segue did twice: {len(counted.duplicated)}"

@@ -19,12 +19,16 @@ class Program:
     package: str
     version: str
     command: tuple[str, ...]
+    finish: str | None = None
+    """A script of the package without which its command does not run; scripts are not run otherwise."""
 
 
 PROGRAMS = {
     "claude": Program(package="@agentclientprotocol/claude-agent-acp", version="0.99.1", command=("claude-agent-acp",)),
     "codex": Program(package="@agentclientprotocol/codex-acp", version="2.6.0", command=("codex-acp",)),
-    "opencode": Program(package="opencode-ai", version="1.18.33", command=("opencode", "acp")),
+    "opencode": Program(
+        package="opencode-ai", version="1.18.33", command=("opencode", "acp"), finish="opencode-ai/postinstall.mjs"
+    ),
     "copilot": Program(package="@github/copilot", version="1.0.102", command=("copilot", "--acp")),
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
 }
@@ -53,8 +57,14 @@ def _npm_install(program: Program, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     manifest = {"private": True, "dependencies": {program.package: program.version}}
     (place / "package.json").write_text(json.dumps(manifest))
-    # Scripts of packages are not run: nothing of what is certified needs them.
     words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
+    _run(words, place)
+    if program.finish is not None:
+        script = place / "node_modules" / program.finish
+        _run(["node", script.name], script.parent)
+
+
+def _run(words: list[str], place: Path) -> None:
     environment = {**os.environ, "PATH": path()}
     subprocess.run(words, cwd=place, env=environment, check=True, timeout=INSTALL_WITHIN, stdout=subprocess.DEVNULL)
 

@@ -418,6 +418,8 @@ class _Conversation:
                 self._events.give(*self._translation.hear(update))
         elif self.token:
             self._replayed[session] += 1
+            if session == self.token:
+                self._translation.recall(update)
         else:
             self._early.append(parameters)
 

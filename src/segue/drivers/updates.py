@@ -108,6 +108,13 @@ class Translation:
             case _:
                 return
 
+    def recall(self, update: JsonObject) -> None:
+        """Take note of a tool call of an old conversation: it was told when it happened, only its end may be news."""
+        for _ in self.hear(update):
+            pass
+        for call in self._calls.values():
+            call.told = True
+
     def question(
         self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
     ) -> Iterator[AgentEvent]:

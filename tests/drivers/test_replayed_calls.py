@@ -1,0 +1,27 @@
+"""A tool call that an agent replays was told when it happened; its end may still be news."""
+
+from segue.drivers.updates import Translation
+from segue.model.events import ToolCalled, ToolFinished
+
+CALL = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Run it", "kind": "execute", "status": "pending"}
+ENDED = {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "failed"}
+
+
+def test_a_replayed_call_that_ends_after_the_replay_is_only_finished() -> None:
+    translation = Translation()
+    translation.recall(CALL)
+    assert list(translation.hear(ENDED)) == [ToolFinished(call_id="1", status="failed")]
+
+
+def test_a_replayed_call_is_not_told_when_the_turn_ends() -> None:
+    translation = Translation()
+    translation.recall(CALL)
+    assert list(translation.remainder()) == []
+
+
+def test_a_new_call_with_an_old_number_is_told() -> None:
+    translation = Translation()
+    translation.recall(CALL)
+    translation.recall(ENDED)
+    [called] = translation.hear({**CALL, "status": "in_progress"})
+    assert isinstance(called, ToolCalled)

@@ -8,7 +8,7 @@ DEV := $(VENV)/.dev
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak check format bench build lock clean
+.PHONY: help demo test soak certify check format bench build lock clean
 
 help:             ## What can be made
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -21,6 +21,9 @@ test: $(DEV)      ## Run the tests
 
 soak: $(DEV)      ## Run the long tests too
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "soak or not soak" $(TESTS)
+
+certify: $(DEV)   ## Kill real agents and bring them back; AGENTS="claude codex" chooses
+	@$(BIN)/python -m certify $(AGENTS)
 
 check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
 	@$(BIN)/ruff check .

@@ -12,14 +12,13 @@ from typing import Any
 from sqlalchemy import event
 
 from benchmarks.disk import Work
-from benchmarks.history import new_workflow, outputs
+from benchmarks.history import WallClock, new_workflow, outputs
 from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
 from benchmarks.slices import SECONDS, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
 from segue.model.events import Event
 from segue.model.ids import SessionId, WorkflowId
-from segue.orchestrator.house import SystemClock
 
 WRITERS = 50
 WITHIN = 40.0
@@ -70,7 +69,7 @@ class Writers:
 
 @asynccontextmanager
 async def writers_at(database: Path, workflows: int, writers: int) -> AsyncIterator[Writers]:
-    async with open_journal(f"sqlite:///{database}", SystemClock()) as journal:
+    async with open_journal(f"sqlite:///{database}", WallClock()) as journal:
         places = [await new_workflow(journal, number) for number in range(workflows)]
         yield Writers(journal, places, writers)
 

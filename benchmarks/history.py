@@ -1,6 +1,8 @@
 """Events such as agents make, and workflows to write them into."""
 
+import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count, cycle, islice
 from random import Random
 
@@ -20,6 +22,16 @@ _LINES = (
     "tests/test_parser.py::test_an_empty_line_has_no_tokens PASSED [ 31%]",
     "# A quote that is never closed belongs to the line it began on.",
 )
+
+
+class WallClock:
+    """The machine's time, without the libraries that the orchestrator's own clock brings along."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 def passage(random: Random, size: int) -> str:

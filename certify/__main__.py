@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -14,8 +15,9 @@ from typing import Any
 from certify import programs
 from certify.agents import CANDIDATES, Candidate
 from certify.page import page
-from certify.play import perform, playing
-from certify.proof import Row, judge
+from certify.play import Observed, perform, playing
+from certify.proof import Row, judge, with_compaction
+from segue.testing.rehearsal.diary import DiaryEntry
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "build" / "certify.json"
@@ -31,28 +33,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(given.agents) - set(CANDIDATES)
     if unknown:
         parser.error(f"unknown agent: {min(unknown)}")
-    if not given.page:
-        rows = [_certify(CANDIDATES[name], given.keep) for name in given.agents or CANDIDATES]
-        _save(rows)
+    rows = [] if given.page else [_certify(CANDIDATES[name], given.keep) for name in given.agents or CANDIDATES]
+    _save(rows)
     PAGE.write_text(page(_results()))
-    return 1 if not given.page and any(row.native_resume == "failed" for row in rows) else 0
+    return 1 if any("failed" in (row.native_resume, row.after_compaction) for row in rows) else 0
 
 
 def _certify(candidate: Candidate, keep: Path | None) -> Row:
     _say(f"{candidate.name}: installing {programs.PROGRAMS[candidate.name].version} …")
     programs.install(candidate.name)
-    root = Path(tempfile.mkdtemp(prefix=f"{candidate.name}-", dir=keep))
     begin = monotonic()
+    seen, diary = _play(candidate, keep)
+    row = judge(candidate, seen, diary, datetime.now(UTC).date().isoformat())
+    if candidate.full is not None:
+        row = with_compaction(row, _play(candidate, keep, compacting=True)[0])
+    row = replace(row, seconds=round(monotonic() - begin, 1))
+    _tell(row)
+    return row
+
+
+def _play(candidate: Candidate, keep: Path | None, *, compacting: bool = False) -> tuple[Observed, list[DiaryEntry]]:
+    root = Path(tempfile.mkdtemp(prefix=f"{candidate.name}-", dir=keep))
     try:
-        with playing(candidate, root / "stage") as (stage, actor, log):
-            seen = perform(stage, actor, candidate, log)
-            diary = actor.client_diary()
+        with playing(candidate, root / "stage", compacting=compacting) as (stage, actor, log):
+            return perform(stage, actor, candidate, log, compacting=compacting), actor.client_diary()
     finally:
         if keep is None:
             shutil.rmtree(root, ignore_errors=True)
-    row = judge(candidate, seen, diary, monotonic() - begin, datetime.now(UTC).date().isoformat())
-    _tell(row)
-    return row
 
 
 def _say(line: str) -> None:

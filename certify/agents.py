@@ -36,6 +36,10 @@ class Candidate:
     """Write its configuration, and tell its variables."""
     asking: Callable[[str], Call | Shell] = Shell
     """A shell command that the agent asks permission for."""
+    announces: bool = True
+    """Whether it tells of a command before the command is over."""
+    full: int | None = None
+    """Tokens in use after which it compacts its conversation; None where it does not go by what the model says."""
     native: bool = True
     """Whether Segue may bring its conversation back by token."""
     files: str = ""
@@ -161,26 +165,27 @@ CANDIDATES = {
             name="claude",
             patterns=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
             furnish=_claude,
-            files=".claude/projects",
+            full=990_000,
         ),
         Candidate(
             name="codex",
             patterns=("OPENAI_*", "CODEX_*", "INITIAL_AGENT_MODE"),
             furnish=_codex,
             asking=_codex_asking,
-            files=".codex/sessions",
+            full=260_000,
         ),
         Candidate(
             name="opencode",
             patterns=("OPENCODE_*",),
             furnish=_opencode,
-            files=".local/share/opencode",
+            full=62_000,
         ),
-        Candidate(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot, files=".copilot"),
+        Candidate(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot),
         Candidate(
             name="gemini",
             patterns=("GEMINI_*", "GOOGLE_*"),
             furnish=_gemini,
+            announces=False,
             native=False,
             files=".gemini/tmp",
         ),

@@ -11,11 +11,12 @@ HEAD = """# Agents
 [scripted model](scripted-model.md), kills the server with SIGKILL twice (in the middle of a shell command, and while a
 permission waits for an answer), and resumes. *Verified* means that the same conversation went on both times: the
 model's request log shows the earlier prompts, answers, tool calls and results in the first request after each resume;
-no answer and no tool call stands twice in the journal, nothing acknowledged is lost, and no process is left over. The
-model is scripted, so nothing here speaks of the quality of an answer.
+no answer and no tool call stands twice in the journal, nothing acknowledged is lost, and no process is left over.
+*After compaction* is the same with one kill, after the agent has summed up its conversation by itself because the model
+said that the window was full. The model is scripted, so nothing here speaks of the quality of an answer.
 
-| agent | program | advertises | way back | native resume | checked |
-|---|---|---|---|---|---|
+| agent | program | advertises | way back | native resume | after compaction | checked |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -28,7 +29,9 @@ def _line(row: Mapping[str, Any]) -> str:
     program = row["version"].replace(", ", "<br>")
     verdict = str(row["native_resume"]).replace("_", " ")
     offers = ", ".join(row["capabilities"]) or "nothing"
-    return f"| `{row['agent']}` | {program} | {offers} | {row['way']} | **{verdict}** | {row['checked']} |"
+    compacted = str(row["after_compaction"]).replace("_", " ")
+    cells = (f"`{row['agent']}`", program, offers, row["way"], f"**{verdict}**", compacted, row["checked"])
+    return f"| {' | '.join(cells)} |"
 
 
 def _evidence(row: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
-"""The play: five tasks, two kills, two resumes.
+"""Two plays for a real agent.
 
-The agent answers with text, writes a file, is killed with its server in the middle of a shell command, goes on, is
-killed again while it waits for a permission, goes on again and answers once more.
+In the long one it answers with text, writes a file, is killed with its server in the middle of a shell command, goes
+on, is killed again while it waits for a permission, goes on again and answers once more. In the short one the model
+says that the window is full, the agent compacts its conversation by itself, and is killed in the middle of a command
+after that.
 """
 
 import json
@@ -10,9 +12,9 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import yaml
 
@@ -30,6 +32,7 @@ WITHIN = 120.0
 """Seconds for a real agent to do one step, on a busy machine."""
 
 TITLE = "Certify the agent"
+SUMMARY = "SUMMARY-OMEGA"
 NOTE = "note-beta.txt"
 STARTED = "command-started.txt"
 LATER = "command-later.txt"
@@ -57,6 +60,17 @@ PLAN = f"""
 """
 
 
+SHORT_PLAN = """
+- id: text
+  title: Answer with text
+  description: REMEMBER-ALPHA and say so.
+- id: command
+  title: Run a long command
+  description: Run the command that takes long. (COMMAND-GAMMA)
+  depends_on: text
+"""
+
+
 @dataclass(slots=True)
 class Observed:
     """What was seen from outside while the play was on."""
@@ -72,6 +86,9 @@ class Observed:
     """Whether the command that nobody allowed has run."""
     trees: list[int] = field(default_factory=list[int])
     """How many processes hung on the server at each kill."""
+    files: int = 0
+    untouched: bool = False
+    """Whether the agent's own files, of which there were so many, are byte for byte what they were at the kill."""
     orphans: set[int] = field(default_factory=set[int])
     faults: list[str] = field(default_factory=list[str])
     stopped_at: str = ""
@@ -107,13 +124,15 @@ class Actor(Work):
 
 
 @contextmanager
-def playing(candidate: Candidate, root: Path) -> Generator[tuple[Stage, Actor, Path]]:
+def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
     """A stage with the agent, and the model behind it; the file is the model's log."""
     root.mkdir(parents=True)
     log = root / "requests.jsonl"
     stage = Stage(root, settings=_settings(candidate))
+    worktree = stage.home / "worktrees" / "certify-the-agent"
+    rules = _compacting(candidate, worktree) if compacting else _script(candidate, worktree)
     script = root / "model.yaml"
-    script.write_text(yaml.safe_dump(_script(candidate, stage.home / "worktrees" / "certify-the-agent")))
+    script.write_text(yaml.safe_dump({"rules": rules}))
     with _model(script, log) as address, stage:
         variables = environment(candidate, Housing(root / "agent-home", address))
         actor = Actor(root / "work", stage.repository, variables)
@@ -127,25 +146,34 @@ def _settings(candidate: Candidate) -> str:
     return f"[agents.{candidate.name}]\ncommand = {command}\nenvironment = {patterns}\n"
 
 
-def _script(candidate: Candidate, worktree: Path) -> dict[str, Any]:
+def _script(candidate: Candidate, worktree: Path) -> list[object]:
     """What the model answers. An interrupted task is asked for again, so those rules come first."""
-    long = f"date > {worktree / STARTED} && tail -f /dev/null"
     asking = candidate.asking(f"date > {worktree / LATER}")
-    return {
-        "rules": [
-            _rule("/interrupted in the middle[^$]*COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
-            _rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
-            _rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
-            _rule("COMMAND-DELTA", _step(asking), {"say": "NOT-REACHED"}),
-            _rule("COMMAND-GAMMA", {"shell": long}, {"say": "NOT-REACHED"}),
-            _rule(
-                "FILE-BETA",
-                {"write": {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}},
-                {"say": "ANSWER-BETA"},
-            ),
-            _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA"}),
-        ]
-    }
+    note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
+    return [
+        _rule("/interrupted in the middle[^$]*COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
+        _rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
+        _rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
+        _rule("COMMAND-DELTA", _step(asking), {"say": "NOT-REACHED"}),
+        _rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        _rule("FILE-BETA", {"write": note}, {"say": "ANSWER-BETA"}),
+        _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA"}),
+    ]
+
+
+def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
+    """What the model answers in the short play; agents ask for the summary in words of their own."""
+    full = {"input": candidate.full or 0}
+    return [
+        _rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
+        _rule("/(?i)summar(y|i[sz]e)|checkpoint compaction/", {"say": f"<summary>{SUMMARY}</summary>"}),
+        _rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA", "usage": full}),
+    ]
+
+
+def _long(worktree: Path) -> dict[str, object]:
+    return {"shell": f"date > {worktree / STARTED} && tail -f /dev/null"}
 
 
 def _rule(match: str, *steps: Mapping[str, object]) -> dict[str, object]:
@@ -169,11 +197,11 @@ def _model(script: Path, log: Path) -> Generator[str]:
             process.terminate()
 
 
-def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path) -> Observed:
+def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, compacting: bool = False) -> Observed:
     """Play it as far as it goes; what was seen is told in any case."""
     seen = Observed()
     try:
-        for act in ACTS if candidate.native else ACTS[:3]:
+        for act in _acts(candidate, compacting):
             seen.stopped_at = act.__name__.strip("_").replace("_", " ")
             act(stage, actor, candidate, log, seen)
         seen.stopped_at = ""
@@ -204,13 +232,14 @@ def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, 
 
 
 def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    actor.allow_until(lambda event: isinstance(event, e.ToolCalled) and STARTED in json.dumps(event.input))
+    """Until the command is announced, where the agent does that, and runs."""
+    if candidate.announces:
+        actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
     started = Path(actor.view.worktree or "") / STARTED
     deadline = monotonic() + WITHIN
     while not started.exists():
         if monotonic() > deadline:
             raise RuntimeError("the command did not start")
-        # Some agents announce the call first and ask for permission then.
         if actor.view.question is not None:
             actor.answer("approve")
         sleep(0.1)
@@ -234,6 +263,19 @@ def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: O
     seen.seconds.append(round(monotonic() - begin, 2))
 
 
+def _left_alone(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    """An agent that loses its conversations when they are loaded is not asked to load one."""
+    files = Path(actor.environment["HOME"]) / candidate.files
+    before = _contents(files)
+    stage.up()
+    seen.files = len(before)
+    seen.untouched = bool(before) and _contents(files) == before
+
+
+def _contents(files: Path) -> dict[str, str]:
+    return {str(file): sha256(file.read_bytes()).hexdigest() for file in files.rglob("*") if file.is_file()}
+
+
 def _first_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
     actor.allow_until(_completed("command"))
 
@@ -248,7 +290,20 @@ def _second_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: 
     actor.until_status("completed", within=WITHIN)
 
 
-ACTS = (
+def _text_alone(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    stage.up()
+    actor.begin(TITLE, SHORT_PLAN, agent=candidate.name)
+    actor.allow_until(_completed("text"))
+
+
+def _last_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    actor.allow_until(_completed("command"))
+    actor.until_status("completed", within=WITHIN)
+
+
+Act = Callable[[Stage, Actor, Candidate, Path, Observed], None]
+
+ACTS: tuple[Act, ...] = (
     _text_and_file,
     _long_command,
     _kill,
@@ -259,6 +314,15 @@ ACTS = (
     _resume,
     _second_continuation,
 )
+
+
+COMPACTION: tuple[Act, ...] = (_text_alone, _long_command, _kill, _resume, _last_continuation)
+
+
+def _acts(candidate: Candidate, compacting: bool) -> tuple[Act, ...]:
+    if compacting:
+        return COMPACTION
+    return ACTS if candidate.native else (*ACTS[:3], _left_alone)
 
 
 def _completed(task: str) -> Callable[[e.Event], bool]:

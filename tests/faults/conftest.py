@@ -1,13 +1,24 @@
-"""Servers that come up at once, and a stage of its own for each test."""
+"""Servers that come up at once, a stage of its own for each test, and a count of what was found wrong."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from segue.testing.nursery import Nursery
+from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
+from segue.testing.work import Work
+
+
+class SetStage(Protocol):
+    def __call__(self, *, settings: str = "", **variables: str) -> Stage: ...
+
+
+class CheckAll(Protocol):
+    def __call__(self, stage: Stage, *works: Work, after: object = "") -> None: ...
 
 
 @pytest.fixture(scope="session")
@@ -17,19 +28,36 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def set_stage(tmp_path: Path, nursery: Nursery) -> Iterator[Callable[..., Stage]]:
-    """Makes stages whose servers come up at once."""
-    with ExitStack() as stages:
+def set_stage(tmp_path: Path, nursery: Nursery) -> Iterator[SetStage]:
+    """Makes stages whose servers come up at once; a new one takes the place of the one before."""
+    with ExitStack() as current:
         number = 0
 
-        def make(*, settings: str = "") -> Stage:
+        def make(*, settings: str = "", **variables: str) -> Stage:
             nonlocal number
             number += 1
-            return stages.enter_context(Stage(tmp_path / str(number), settings=settings, start=nursery.start))
+            current.close()
+            root = tmp_path / str(number)
+            return current.enter_context(Stage(root, settings=settings, variables=variables, start=nursery.start))
 
         yield make
 
 
 @pytest.fixture
-def stage(set_stage: Callable[..., Stage]) -> Stage:
+def stage(set_stage: SetStage) -> Stage:
     return set_stage()
+
+
+@pytest.fixture
+def check(record_property: Callable[[str, object], None]) -> CheckAll:
+    """Nothing is lost, nothing was done twice, nobody was left behind; and how often that was looked at is reported."""
+
+    def check(stage: Stage, *works: Work, after: object = "") -> None:
+        found = [reckon(stage, work) for work in works]
+        record_property("kills", stage.deaths)
+        record_property("lost", sum(len(each.lost) for each in found))
+        record_property("duplicated", sum(len(each.duplicated) for each in found))
+        record_property("orphans", len(stage.orphans))
+        assert [fault for each in found for fault in each.faults] == [], f"after {after or stage.deaths}"
+
+    return check

@@ -57,6 +57,16 @@ turns:
         once: true
 """,
 )
+HELD = """
+turns:
+  - match: Task 1 of 2
+    do:
+      - write: {{path: one.txt, content: "one\\n"}}
+      - wait_for: {signal}
+  - match: Task 2 of 2
+    do:
+      - write: {{path: two.txt, content: "two\\n"}}
+"""
 PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY)}
 
 
@@ -109,11 +119,11 @@ class Play:
         return False
 
     def _view(self) -> WorkflowView:
-        """The workflow, begun if need be; one that was begun by a server which could not say so any more is taken up."""
+        """The workflow, begun if need be; or taken up, if its server died before it could say that it was begun."""
         if not self.work.id:
             known = {work.id for work in self.stage.works}
-            unknown = [view["id"] for view in client.call("GET", "/api/workflows")["workflows"] if view["id"] not in known]
-            self.work.id = WorkflowId(unknown[0]) if unknown else self._begin()
+            unknown = [name for name in _all_workflows() if name not in known]
+            self.work.id = unknown[0] if unknown else self._begin()
         return self.work.view
 
     def _begin(self) -> WorkflowId:
@@ -132,3 +142,27 @@ class Play:
 
     def completed_tasks(self) -> list[str]:
         return [line.event.task_id for line in self.work.journal() if isinstance(line.event, e.TaskCompleted)]
+
+
+def _all_workflows() -> list[WorkflowId]:
+    return [WorkflowId(view["id"]) for view in client.call("GET", "/api/workflows")["workflows"]]
+
+
+class Held:
+    """A workflow whose agent stands still in the middle of its first task, until it is let go."""
+
+    def __init__(self, stage: Stage) -> None:
+        signal = stage.root / f"go-{len(stage.works)}"
+        self.let_go = signal.touch
+        self.work = stage.work(HELD.format(signal=signal))
+        self.work.begin("Stand still", PLAN)
+        self.started = self.work.until(e.AgentStarted).event
+        self.work.until(e.ToolFinished)
+
+    def finish(self) -> None:
+        """Go on from wherever it stands, to the end."""
+        self.let_go()
+        if self.work.view.status != "in_progress":
+            self.work.resume()
+        self.work.until_status("completed")
+        self.work.drain()

@@ -3,19 +3,16 @@
 import fcntl
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from plays import PIECES, Play
 
 import segue
 from segue.testing.armed import CRASH_AT, CRASH_RECORD, passed
-from segue.testing.reckoning import reckon
-from segue.testing.stage import Stage
+from tests.faults.conftest import CheckAll, SetStage
+from tests.faults.plays import PIECES, Play
 
 PARTS = 12
-SetStage = Callable[..., Stage]
 Points = list[tuple[str, str]]
 """The title of a piece, and a crash point that is passed while it is played."""
 
@@ -63,17 +60,14 @@ def test_the_pieces_pass_every_crash_point_there_is(points: Points) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_server_killed_at_any_crash_point_loses_nothing_and_repeats_nothing(
-    part: int, points: Points, set_stage: SetStage, record_property: Callable[[str, object], None]
+    part: int, points: Points, set_stage: SetStage, check: CheckAll
 ) -> None:
-    mine = points[part::PARTS]
-    for title, point in mine:
+    for title, point in points[part::PARTS]:
         stage = set_stage()
         stage.up(**{CRASH_AT: point})
         play = Play(stage, PIECES[title])
         play.see_through()
         assert stage.deaths == 1, f"nobody died at {point} of {title!r}"
-        assert reckon(stage, play.work).faults == [], f"after a death at {point} of {title!r}"
+        check(stage, play.work, after=(title, point))
         if play.piece.ending == "completed":
             assert play.completed_tasks() == ["one", "two"]
-        stage.__exit__()
-    record_property("kills", len(mine))

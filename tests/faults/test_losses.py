@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from plays import ORDINARY, Play
 
 from segue.model import events as e
 from segue.model.ids import AttemptId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
@@ -17,6 +16,7 @@ from segue.testing.losses import Count, count, fact_of, line_of
 from segue.testing.reckoning import reckon
 from segue.testing.rehearsal.diary import DiaryEntry
 from segue.testing.stage import Stage
+from tests.faults.plays import ORDINARY, Play
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 TASK, ATTEMPT = TaskId("one"), AttemptId("attempt-1")

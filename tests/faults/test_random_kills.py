@@ -1,19 +1,18 @@
 """The server is killed with SIGKILL at random moments, again and again, in the middle of the same work."""
 
 import os
-from collections.abc import Callable
 from random import Random
 from time import monotonic
+from typing import Any
 
 import pytest
-from plays import Play
 
 from segue.model.views import RecordView
-from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
+from tests.faults.conftest import CheckAll, SetStage
+from tests.faults.plays import Play
 
 SEED = int(os.environ.get("SEGUE_FAULT_SEED", "2024"))
-KILLS = 10
 EVENTS_OF_A_LIFE = 45
 LONGEST_DELAY = 0.1
 
@@ -62,23 +61,22 @@ def assassinate(stage: Stage, seed: int, kills: int) -> list[Play]:
     return plays
 
 
-def check(stage: Stage, seed: int, kills: int) -> None:
-    plays = assassinate(stage, seed, kills)
-    assert stage.deaths == kills
-    for play in plays:
-        assert reckon(stage, play.work).faults == [], f"seed {seed}"
-        assert play.completed_tasks() == ["one", "two"], f"seed {seed}"
-
-
 @pytest.mark.parametrize("seed", range(SEED, SEED + 5))
-def test_a_workflow_survives_ten_kills_at_random_moments(
-    seed: int, stage: Stage, record_property: Callable[[str, object], None]
-) -> None:
-    check(stage, seed, KILLS)
-    record_property("kills", KILLS)
+def test_work_survives_ten_kills_at_random_moments(seed: int, stage: Stage, check: CheckAll) -> None:
+    plays = assassinate(stage, seed, 10)
+    assert [play.completed_tasks() for play in plays] == [["one", "two"]] * len(plays)
+    check(stage, *(play.work for play in plays), after=f"seed {seed}")
+
+
+def test_work_recorded_in_postgresql_survives_them_too(postgres: Any, set_stage: SetStage, check: CheckAll) -> None:
+    postgres.psql("CREATE DATABASE segue_random_kills;")
+    stage = set_stage(SEGUE_DATABASE_URL=postgres.get_uri(database="segue_random_kills"))
+    plays = assassinate(stage, SEED, 10)
+    check(stage, *(play.work for play in plays), after=f"seed {SEED}")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(SEED + 100, SEED + 120))
-def test_a_workflow_survives_fifty_kills_at_random_moments(seed: int, stage: Stage) -> None:
-    check(stage, seed, 50)
+def test_work_survives_fifty_kills_at_random_moments(seed: int, stage: Stage, check: CheckAll) -> None:
+    plays = assassinate(stage, seed, 50)
+    check(stage, *(play.work for play in plays), after=f"seed {seed}")

@@ -3,9 +3,10 @@
 import anyio
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from segue.journal import Journal, Transaction, open_journal
-from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WrongState
+from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WriteFailed, WrongState
 from segue.model.events import AgentMessage, Event, ToolCalled, Warned
 from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id
 from segue.model.status import SessionStatus, WorkflowStatus
@@ -266,3 +267,39 @@ async def test_a_second_server_on_the_same_database_is_refused(database_url: str
                 pass
     async with open_journal(database_url, clock):
         pass
+
+
+async def test_verifying_while_others_write_raises_no_false_alarm(journal: Journal) -> None:
+    workflow_id, _ = await begun(journal)
+    problems: list[str | None] = []
+
+    async def write() -> None:
+        for n in range(100):
+            await journal.append(workflow_id, said(n))
+
+    async def verify() -> None:
+        for _ in range(20):
+            problems.append((await journal.verify(workflow_id)).problem)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        group.start_soon(verify)
+    assert problems == [None] * 20
+
+
+async def test_a_database_that_is_away_for_a_moment_refuses_and_comes_back(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow_id, _ = await begun(journal)
+    with monkeypatch.context() as away:
+
+        def refuse(*_: object) -> None:
+            raise OperationalError("connect", {}, Exception("connection refused"))
+
+        away.setattr(journal.engines.plain, "connect", refuse)
+        with anyio.fail_after(10):
+            with pytest.raises(WriteFailed, match="connection refused"):
+                await journal.append(workflow_id, said(1))
+    with anyio.fail_after(10):
+        await journal.append(workflow_id, said(2))
+    assert await texts(journal, workflow_id) == ["message 2"]

@@ -21,8 +21,18 @@ PLANTED = {
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
     "authorization": "Authorization: Bearer 0123456789abcdefABCDEF",
     "url-password": "postgres://app:correcthorse@db.example/app",
+    "api-key-header": "X-Api-Key: 0123456789abcdef",
     "secret-variable": "DEPLOY_API_KEY=0f1e2d3c4b5a6978",
 }
+
+VARIABLES = [
+    'export API_TOKEN="s3cr3tvalue12345"',
+    "MY_SECRET='abcdefghijkl'",
+    "AWS_SECRET_ACCESS_KEY = wJalrXUtnFEMIbPxRfiCY",
+    '{"API_KEY": "abcdef0123456789"}',
+    "DB_PASSWORD=p@ss!word-9",
+    "PASSWORD: hunter2hunter2",
+]
 
 SURROUNDINGS = ["{}", "before {} after", "line\n{}\nline", "\x1b[31m{}\x1b[0m", 'x="{}"', "C:\\new\\{}", "\t{}"]
 
@@ -40,9 +50,20 @@ def test_a_secret_is_found_wherever_it_stands_and_the_json_stays_whole(name: str
     assert PLANTED[name] not in text
 
 
+@pytest.mark.parametrize("line", VARIABLES)
+@pytest.mark.parametrize("around", SURROUNDINGS)
+def test_a_variable_is_found_however_it_is_set(line: str, around: str) -> None:
+    document = json.dumps({"text": around.format(line)}).encode()
+    assert "[redacted:secret-variable]" in json.loads(redact(document))["text"]
+
+
 @pytest.mark.parametrize(
     "harmless",
     [
+        "TOKEN = os.environ['X']",
+        "API_KEY=$API_KEY",
+        "SECRET = load(path)",
+        "MAX_TOKENS: int = 4096",
         "task-0123456789abcdef0123456789abcdef01234567",
         "password = getpass.getpass()",
         "def token(self) -> str: ...",

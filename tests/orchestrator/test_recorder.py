@@ -55,8 +55,17 @@ async def test_a_secret_in_two_pieces_is_still_recognised(recorder: Recorder) ->
     await recorder.flush_words()
     await recorder.hear(said(f"{token[20:]} and that is it"))
     await recorder.flush()
-    texts = [event.text for event in await written(recorder)]
-    assert texts == ["The token is ", "[redacted:github-token] and that is it"]
+    text = "".join(event.text for event in await written(recorder))
+    assert text == "The token is [redacted:github-token] and that is it"
+
+
+async def test_a_secret_of_several_words_is_still_recognised(recorder: Recorder) -> None:
+    for piece in ("Send it so:\n", "Authorization: ", "Bearer ", "0123456789abcdefABCDEF", " and no more"):
+        await recorder.hear(said(piece))
+        await recorder.flush_words()
+    await recorder.flush()
+    text = "".join(event.text for event in await written(recorder))
+    assert text == "Send it so:\n[redacted:authorization] and no more"
 
 
 async def test_a_private_key_in_many_pieces_is_still_recognised(recorder: Recorder) -> None:

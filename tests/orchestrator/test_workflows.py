@@ -16,7 +16,9 @@ from segue.model.errors import (
     WorktreeInUse,
     WrongState,
 )
-from segue.model.status import SessionStatus, Way
+from segue.model.status import SessionStatus, Trigger, Way
+from segue.orchestrator.house import Stop
+from segue.orchestrator.settling import settle, settling_for
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import Theatre, git
 
@@ -302,6 +304,60 @@ async def test_what_changed_while_the_work_stood_still_is_said(theatre: Theatre)
         assert any("a.txt" in sentence for sentence in resumed.divergence)
         await theatre.until("build-it", "completed")
     assert any("a.txt" in text for text in await theatre_prompts(theatre))
+
+
+# ── runs that lost their way ────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        assert view.session is not None
+        lost = theatre.house.live.pop(view.id)
+        hanging = settling_for(Stop(trigger=Trigger.CRASH, reason="it hung"))
+        assert await settle(theatre.house, view.session.id, 1, hanging)
+        await theatre.house.engine.forget(view.session.id, 1)
+        await theatre.resume("build-it")
+        (worktree_of(theatre) / "go").touch()
+        with anyio.fail_after(30):
+            await lost.done.wait()
+        view = await theatre.until("build-it", "completed")
+        assert view.session is not None and view.session.status is SessionStatus.COMPLETED
+        done = await theatre.events("build-it", e.TaskCompleted)
+    assert [task.task_id for task in done] == ["a", "b"]
+
+
+async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre: Theatre) -> None:
+    async with theatre.open():
+        agents = theatre.house.agents
+        await theatre.begin(SIMPLE)
+        theatre.house.agents = {}
+        await theatre.event("build-it", e.RunEnded)
+        theatre.house.agents = agents
+        assert (await theatre.orchestrator.workflow("build-it")).status == "pending"
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+
+
+async def test_an_answer_after_a_forced_pause_finds_no_question(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(ASKING, permissions="ask")
+        await theatre.event("build-it", e.PermissionRequested)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.as_time_goes_by("build-it", "paused")
+        (answer,) = await theatre.events("build-it", e.PermissionAnswered)
+        assert answer.outcome == "interrupted"
+        with pytest.raises(NothingToAnswer):
+            await theatre.orchestrator.answer("build-it", True, "", None)
+
+
+async def test_a_page_of_events_tells_where_the_journal_ends(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(SIMPLE)
+        view = await theatre.until("build-it", "completed")
+        page = await theatre.orchestrator.events("build-it", 0, 0, 5)
+    assert (len(page.events), page.head) == (5, view.head)
 
 
 # ── cancelling ──────────────────────────────────────────────────────────────────────────────────────

@@ -140,6 +140,10 @@ class Standin:
         self._enter("workflow", name)
         return self._named(name)
 
+    @property
+    def busy(self) -> bool:
+        return bool(self.views)
+
     async def recent(self, most: int) -> list[WorkflowView]:
         return (await self.workflows(None, []))[:most]
 

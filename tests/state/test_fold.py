@@ -66,7 +66,6 @@ def test_tasks_move_with_their_events() -> None:
     )
     assert state.finished == ("a",)
     assert state.current_task is None
-    assert state.interrupted_task == "b"
     assert state.next_task == PLAN.tasks[1]
 
 

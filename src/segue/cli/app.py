@@ -171,7 +171,7 @@ def run(
     except (BadInput, AgentMissing):
         if started:
             # What was refused leaves nothing behind, not even the server that refused it.
-            client.stop_server()
+            client.stop_idle_server()
         raise
     _watch_or_leave(view, 0, detach, out)
 

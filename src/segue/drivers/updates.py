@@ -90,7 +90,9 @@ class Translation:
         try:
             news = model.model_validate(update)
         except ValidationError as error:
-            _log.warning("an agent's update is left out: %s", error)
+            # Where it was wrong, and not what it said: this goes to a log.
+            places = [(problem["loc"], problem["type"]) for problem in error.errors(include_input=False)]
+            _log.warning("an agent's update is left out: %s %s", model.__name__, places)
             return
         match news:
             case AgentMessageChunk():
@@ -245,4 +247,7 @@ def shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    # Between words: half a secret would not be recognised as one.
+    head = text[:half].rsplit(maxsplit=1)[0]
+    tail = text[-half:].split(maxsplit=1)[-1]
+    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"

@@ -24,7 +24,7 @@ from segue.model.ids import NOTHING_SEEN, Seq, SessionId, WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.state.fold import WorkflowState, fold
 from segue.store.engines import Engines, open_engines
-from segue.store.exclusive import hold_database
+from segue.store.exclusive import Hold, hold_database
 from segue.store.migrate import migrate
 from segue.store.writer import GroupWriter, as_write_failure
 
@@ -67,9 +67,10 @@ class _News:
 class Journal:
     """Made by `open_journal`. Reads and transactions run in threads; the caller's loop never waits for a disk."""
 
-    def __init__(self, engines: Engines, clock: Clock) -> None:
+    def __init__(self, engines: Engines, clock: Clock, hold: Hold) -> None:
         self.engines = engines
         self.clock = clock
+        self._hold = hold
         self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group)
         self._news = _News()
         self._states: dict[WorkflowId, WorkflowState] = {}
@@ -110,6 +111,10 @@ class Journal:
                 raise as_write_failure(error) from error
 
         return await run_sync(run)
+
+    async def keep_hold(self) -> None:
+        """Make sure that the database is still ours; raises when another server has taken it."""
+        await run_sync(self._hold.keep)
 
     def announce(self, workflow_id: WorkflowId) -> None:
         """Something was committed: wake the followers."""
@@ -194,9 +199,9 @@ async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journa
     """Open the database for this process alone, bring it to the present schema, and close it at the end."""
     engines = open_engines(database_url)
     try:
-        with hold_database(engines):
+        with hold_database(engines) as hold:
             await run_sync(migrate, engines.plain)
-            journal = Journal(engines, clock)
+            journal = Journal(engines, clock, hold)
             journal.start()
             try:
                 yield journal

@@ -27,10 +27,13 @@ PATTERNS: dict[str, str] = {
     "jwt": r"()eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
     "authorization": r"()(?i:authorization)[\\\"' ]*[:=][\\\"' ]*(?i:bearer|basic|token) +[A-Za-z0-9._~+/=-]{12,}",
     "url-password": r"(://[^/\s:@\"\\]{1,100}:)[^/\s@\"\\]{3,200}@",
-    # Names as they stand in an environment; code that merely mentions a password is left alone.
+    "api-key-header": r"()(?i:x-api-key|api-key|x-auth-token)[\\\"' ]*[:=][\\\"' ]*[A-Za-z0-9._~+/=-]{12,}",
+    # Names as they stand in an environment, with whatever they are set to; code that merely mentions a password, or
+    # asks for one, is left alone.
     "secret-variable": _EDGE
-    + r"[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS)"
-    r"(?:_[A-Z0-9]+)*=[A-Za-z0-9/+_.~=-]{8,}",
+    + r"(?:[A-Z][A-Z0-9]*_)*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS)"
+    r"(?:_[A-Z0-9]+)*[\\\"']*(?: ?[:=] ?[\\]*[\"'][^\"'\\\s]{8,}|=[^\"'\\\s\$(){}<>,;\[\]]{8,}"
+    r"| ?[:=] ?[^\"'\\\s\$(){}<>,;\[\].]{8,})",
 }
 
 
@@ -44,8 +47,12 @@ def _library() -> Any:
 
 _re = _library()
 _ANY = _re.compile("|".join(PATTERNS.values()).encode())
-# What stood before the secret is put back.
-_EACH = [(_re.compile(pattern.encode()), rf"\1[redacted:{name}]".encode()) for name, pattern in PATTERNS.items()]
+# What stood around the secret is put back.
+_AFTER = {"url-password": "@"}
+_EACH = [
+    (_re.compile(pattern.encode()), rf"\1[redacted:{name}]{_AFTER.get(name, '')}".encode())
+    for name, pattern in PATTERNS.items()
+]
 
 
 def redact(text: bytes) -> bytes:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from segue.journal import rows
 from segue.journal.chain import GENESIS, Entry, append_in
+from segue.journal.reading import EVERYTHING, records_after
 from segue.journal.redaction import redact, redact_text
 from segue.model import events as e
 from segue.model.checkpoint import Checkpoint
@@ -21,7 +22,6 @@ from segue.model.ids import (
     BootId,
     CheckpointId,
     PromptId,
-    RequestId,
     Seq,
     SessionId,
     TaskId,
@@ -39,6 +39,7 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
+from segue.state.fold import WorkflowState, fold
 from segue.state.moves import check_session_move, check_workflow_move
 from segue.store import tables as t
 
@@ -105,6 +106,10 @@ class Transaction:
         entries = [Entry(event=event, at=self.now, session_id=session_id, run=run) for event in events]
         self.head = append_in(self.connection, self.workflow_id, entries)
         return self.head
+
+    def catch_up(self, state: WorkflowState) -> WorkflowState:
+        """The state as it is now, from one that was folded before the lock was taken."""
+        return fold(records_after(self.connection, self.workflow_id, state.seq, EVERYTHING), state)
 
     # ── reading under the lock ──────────────────────────────────────────────────────────────────────
 
@@ -393,9 +398,3 @@ def _collision(error: IntegrityError, new: NewWorkflowRow) -> SegueError:
             hint="Finish or cancel it (`segue status`), or run without --here to get a worktree of its own.",
         )
     return WrongState("Two workflows were given the same name at the same moment.", hint="Try again.")
-
-
-def question_of(transaction: Transaction, request_id: RequestId | None) -> rows.QuestionRow | None:
-    """The question to answer: the one that is named, or the oldest open one."""
-    questions = rows.open_questions(transaction.connection, transaction.workflow_id)
-    return next((q for q in questions if request_id in (None, q.id)), None)

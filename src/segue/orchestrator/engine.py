@@ -1,22 +1,24 @@
 """The durable engine: one run of a session is one DBOS workflow, and only ids go through it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Literal, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
 from dbos import DBOS, AsyncSQLAlchemyDatasource, DBOSClient
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
+from sqlalchemy import Engine as SystemEngine
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from segue.journal import Journal, Transaction
-from segue.model.errors import SegueError
+from segue.journal import Journal, Transaction, as_write_failure
 from segue.model.ids import BootId, SessionId, WorkflowId
 
 T = TypeVar("T")
 
 QUEUE = "runs"
+RUN = "run"
 APPLICATION = "segue"
 # Pinned: the default is a hash of the source, and a run of an older version would never be looked at again.
 PROTOCOL_VERSION = "runs-1"
@@ -25,12 +27,13 @@ PROTOCOL_VERSION = "runs-1"
 POLL_EVERY = 0.25
 
 Isolation = Literal["SERIALIZABLE", "READ COMMITTED"]
+_OPEN = ["PENDING", "ENQUEUED", "DELAYED"]
 Body = Callable[[SessionId, int], Awaitable[None]]
 
 _body: Body | None = None
 
 
-@DBOS.workflow(name="run")
+@DBOS.workflow(name=RUN)
 async def _run(session_id: str, number: int) -> None:
     """What the queue starts. The engine keeps arguments and results as they are, so neither holds any text."""
     assert _body is not None, "the engine is not open"
@@ -57,7 +60,7 @@ class Engine:
             transaction.connection,
             {
                 "queue_name": QUEUE,
-                "workflow_name": "run",
+                "workflow_name": RUN,
                 "workflow_id": run_id(session_id, number),
                 "queue_partition_key": transaction.workflow_id,
             },
@@ -79,22 +82,43 @@ class Engine:
             # The engine stores results and errors as they are, so it is handed neither.
             try:
                 outcome[:] = [await self._datasource.sql_session().run_sync(transact)]
-            except SegueError as error:
-                refusals.append(error)
+            except Exception as error:
+                if _engine_retries(error):
+                    raise
+                refusals.append(as_write_failure(error))
                 raise _Refused from None
 
         try:
             await self._datasource.run_tx_step_async({"name": name, "isolation_level": self._isolation}, body)
         except _Refused:
             raise refusals[0] from None
+        except SQLAlchemyError as error:
+            raise as_write_failure(error) from error
         self._journal.announce(workflow_id)
         return outcome[0]
 
+    async def forget(self, session_id: SessionId, number: int) -> None:
+        """Take a run away from the engine, so that it does not block the next one."""
+        await DBOS.cancel_workflow_async(run_id(session_id, number))
 
-async def cancel_left_runs() -> None:
-    """Nothing that stands open in the engine's tables belongs to this boot; left there, it would block its queue."""
-    left = await DBOS.list_workflows_async(status=["PENDING", "ENQUEUED"], load_input=False, load_output=False)
-    await DBOS.cancel_workflows_async([workflow.workflow_id for workflow in left])
+    async def knows(self, session_id: SessionId, number: int) -> bool:
+        """Whether the engine still means to start this run, or is at it."""
+        status = await DBOS.get_workflow_status_async(run_id(session_id, number))
+        return status is not None and status.status in _OPEN
+
+    async def forget_left_runs(self) -> None:
+        """At start nothing that stands open belongs to this boot; left there, it would block its queue."""
+        left = await DBOS.list_workflows_async(
+            status=_OPEN, name=RUN, queue_name=QUEUE, load_input=False, load_output=False
+        )
+        await DBOS.cancel_workflows_async([workflow.workflow_id for workflow in left])
+
+
+def _engine_retries(error: Exception) -> bool:
+    """The engine tries again by itself when a database is locked or its connection was lost."""
+    if not isinstance(error, OperationalError):
+        return False
+    return error.connection_invalidated or "locked" in str(error.orig) or "deadlock" in str(error.orig)
 
 
 def run_id(session_id: SessionId, number: int) -> str:
@@ -103,6 +127,24 @@ def run_id(session_id: SessionId, number: int) -> str:
 
 def _connection(session: Session) -> Connection:
     return session.connection()
+
+
+@contextmanager
+def _in_whole_transactions(engine: SystemEngine) -> Generator[None]:
+    """The engine's migrations as one: SQLite's driver begins no transaction at a change of the schema, and a server that
+    is killed between two of them could never start again."""
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    if engine.dialect.name != "sqlite":
+        yield
+        return
+    event.listen(engine, "begin", begin)
+    try:
+        yield
+    finally:
+        event.remove(engine, "begin", begin)
 
 
 @asynccontextmanager
@@ -127,7 +169,8 @@ async def open_engine(journal: Journal, boot: BootId, body: Body, workers: int) 
         engines.steps.url.render_as_string(hide_password=False), engine=engines.steps
     )
     try:
-        DBOS.launch()
+        with _in_whole_transactions(engines.system):
+            DBOS.launch()
         await DBOS.register_queue_async(
             QUEUE, worker_concurrency=workers, partition_concurrency=1, polling_interval_sec=POLL_EVERY
         )

@@ -59,7 +59,6 @@ class Live:
     stop: Stop | None = None
     answers: asyncio.Queue[tuple[RequestId, bool]] = field(default_factory=asyncio.Queue[tuple[RequestId, bool]])
     done: anyio.Event = field(default_factory=anyio.Event)
-    agent_pid: int | None = None
 
     def tear_away(self, stop: Stop) -> None:
         if self.stop is None:
@@ -95,5 +94,6 @@ class House:
         try:
             yield live
         finally:
-            del self.live[workflow_id]
+            if self.live.get(workflow_id) is live:
+                del self.live[workflow_id]
             live.done.set()

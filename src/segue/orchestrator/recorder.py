@@ -11,9 +11,12 @@ from segue.model.ids import SessionId, WorkflowId
 
 LONGEST_PIECE = 64 * 1024
 LONGEST_WORD = 4 * 1024
+LONGEST_LEAD = 64
 
 _KINDS: dict[str, type[AgentMessage | AgentThought]] = {"message": AgentMessage, "thought": AgentThought}
 _KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\Z)", re.DOTALL)
+# The beginning of a secret that has more than one word, such as a header or an assignment.
+_LEAD = re.compile(r"(?:authorization|bearer|basic|token|secret|passw|key|credential)[^\n]{0,24}\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,6 +80,8 @@ def _last_boundary(text: str) -> int:
     """Where the text may be cut without cutting a word, or a private key, in two."""
     word = len(text) - len(re.split(r"\s", text)[-1])
     cut = word if len(text) - word < LONGEST_WORD else len(text)
+    if lead := _LEAD.search(text, max(0, cut - LONGEST_LEAD), cut):
+        cut = text.rfind("\n", max(0, cut - LONGEST_WORD), cut) + 1 or lead.start()
     for key in _KEY.finditer(text):
         unfinished = key.end() == len(text) and not key[0].endswith("-----")
         if (unfinished or key.end() > cut) and len(text) - key.start() < LONGEST_PIECE:

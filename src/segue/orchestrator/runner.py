@@ -12,13 +12,12 @@ import anyio
 
 from segue import drivers
 from segue.drivers import Agent, Launch
-from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.rows import SessionRow, WorkflowRow, run_by_id, session_by_id
 from segue.model import events as e
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
-from segue.model.errors import AgentExited, SegueError, TokenRejected, WrongState
+from segue.model.errors import AgentExited, NothingToAnswer, SegueError, TokenRejected, WrongState
 from segue.model.ids import AttemptId, RequestId, SessionId, new_attempt_id, new_prompt_id
 from segue.model.plan import Task, TaskStatus
 from segue.model.status import PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
@@ -52,6 +51,7 @@ CANCEL_GRACE = 10.0
 
 FORCED = Stop(trigger=Trigger.PAUSE, reason="the pause was forced in the middle of the task")
 WINDOW_FULL = Stop(trigger=Trigger.EXHAUSTION, reason="the agent's context window is full")
+INTERNAL = Stop(trigger=Trigger.CRASH, reason="something went wrong inside Segue; the server's log has it")
 CANCELLED = Stop(trigger=Trigger.CANCEL, reason="the workflow was cancelled")
 
 
@@ -92,8 +92,16 @@ async def run_session(house: House, session_id: SessionId, number: int) -> None:
         run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
         with house.alive(workflow.id) as live:
             await Run(house, live, workflow, session, number, run.way).carry_out()
-    except Exception:  # the sweep settles what is left open here
+    except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
+        await _settle_after_a_fault(house, session_id, number)
+
+
+async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:
+    try:
+        await settle(house, session_id, number, settling_for(INTERNAL))
+    except Exception:  # the database, perhaps; the sweep tries again
+        log.exception("run %s/r%s is left to the sweep", session_id, number)
 
 
 class Run:
@@ -124,7 +132,7 @@ class Run:
             return
         crash_point("run.claimed")
         try:
-            await self._finish(await self._until_stopped())
+            await self._until_stopped()
         except _Torn as torn:
             await self._settle(settling_for(torn.stop))
         except _Superseded:
@@ -147,29 +155,35 @@ class Run:
     async def _step(self, name: str, work: Callable[[Transaction], T]) -> T:
         """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
 
+        crash_point(f"{name}.before")
+        with anyio.CancelScope(shield=True):
+            result = await self.house.engine.step(name, self.workflow_id, self._fenced(work))
+            crash_point(f"{name}.after")
+            return result
+        raise AssertionError("a shielded scope swallows nothing")
+
+    async def _transact(self, work: Callable[[Transaction], T]) -> T:
+        """Like a step, for what happens beside the steps' order."""
+        return await self.house.journal.transact(self.workflow_id, self._fenced(work))
+
+    def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         def fenced(t: Transaction) -> T:
             held = t.holds(self.session_id, self.number, self.attempt)
             if not held or t.workflow.status is not WorkflowStatus.IN_PROGRESS:
                 raise _Superseded
             return work(t)
 
-        crash_point(f"{name}.before")
-        with anyio.CancelScope(shield=True):
-            result = await self.house.engine.step(name, self.workflow_id, fenced)
-            crash_point(f"{name}.after")
-            return result
-        raise AssertionError("a shielded scope swallows nothing")
+        return fenced
 
     # ── the shape of a run ──────────────────────────────────────────────────────────────────────────
 
-    async def _until_stopped(self) -> _End:
-        """Work through the plan, unless somebody tears the run away."""
+    async def _until_stopped(self) -> None:
+        """Work through the plan to a clean end, unless somebody tears the run away."""
         with anyio.CancelScope() as scope:
             async with alongside(lambda: self._cancel_when_stopped(scope)):
-                return await self._work()
-        stop = self.live.stop
-        assert stop is not None, "only a stop cancels this scope"
-        raise _Torn(stop)
+                await self._finish(await self._work())
+        if scope.cancelled_caught and self.live.stop is not None:
+            raise _Torn(self.live.stop)
 
     async def _cancel_when_stopped(self, scope: anyio.CancelScope) -> None:
         await self.live.stopping.wait()
@@ -198,15 +212,20 @@ class Run:
     async def _worktree(self) -> Path:
         workflow, path, branch = self.workflow, Path(self.workflow.worktree), self.workflow.branch
         if workflow.here:
-            commit = (await read_state(path, None)).head
+            worktree = Worktree(path, branch, (await read_state(path, None)).head)
         else:
-            commit = (await ensure_worktree(Path(workflow.repository), path, branch)).commit
+            worktree = await ensure_worktree(Path(workflow.repository), path, branch)
+        if not workflow.here and (worktree.made or workflow.base is None):
+            await self._set_up(path)
         if workflow.base is None:
-            if self.house.rules.setup is not None and not workflow.here:
-                timeout = self.house.rules.setup_watchdog
-                await run_setup(self.house.rules.setup, path, self._environment(), timeout, execution=self.attempt)
-            await self._step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, commit))
+            await self._step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
         return path
+
+    async def _set_up(self, path: Path) -> None:
+        rules = self.house.rules
+        if rules.setup is not None:
+            environment = self._environment()
+            await run_setup(rules.setup, path, environment, rules.setup_watchdog, execution=self.attempt)
 
     async def _look_back(self, directory: Path) -> PromptOccasion:
         """What this run finds: the last snapshot, and what changed in the worktree since."""
@@ -219,7 +238,7 @@ class Run:
         return PromptOccasion(way=self.way, checkpoint=checkpoint, git=git, divergence=changes)
 
     def _environment(self) -> dict[str, str]:
-        return allowed(self.house.environments.get(self.workflow_id, {}), self.agent.environment)
+        return dict(self.house.environments.get(self.workflow_id, {}))
 
     def _open_agent(self, directory: Path) -> AbstractAsyncContextManager[Agent]:
         driver = drivers.load(self.agent.driver)
@@ -268,7 +287,7 @@ class Run:
                 return following
             reason = await self._turn(agent, stream, following.prompt)
             if reason != "end_turn":
-                return _broken_off(reason)
+                return self._broken_off(reason)
             await self._complete(following.task)
             self.occasion = None
 
@@ -302,7 +321,7 @@ class Run:
         crash_point("prompt.delivered")
         acknowledged = False
         async for event in stream:
-            if not acknowledged and not isinstance(event, e.AgentExited):
+            if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
                 await self._acknowledge(prompt)
             match event:
@@ -321,6 +340,14 @@ class Run:
                     await self.recorder.record(event)
         raise AgentExited("The agent's connection ended.")
 
+    def _broken_off(self, reason: e.StopReason) -> _End:
+        """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
+        if reason == "max_tokens":
+            raise _Torn(WINDOW_FULL)
+        if reason == "cancelled" and self.live.pause.is_set():
+            raise _Torn(FORCED)
+        return _End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
+
     def _move_prompt(self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus) -> None:
         t.move_prompt(prompt.prompt_id, after, self.session_id, self.number)
 
@@ -328,7 +355,7 @@ class Run:
         def acknowledge(t: Transaction) -> None:
             self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED)
 
-        await self.house.journal.transact(self.workflow_id, acknowledge)
+        await self._transact(acknowledge)
         crash_point("prompt.acknowledged")
 
     async def _complete(self, task: Task) -> None:
@@ -377,7 +404,7 @@ class Run:
             elif t.session.status is SessionStatus.RUNNING:
                 self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
 
-        await self.house.journal.transact(self.workflow_id, ask)
+        await self._transact(ask)
         crash_point("permission.asked")
         if verdict is not None:
             self.live.answers.put_nowait((question.request_id, verdict))
@@ -389,7 +416,14 @@ class Run:
             crash_point("permission.answered")
             question = self.questions.pop(request_id, None)
             if question is not None:
-                await agent.answer(request_id, option_for(question, allow))
+                await self._deliver(agent, question, allow)
+
+    async def _deliver(self, agent: Agent, question: e.PermissionRequested, allow: bool) -> None:
+        try:
+            await agent.answer(question.request_id, option_for(question, allow))
+        except NothingToAnswer:
+            message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
+            await self.recorder.record(e.Warned(code="answer_too_late", message=message))
 
     async def _force_pause(self, agent: Agent) -> None:
         """A pause waits for the end of the task, but not for ever."""
@@ -398,11 +432,14 @@ class Run:
         if force_at is None:
             return
         await self.house.clock.sleep(max(0.0, (force_at - self.house.clock.now()).total_seconds()))
-        if not self.in_turn:
-            return
+        while not self.in_turn:
+            await self.house.clock.sleep(FLUSH_EVERY)
         message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
         await self.recorder.record(e.Warned(code="pause_forced", message=message))
-        await agent.cancel()
+        # Cancelled, the agent takes its questions back, so nobody may answer them any more.
+        await self._transact(lambda t: close_questions(t, self.session_id, self.number))
+        with anyio.move_on_after(CANCEL_GRACE):
+            await agent.cancel()
         await self.house.clock.sleep(CANCEL_GRACE)
         self.live.tear_away(FORCED)
 
@@ -454,23 +491,17 @@ class Run:
 
     async def _settle(self, settling: Settling) -> None:
         with anyio.CancelScope(shield=True):
-            await settle(self.house, self.workflow_id, settling)
+            await settle(self.house, self.session_id, self.number, settling)
 
+
+_REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.TurnEnded)
+"""What shows that the agent has the prompt; a late report of the turn before does not."""
 
 _ENDS: dict[WorkflowStatus, tuple[CheckpointType, SessionStatus, e.RunOutcome]] = {
     WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
     WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
 }
-
-
-def _broken_off(reason: e.StopReason) -> _End:
-    """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
-    if reason == "max_tokens":
-        raise _Torn(WINDOW_FULL)
-    if reason == "cancelled":
-        raise _Torn(FORCED)
-    return _End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
 
 
 def _exit(event: e.AgentExited) -> AgentExited:

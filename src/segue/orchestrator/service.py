@@ -1,13 +1,16 @@
 """What people can do: the one service behind every door."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 
+from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
-from segue.journal.rows import WorkflowRow, session_by_id, slugs_like
+from segue.journal.redaction import redact_text
+from segue.journal.rows import WorkflowRow, open_runs, session_by_id, slugs_like
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, NothingToAnswer, SegueError, UnknownAgent, WrongState
@@ -38,7 +41,7 @@ from segue.model.views import (
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
-from segue.orchestrator.settling import Settling, settle, settling_for, write_checkpoint
+from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
 from segue.resume.planner import ResumePlan, plan_resume
 from segue.snapshot.gather import Occasion, gather
@@ -49,6 +52,8 @@ from segue.workspace.git import branch_exists, read_state, repository_root
 from segue.workspace.programs import require_program
 
 W = WorkflowStatus
+END_WITHIN = 15.0
+"""Seconds a run gets to settle itself when it is cancelled."""
 FINISHED = WORKFLOW_ENDED | {W.FAILED}
 RESUMABLE = frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING})
 
@@ -63,6 +68,10 @@ class Orchestrator:
     @property
     def boot(self) -> BootId:
         return self._house.boot
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._house.live or self._house.environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
@@ -88,8 +97,8 @@ class Orchestrator:
         if not records and wait > 0:
             with anyio.move_on_after(wait):
                 records = await self._journal.wait(row.id, Seq(after), limit)
-        head = max(after, records[-1].seq) if records else await self._journal.head(row.id)
-        return EventPage(events=tuple(RecordView.of(record) for record in records), head=Seq(head))
+        head = await self._journal.head(row.id)
+        return EventPage(events=tuple(RecordView.of(record) for record in records), head=head)
 
     async def snapshots(self, name: str) -> list[Checkpoint]:
         return await self._journal.snapshots((await self._journal.workflow(name)).id)
@@ -139,7 +148,7 @@ class Orchestrator:
             worktree=str(repository if request.here else self._house.home / "worktrees" / slug),
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
         )
-        self._house.environments[new.id] = request.environment
+        self._house.environments[new.id] = allowed(request.environment, agent.environment)
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
         crash_point("create.after")
@@ -153,7 +162,7 @@ class Orchestrator:
 
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""
-        wanted = slugify(title)
+        wanted = slugify(redact_text(title))
         taken = await self._journal.read(lambda c: slugs_like(c, wanted))
         number = 1
         slug = wanted
@@ -205,7 +214,9 @@ class Orchestrator:
     async def _pause_at_once(self, row: WorkflowRow, reason: str) -> None:
         """No agent is at work, so the boundary is here."""
         state = await self._journal.state(row.id)
-        workspace = await gather(state.worktree, f"refs/segue/checkpoints/{row.id}/{state.seq:08d}", state.base)
+        if state.status is W.PAUSED:
+            return
+        workspace = await gather(state.worktree, checkpoint_ref(row.id, state), state.base)
         occasion = Occasion(
             type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
         )
@@ -248,15 +259,13 @@ class Orchestrator:
         require_program(agent.command[0], environment)
         state = await self._journal.state(row.id)
         changes = await self._divergence(state, row.id)
-        self._house.environments[row.id] = environment
         now = self._house.clock.now()
 
         def go_on(t: Transaction) -> Resumed:
             _refuse_unless_resumable(t.workflow)
             if t.open_run is not None:
                 raise WrongState("The workflow is about to start already.", hint="`segue logs -f` follows it.")
-            session = t.session
-            plan = plan_resume(state.sessions[session.id])
+            plan = plan_resume(t.catch_up(state).sessions[t.session.id])
             session_id = self._session_for(t, plan, new_session_id(now))
             if t.workflow.status is not W.PENDING:
                 t.move_workflow(W.IN_PROGRESS, reason="resumed")
@@ -277,9 +286,21 @@ class Orchestrator:
             )
 
         crash_point("resume.before")
-        resumed = await self._journal.transact(row.id, go_on)
+        with self._lent(row.id, allowed(environment, agent.environment)):
+            resumed = await self._journal.transact(row.id, go_on)
         crash_point("resume.after")
         return resumed
+
+    @contextmanager
+    def _lent(self, workflow_id: WorkflowId, environment: Mapping[str, str]) -> Generator[None]:
+        """The caller's variables, for the run that is about to be queued; taken back when it is refused."""
+        before = self._house.environments.get(workflow_id, {})
+        self._house.environments[workflow_id] = environment
+        try:
+            yield
+        except SegueError:
+            self._house.environments[workflow_id] = before
+            raise
 
     def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId) -> SessionId:
         """The session itself, or a child that takes over from it."""
@@ -338,8 +359,11 @@ class Orchestrator:
         live = self._house.live.get(workflow_id)
         if live is not None:
             live.tear_away(settling.stop)
-            await live.done.wait()
-        await settle(self._house, workflow_id, settling)
+            with anyio.move_on_after(END_WITHIN):
+                await live.done.wait()
+        for run in await self._journal.read(lambda c: open_runs(c, workflow_id)):
+            await settle(self._house, run.session_id, run.number, settling)
+            await self._house.engine.forget(run.session_id, run.number)
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, open_runs
+from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, run_by_id
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.events import IncidentLogged, PermissionAnswered, RunEnded, RunOutcome
@@ -71,11 +71,12 @@ def settling_for(stop: Stop, *, start_failed: bool = False, token_rejected: bool
     return Settling(stop=stop)
 
 
-async def settle(house: House, workflow_id: WorkflowId, settling: Settling) -> bool:
-    """Settle the open run of a workflow; false when there is none. Calling it twice does no harm."""
-    run = next(iter(await house.journal.read(lambda c: open_runs(c, workflow_id))), None)
-    if run is None:
+async def settle(house: House, session_id: SessionId, number: int, settling: Settling) -> bool:
+    """Settle one run; false when it has ended already. Calling it twice does no harm."""
+    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    if run.status is RunStatus.ENDED:
         return False
+    workflow_id = run.workflow_id
     if run.attempt is not None:
         # Its guardian ends it too; this is for the case that both were killed.
         await end_marked(run.attempt)
@@ -98,6 +99,7 @@ def _settle(t: Transaction, run: RunRow, settling: Settling, state: WorkflowStat
     found = t.open_run
     if found is None or (found.session_id, found.number) != (run.session_id, run.number):
         return
+    run, state = found, t.catch_up(state)
     if t.workflow.status is WorkflowStatus.CANCELLED:
         # Cancelled, and cut off before it was carried out.
         settling = settling_for(Stop(trigger=Trigger.CANCEL, reason=settling.stop.reason))

@@ -1,20 +1,25 @@
 """The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused."""
 
 import logging
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import anyio
 
 from segue.journal.rows import RunRow, SessionRow, all_questions_past, open_runs, session_by_id
+from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
-from segue.model.status import RunStatus, SessionStatus, Trigger
-from segue.orchestrator.engine import cancel_left_runs
-from segue.orchestrator.house import House, Stop
+from segue.model.status import RunStatus, SessionStatus, Trigger, WaitingFor
+from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.settling import CRASHED, settle, settling_for
 
 log = logging.getLogger("segue")
 
+SETTLE_AT_START = 20.0
+"""Seconds the settling of one run may take before the server comes up all the same."""
 SETTLE_GRACE = 15.0
 """Seconds a run gets to settle itself after it was torn away."""
 
@@ -23,8 +28,10 @@ async def settle_left_runs(house: House) -> int:
     """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
     runs = await house.journal.read(open_runs)
     for run in runs:
-        await settle(house, run.workflow_id, CRASHED)
-    await cancel_left_runs()
+        # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
+        with _noted(run), anyio.move_on_after(SETTLE_AT_START):
+            await settle(house, run.session_id, run.number, CRASHED)
+    await house.engine.forget_left_runs()
     return len(runs)
 
 
@@ -33,36 +40,57 @@ async def sweep_forever(house: House) -> None:
         await house.clock.sleep(house.rules.sweep_interval)
         try:
             await sweep(house)
+        except AlreadyServing as error:
+            log.critical("%s This one stops.", error.message)
+            signal.raise_signal(signal.SIGTERM)
+            return
         except Exception:  # a server without its sweep would leave things stuck
             log.exception("the sweep could not be finished; the next one tries again")
 
 
 async def sweep(house: House) -> None:
     """One look at everything that should move."""
+    await house.journal.keep_hold()
     now = house.clock.now()
     for question in await house.journal.read(lambda c: all_questions_past(c, now)):
         reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
         await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
     for run in await house.journal.read(open_runs):
-        if run.status is RunStatus.ACTIVE:
+        with _noted(run):
             await _look_at(house, run, now)
+
+
+@contextmanager
+def _noted(run: RunRow) -> Generator[None]:
+    """What goes wrong with one run is written down, and stays with that one."""
+    try:
+        yield
+    except Exception:  # whatever it is, the other runs must have their turn
+        log.exception("run %s/r%s could not be settled; the next sweep tries again", run.session_id, run.number)
 
 
 async def _look_at(house: House, run: RunRow, now: datetime) -> None:
     live = house.live.get(run.workflow_id)
     if live is None:
-        await settle(house, run.workflow_id, CRASHED)
+        if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
+            await settle(house, run.session_id, run.number, CRASHED)
+        return
+    if run.status is not RunStatus.ACTIVE:
         return
     session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
     late = _lateness(house, session, await _last_sign(house, run.workflow_id, session), now)
-    if late is None:
-        return
-    stop = Stop(trigger=Trigger.CRASH, reason=late)
+    if late is not None:
+        await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))
+
+
+async def _tear_away(house: House, run: RunRow, live: Live, stop: Stop) -> None:
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()
     # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
-    await settle(house, run.workflow_id, settling_for(stop))
+    if await settle(house, run.session_id, run.number, settling_for(stop)):
+        await house.engine.forget(run.session_id, run.number)
+        house.live.pop(run.workflow_id, None)
 
 
 async def _last_sign(house: House, workflow_id: WorkflowId, session: SessionRow) -> datetime:
@@ -77,7 +105,11 @@ def _lateness(house: House, session: SessionRow, last_sign: datetime, now: datet
         SessionStatus.CREATED: (rules.setup_watchdog, "the worktree was not ready"),
         SessionStatus.STARTING: (rules.start_watchdog, "the agent did not come up"),
         SessionStatus.RUNNING: (rules.silence_watchdog, "the agent gave no sign"),
+        # Between two turns only git is at work.
+        SessionStatus.WAITING_FOR_INPUT: (rules.setup_watchdog, "the worktree was not saved"),
     }
+    if session.status is SessionStatus.WAITING_FOR_INPUT and session.waiting_for is WaitingFor.PERMISSION:
+        return None
     if session.status not in watchdogs:
         return None
     seconds, what = watchdogs[session.status]

@@ -65,7 +65,8 @@ class CancelRequest(Request):
 
 
 class ShutdownRequest(Request):
-    pass
+    if_idle: bool = False
+    """Only if no workflow is going on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

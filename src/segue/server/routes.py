@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
 from segue.model.checkpoint import Checkpoint
-from segue.model.errors import BadInput
+from segue.model.errors import BadInput, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import Action, Answered, EventPage, Resumed, SessionView, Verification, WorkflowView
 from segue.server.documents import (
@@ -77,6 +77,8 @@ async def status(context: InContext) -> ServerStatus:
 @api.post("/shutdown", status_code=202)
 async def shutdown(context: InContext, request: ShutdownRequest | None = None) -> ShutdownAnswer:
     """Stop the server; work in progress is brought to rest first."""
+    if request is not None and request.if_idle and context.service.busy:
+        raise WrongState("Somebody's work is going on.", hint="`segue status` shows it.")
     context.stop()
     return ShutdownAnswer()
 

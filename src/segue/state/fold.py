@@ -47,7 +47,6 @@ class SessionState:
     token: str | None = None
     refused_tokens: tuple[str, ...] = ()
     runs: int = 0
-    run_is_open: bool = False
     way: Way | None = None
     usage: Usage = field(default_factory=Usage)
     prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
@@ -77,8 +76,6 @@ class WorkflowState:
     sessions: Mapping[SessionId, SessionState] = field(default_factory=dict[SessionId, SessionState])
     current_session: SessionId | None = None
     last_snapshot: CheckpointId | None = None
-    last_interruption: str = ""
-    interrupted_task: TaskId | None = None
 
     @property
     def session(self) -> SessionState | None:
@@ -152,14 +149,13 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             sessions = {**state.sessions, record.session_id: session}
             return replace(state, sessions=sessions, current_session=record.session_id)
         case e.TaskStarted(task_id=task_id):
-            return replace(_task(state, task_id, TaskStatus.IN_PROGRESS), interrupted_task=None)
+            return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
             return _task(state, task_id, TaskStatus.COMPLETED)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
-        case e.TaskInterrupted(task_id=task_id, reason=reason):
-            marked = _task(state, task_id, TaskStatus.PENDING)
-            return replace(marked, last_interruption=reason, interrupted_task=task_id)
+        case e.TaskInterrupted(task_id=task_id):
+            return _task(state, task_id, TaskStatus.PENDING)
         case e.PauseRequested():
             return replace(state, pause_requested=True)
         case e.CheckpointCreated(checkpoint_id=checkpoint_id, snapshot=True):
@@ -181,11 +177,9 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.TokenRefused(token=token):
             return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way):
-            return replace(state, runs=state.runs + 1, run_is_open=True, way=way)
-        case e.RunEnded():
-            # A process that is gone leaves its calls open for ever: the continuation prompt has named them.
-            return replace(state, run_is_open=False)
+            return replace(state, runs=state.runs + 1, way=way)
         case e.RunStarted():
+            # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None)
         case e.UsageReported():
             return replace(state, usage=_used(state.usage, record.event))
@@ -213,6 +207,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.AgentThought()
             | e.TodoUpdated()
             | e.AgentExited()
+            | e.RunEnded()
             | e.AgentStarted()
             | e.WorkflowCreated()
             | e.WorkflowMoved()

@@ -38,7 +38,6 @@ SESSION_MOVES: dict[SessionStatus, frozenset[SessionStatus]] = {
 
 WORKFLOW_ENDED = frozenset(status for status, moves in WORKFLOW_MOVES.items() if not moves)
 SESSION_ENDED = frozenset(status for status, moves in SESSION_MOVES.items() if not moves)
-SESSION_LIVE = frozenset({_S.STARTING, _S.RUNNING, _S.WAITING_FOR_INPUT})
 
 
 def check_workflow_move(before: WorkflowStatus, after: WorkflowStatus) -> None:

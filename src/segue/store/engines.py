@@ -59,7 +59,7 @@ _URL_HINT = "Use postgresql://user@host/name or sqlite:////absolute/path.db."
 
 def _postgres(url: URL) -> Engines:
     # The head row's lock orders writers, so each statement should see what was committed before it.
-    options: dict[str, Any] = {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
+    options: dict[str, Any] = {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "hide_parameters": True}
     return Engines(
         url=url,
         plain=create_engine(url, pool_size=8, **options),
@@ -70,9 +70,9 @@ def _postgres(url: URL) -> Engines:
 
 def _sqlite(url: URL) -> Engines:
     library = choose_sqlite()
-    plain = create_engine(url, module=library)
-    system = create_engine(url, module=library)
-    steps = create_async_engine(url.set(drivername="sqlite+aiosqlite"))
+    plain = create_engine(url, module=library, hide_parameters=True)
+    system = create_engine(url, module=library, hide_parameters=True)
+    steps = create_async_engine(url.set(drivername="sqlite+aiosqlite"), hide_parameters=True)
     for engine in (plain, system, steps.sync_engine):
         event.listen(engine, "connect", _prepare)
     return Engines(url=url, plain=plain, system=system, steps=steps)

@@ -23,6 +23,14 @@ class _Submission(Generic[Item, Result]):
         self.answer: Future[Result] = Future()
 
 
+class _NotWritten(Exception):
+    """Nothing of the batch was written, for certain."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 class GroupWriter(Generic[Item, Result]):
     """Everything that was submitted while one commit was under way goes into the next one."""
 
@@ -69,29 +77,32 @@ class GroupWriter(Generic[Item, Result]):
         return batch, False
 
     def _commit(self, batch: list[_Submission[Item, Result]]) -> None:
+        """Everybody gets an answer, whatever happens: a thread that dies here would leave them waiting for ever."""
+        try:
+            results = self._in_one_transaction(batch)
+        except _NotWritten as failure:
+            if len(batch) == 1:
+                _refuse(batch, failure.error)
+                return
+            # One bad item must not take the others down with it.
+            for submission in batch:
+                self._commit([submission])
+        except Exception as error:  # noqa: BLE001 — the error belongs to whoever waits for the answer
+            # Whether the commit took hold is unknown, so nothing of it may be tried again.
+            _refuse(batch, error)
+        else:
+            for submission, result in zip(batch, results, strict=True):
+                submission.answer.set_result(result)
+
+    def _in_one_transaction(self, batch: list[_Submission[Item, Result]]) -> Sequence[Result]:
         with self._engine.connect() as connection:
             try:
                 results = self._write(connection, [submission.item for submission in batch])
-            except Exception as error:  # noqa: BLE001 — the error belongs to whoever waits for the answer
+            except Exception as error:
                 connection.rollback()
-                self._one_by_one(batch, error)
-                return
-            try:
-                connection.commit()
-            except Exception as error:  # noqa: BLE001 — as above
-                # Whether the commit took hold is unknown, so nothing of it may be tried again.
-                _refuse(batch, error)
-                return
-        for submission, result in zip(batch, results, strict=True):
-            submission.answer.set_result(result)
-
-    def _one_by_one(self, batch: list[_Submission[Item, Result]], error: Exception) -> None:
-        """One bad item must not take the others down with it."""
-        if len(batch) == 1:
-            _refuse(batch, error)
-            return
-        for submission in batch:
-            self._commit([submission])
+                raise _NotWritten(error) from error
+            connection.commit()
+            return results
 
 
 def _refuse(batch: "list[_Submission[Item, Result]]", error: Exception) -> None:

@@ -1,7 +1,7 @@
 """Servers that come up at once, for tests that need many: forked from a process that has imported everything already.
 
-What is forked is the server of `segue.testing.armed`, in a session, an environment and with files of its own, and it dies
-like any other. What it saves is the time to load the same modules a hundred times.
+What is forked is the server of `segue.testing.armed`, in a session, an environment and with files of its own, and it
+dies like any other. What it saves is the time to load the same modules a hundred times.
 """
 
 import json

@@ -51,7 +51,7 @@ def reckon(stage: Stage, work: Work) -> Reckoning:
 
 def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
     view, state = work.view, fold(_records(work, journal))
-    told = {
+    told: dict[str, tuple[object, object]] = {
         "workflow": (view.status, state.status),
         "pause requested": (view.pause_requested, state.pause_requested),
         "head": (view.head, state.seq),

@@ -44,7 +44,14 @@ def start_process(variables: Mapping[str, str]) -> Server:
 class Stage:
     """Entered once; when it is left, no process of it runs any more."""
 
-    def __init__(self, root: Path, *, settings: str = "", start: Start = start_process) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        settings: str = "",
+        variables: Mapping[str, str] | None = None,
+        start: Start = start_process,
+    ) -> None:
         self.root = root
         self.home = root / "home"
         self.repository = root / "repository"
@@ -56,6 +63,7 @@ class Stage:
         self._pid: int | None = None
         self._start = start
         self._settings = settings
+        self._variables = variables or {}
 
     def __enter__(self) -> Self:
         self._own_environment = _own_environment(self.home)
@@ -108,7 +116,7 @@ class Stage:
         """Start the server; variables may arm it. One that died before is mourned first."""
         self.mourn()
         try:
-            server = self._start(variables)
+            server = self._start({**self._variables, **variables})
         except ServerError:
             self.deaths += 1
             raise

@@ -47,6 +47,10 @@ _SETTINGS = {
 _UNOPENED = re.compile(r"^warning: could not open directory '(.*)': ", re.MULTILINE)
 
 
+PATIENCE = 300.0
+"""Seconds that git may take; a filter of the user's can hang."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one call of git said. File names that are not UTF-8 survive as surrogates."""
@@ -86,7 +90,7 @@ async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input
     settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
     inherited = {name: value for name, value in os.environ.items() if name not in _INHERITED}
     try:
-        with _file_of(input) as stdin:
+        with _file_of(input) as stdin, anyio.fail_after(PATIENCE):
             done = await anyio.run_process(
                 ["git", "--no-pager", *settings, *args],
                 cwd=cwd,
@@ -97,6 +101,11 @@ async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input
             )
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
         raise _cannot_call(cwd, error) from error
+    except TimeoutError:
+        raise WorkspaceError(
+            f"`git {args[0]}` gave no answer within {PATIENCE:g} seconds.",
+            hint="Perhaps a filter or a credential helper of this repository waits for something.",
+        ) from None
     return Answer(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
 
 

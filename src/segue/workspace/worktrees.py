@@ -28,6 +28,8 @@ class Worktree:
     branch: str
     commit: str
     """Where the branch started."""
+    made: bool = False
+    """It was not there before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ async def ensure_worktree(repository: Path, path: Path, branch: str) -> Worktree
     commit = await _ensure_branch(root, branch)
     crash_point("worktree.branch_made")
     await _add(root, path, branch)
-    return Worktree(path, branch, commit)
+    return Worktree(path, branch, commit, made=True)
 
 
 async def find_worktree(repository: Path, path: Path) -> Worktree | None:
@@ -74,7 +76,9 @@ async def discard_worktree(repository: Path, worktree: Worktree) -> bool:
     """Take a worktree and its branch away again; false when somebody has committed there, so that it stays."""
     if await anyio.Path(worktree.path).exists() and await head_commit(worktree.path) != worktree.commit:
         return False
-    await ask("worktree", "remove", "--force", str(worktree.path), cwd=repository)
+    removed = await ask("worktree", "remove", "--force", str(worktree.path), cwd=repository)
+    if removed.code != 0 and await anyio.Path(worktree.path).exists():
+        return False
     await ask("branch", "-D", worktree.branch, cwd=repository)
     await ask("update-ref", "-d", f"{_BASES}{worktree.branch}", cwd=repository)
     return True

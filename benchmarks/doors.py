@@ -1,0 +1,73 @@
+"""What a user waits for and what stands in memory: `segue status`, the idle server, and a guardian pair."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+from benchmarks.figures import spread
+from segue.testing.stage import Stage
+from segue.workspace.processes import descendants, guarded
+
+TIMES = 15
+IDLE = 2.0
+"""Seconds that the server is left alone before its memory is read."""
+
+Memory = dict[str, float | None]
+
+
+async def measure(directory: Path) -> dict[str, Any]:
+    with Stage(directory) as stage:
+        start = perf_counter()
+        server = stage.up()
+        up = perf_counter() - start
+        sleep(IDLE)  # noqa: ASYNC251 — nothing else runs in this process
+        idle = memory_of([server.pid])
+        figures = {"server_start_ms": up * 1e3, **status(), "server_memory": idle}
+        stage.down()
+    return {**figures, "guardian_memory": await guardians(directory)}
+
+
+def status() -> dict[str, Any]:
+    """`segue status` beside a Python that does nothing, in turns."""
+    command = Path(sys.executable).with_name("segue")
+    segue = [str(command)] if command.exists() else [sys.executable, "-m", "segue"]
+    pairs = [(timed([*segue, "status"]), timed([sys.executable, "-c", "pass"])) for _ in range(TIMES)]
+    return {"status": spread([pair[0] for pair in pairs]), "bare_python": spread([pair[1] for pair in pairs])}
+
+
+def timed(command: Sequence[str]) -> float:
+    start = perf_counter()
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    return perf_counter() - start
+
+
+async def guardians(directory: Path) -> Memory:
+    """The two small processes that watch one agent; the agent here is a `sleep`."""
+    async with guarded(
+        ["sleep", "60"], directory=directory, environment=dict(os.environ), execution="benchmark"
+    ) as process:
+        below = [pid for pid in descendants(process.guardian_pid) if pid != process.pid]
+        return memory_of([process.guardian_pid, *below])
+
+
+def memory_of(pids: Sequence[int]) -> Memory:
+    """Megabytes: what these processes hold alone or as their share (PSS), and what they hold in all (RSS)."""
+    rollups = [_rollup(pid) for pid in pids]
+    if not all(rollups):
+        return {"processes": len(pids), "pss_mb": None, "rss_mb": None}
+    return {"processes": len(pids)} | {
+        f"{name.lower()}_mb": sum(rollup[name] for rollup in rollups) / 1024 for name in ("Pss", "Rss")
+    }
+
+
+def _rollup(pid: int) -> dict[str, int]:
+    """Kilobytes by kind; nothing where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return {}
+    return {line.split()[0].rstrip(":"): int(line.split()[1]) for line in lines}

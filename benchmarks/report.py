@@ -1,0 +1,170 @@
+"""The figures as tables: one for the terminal, one for the page of the documentation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.disk import Mode
+
+Figures = Mapping[str, Any]
+Row = tuple[str, ...]
+
+BEGIN = "<!-- figures: written by `python -m benchmarks --page` -->"
+END = "<!-- end of figures -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    heads: Row
+    rows: Sequence[Row]
+
+
+# ── what is shown of each measurement ───────────────────────────────────────────────────────────────
+
+
+def appends(figures: Figures) -> Table:
+    names = {
+        "one_workflow": "journal, all in one workflow",
+        "raw_one_workflow": "SQLite alone, the same rows",
+        "fifty_workflows": "journal, each in a workflow of its own",
+        "raw_fifty_workflows": "SQLite alone, the same rows",
+        "raw_plain_log": "SQLite alone, a plain log",
+    }
+    rows = [(label, *(_rate(figures[name][mode]) for mode in Mode)) for name, label in names.items()]
+    title = f"Durable appends per second, {figures['writers']} writers, events of about 1 KB"
+    return Table(title, ("", "fast disk", "slow disk"), rows)
+
+
+def _rate(figures: Figures | None) -> str:
+    if figures is None:
+        return "not seen"
+    share = "" if figures["of_raw"] is None else f" = {figures['of_raw']:.2f} of raw"
+    details = f"groups of {figures['group']:.0f}, {figures['cpu_us']:.0f} µs CPU, {figures['slices']} slices"
+    return f"{figures['per_second']:,.0f}{share} ({details})"
+
+
+def one_event(figures: Figures) -> Table:
+    names = {"one_event": "journal", "raw_commit": "SQLite alone, one row"}
+    rows = [(label, *(_latency(figures[name][mode]) for mode in Mode)) for name, label in names.items()]
+    return Table("One event by one writer, milliseconds until it is on disk", ("", "fast disk", "slow disk"), rows)
+
+
+def _latency(figures: Figures | None) -> str:
+    if figures is None:
+        return "not seen"
+    shares = [figures["p50_of_raw"], figures["p99_of_raw"]]
+    p50, p99 = ("" if share is None else f" = {share:.1f} × raw" for share in shares)
+    return f"p50 {figures['p50_ms']:.2f}{p50}, p99 {figures['p99_ms']:.2f}{p99} ({figures['events']} events)"
+
+
+def recovery(figures: Figures) -> Table:
+    fresh, again = figures["fresh_process"], figures["fresh_journal"]
+    started = f"imports {fresh['import_ms']:.0f}, opening {fresh['open_ms']:.0f}, reading and folding "
+    rows = [
+        ("fresh journal, warm process", *_spread(again), f"opening {again['open_ms']:.0f}, {_state(again)}"),
+        ("fresh process", *_spread(fresh), f"{started}{fresh['state_ms']:.0f}"),
+        ("the fold alone", *_spread(figures["fold_alone"]), ""),
+        ("SQLite alone: the rows, parsed as JSON", *_spread(figures["raw_rows_and_json"]), ""),
+    ]
+    title = f"Recovery of a workflow with {figures['events']:,} events, milliseconds"
+    return Table(title, ("", "min", "median", "of which (medians)"), rows)
+
+
+def _state(figures: Figures) -> str:
+    return f"reading and folding {figures['state_ms']:.0f}"
+
+
+def cycles(figures: Figures) -> Table:
+    slopes, events, content = figures["bytes_per_cycle"], figures["events_per_cycle"], figures["content_per_cycle"]
+    rows = [
+        ("growth in the first half", f"{slopes['first_half'] / 1024:.1f} KB per cycle"),
+        ("growth in the second half", f"{slopes['second_half'] / 1024:.1f} KB per cycle"),
+        ("second half to first half", f"{slopes['ratio']:.3f}"),
+        ("events per cycle", f"{events['min']} to {events['max']}"),
+        ("bodies of events, per cycle", f"{content['events'] / 1024:.1f} KB"),
+        ("documents of checkpoints, per cycle", f"{content['checkpoints'] / 1024:.1f} KB"),
+        ("time of a cycle, first ten", f"{figures['cycle_ms']['first_ten']:.0f} ms"),
+        ("time of a cycle, last ten", f"{figures['cycle_ms']['last_ten']:.0f} ms"),
+        ("hash chain afterwards", "verified" if figures["verified"] else "BROKEN"),
+    ]
+    return Table(f"The database over {figures['cycles']} pauses and resumes", ("", ""), rows)
+
+
+def doors(figures: Figures) -> Table:
+    server, guardian = figures["server_memory"], figures["guardian_memory"]
+    rows = [
+        ("`segue status`, server up", _times(figures["status"])),
+        ("`python -c pass`", _times(figures["bare_python"])),
+        ("server started, until it serves", f"{figures['server_start_ms']:.0f} ms"),
+        ("memory of the idle server", _memory(server)),
+        ("memory of one agent's guardian pair", _memory(guardian)),
+    ]
+    return Table("At rest", ("", ""), rows)
+
+
+def _spread(figures: Figures) -> tuple[str, str]:
+    return f"{figures['min_ms']:.0f}", f"{figures['median_ms']:.0f}"
+
+
+def _times(figures: Figures) -> str:
+    return f"min {figures['min_ms']:.0f} ms, median {figures['median_ms']:.0f} ms of {figures['count']}"
+
+
+def _memory(figures: Figures) -> str:
+    if figures["pss_mb"] is None:
+        return "unknown on this system"
+    return f"PSS {figures['pss_mb']:.1f} MB, RSS {figures['rss_mb']:.1f} MB"
+
+
+TABLES: Mapping[str, Callable[[Figures], Table]] = {
+    "appends": appends,
+    "one_event": one_event,
+    "recovery": recovery,
+    "cycles": cycles,
+    "doors": doors,
+}
+
+
+# ── the two forms ───────────────────────────────────────────────────────────────────────────────────
+
+
+def tables(document: Figures) -> list[Table]:
+    """Those that were measured."""
+    return [make(document[name]) for name, make in TABLES.items() if "error" not in document.get(name, {"error": ""})]
+
+
+def circumstances(document: Figures) -> str:
+    machine = document["machine"]
+    loads = ", ".join(f"{load:.1f}" for load in (machine["load_before"], machine["load_after"]))
+    return (
+        f"Taken on {document['taken_at']}: {machine['cores']} cores, {machine['system']}, Python {machine['python']}, "
+        f"SQLite {machine['sqlite']}; load before and after: {loads}."
+    )
+
+
+def as_text(document: Figures) -> str:
+    parts = [circumstances(document)]
+    for table in tables(document):
+        rows = [row for row in (table.heads, *table.rows) if any(row)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(table.heads))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        parts.append("\n".join([table.title, *(f"  {line}".rstrip() for line in lines)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_markdown(document: Figures) -> str:
+    parts = [circumstances(document)]
+    for table in tables(document):
+        lines = [table.heads, tuple("---" for _ in table.heads), *table.rows]
+        parts.append("\n".join([f"**{table.title}**", "", *(f"| {' | '.join(cells)} |" for cells in lines)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def put_into(page: str, document: Figures) -> str:
+    """The page with its figures replaced by these."""
+    before, found, rest = page.partition(BEGIN)
+    _, closed, after = rest.partition(END)
+    if not found or not closed:
+        raise ValueError("the page has no place for figures")
+    return f"{before}{BEGIN}\n\n{as_markdown(document)}\n{END}{after}"

@@ -1,0 +1,88 @@
+"""An agent without a process: it says what its script says, and stops where it is told to wait.
+
+A driver like any other, named in an agent's configuration as `benchmarks.scripted:ScriptedDriver`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from segue.drivers import Capabilities, Launch
+from segue.model.events import AgentEvent, AgentExited, TurnEnded
+from segue.model.ids import PromptId, RequestId
+
+
+@dataclass(slots=True)
+class Script:
+    """What is said in every turn, and the two moments at which agent and author wait for each other."""
+
+    turn: tuple[AgentEvent, ...]
+    under_way: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the agent when everything but the end of the turn is said."""
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the author; the agent takes it back when it has ended the turn."""
+
+
+class ScriptedAgent:
+    name = "scripted"
+    version = "1"
+    capabilities = Capabilities(load=True, resume=True)
+    # There is no process: a number that nobody has.
+    pid = guardian_pid = 2**22 + 1
+
+    def __init__(self, script: Script, token: str) -> None:
+        self.token = token
+        self._script = script
+        self._events: asyncio.Queue[AgentEvent] = asyncio.Queue()
+        self._ending: asyncio.Task[None] | None = None
+
+    async def events(self) -> AsyncIterator[AgentEvent]:
+        while True:
+            event = await self._events.get()
+            yield event
+            if isinstance(event, AgentExited):
+                return
+
+    async def prompt(self, prompt_id: PromptId, text: str) -> None:
+        for event in self._script.turn:
+            self._events.put_nowait(event)
+        self._script.under_way.set()
+        self._ending = asyncio.create_task(self._end(TurnEnded(prompt_id=prompt_id, reason="end_turn")))
+
+    async def _end(self, ended: TurnEnded) -> None:
+        await self._script.may_end.wait()
+        self._script.may_end.clear()
+        self._events.put_nowait(ended)
+
+    async def cancel(self) -> None:
+        self._script.may_end.set()
+
+    async def answer(self, request_id: RequestId, option: str | None) -> None:
+        """It never asks."""
+
+    def close(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+
+
+class ScriptedDriver:
+    script: ClassVar[Script]
+    """Drivers are made by name and without arguments, so the script lies here."""
+
+    @asynccontextmanager
+    async def start(self, launch: Launch) -> AsyncGenerator[ScriptedAgent]:
+        agent = ScriptedAgent(self.script, token=f"conversation-of-{launch.execution}")
+        try:
+            yield agent
+        finally:
+            agent.close()
+
+    @asynccontextmanager
+    async def resume(self, launch: Launch, token: str) -> AsyncGenerator[ScriptedAgent]:
+        agent = ScriptedAgent(self.script, token)
+        try:
+            yield agent
+        finally:
+            agent.close()

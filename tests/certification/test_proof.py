@@ -1,0 +1,152 @@
+"""A verdict needs its evidence: what a play must have left behind, and what spoils it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from certify.agents import CANDIDATES
+from certify.page import page
+from certify.play import STARTED, Observed
+from certify.proof import Row, judge
+from segue.model import events as e
+from segue.model.ids import RequestId, Seq, SessionId, WorkflowId
+from segue.model.status import Way
+from segue.model.views import RecordView, Resumed
+from segue.testing.model import LoggedRequest, Message, ToolCall
+
+AGAIN = Message(role="user", text=f"It was interrupted in the middle: {STARTED}")
+FIRST = (
+    Message(role="user", text="REMEMBER-ALPHA and say so."),
+    Message(role="assistant", text="ANSWER-ALPHA"),
+    Message(role="user", text="FILE-BETA"),
+    Message(role="assistant", calls=(ToolCall(id="1", name="write", arguments={"content": "CONTENT-BETA"}),)),
+    Message(role="tool"),
+    Message(role="assistant", text="ANSWER-BETA"),
+    Message(role="user", text="COMMAND-GAMMA"),
+    Message(role="assistant", calls=(ToolCall(id="2", name="bash", arguments={"command": f"date > {STARTED}"}),)),
+    Message(role="tool", text="interrupted"),
+)
+SECOND = (*FIRST, AGAIN, Message(role="assistant", text="ANSWER-GAMMA"))
+
+
+def request(number: int, *messages: Message, tools: tuple[str, ...] = ("bash",)) -> LoggedRequest:
+    return LoggedRequest(
+        number=number,
+        dialect="chat",
+        path="/v1/chat/completions",
+        stream=True,
+        messages=messages,
+        prompt=messages[-1].text,
+        tools=tools,
+        body={},
+        answer="",
+    )
+
+
+def record(seq: int, event: Any, run: int = 1) -> RecordView:
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    session = SessionId("session-1")
+    return RecordView(seq=Seq(seq), at=at, session_id=session, run=run, kind=event.kind, event=event, hash=str(seq))
+
+
+def resumed(run: int, way: Way = Way.NATIVE) -> Resumed:
+    return Resumed(
+        workflow_id=WorkflowId("workflow-1"),
+        session=SessionId("session-1"),
+        session_number=1,
+        run=run,
+        way=way,
+        reason="",
+        paused_at=None,
+        tasks_done=2,
+        tasks_remaining=3,
+    )
+
+
+def good() -> Observed:
+    asked = e.PermissionRequested(request_id=RequestId("r"), call_id="3", title="", tool="execute", options=())
+    answered = e.PermissionAnswered(request_id=RequestId("r"), outcome="interrupted", by="segue")
+    events = [
+        (e.TokenCaptured(token="t"), 1),
+        (e.AgentMessage(text="ANSWER-ALPHA"), 1),
+        (e.ToolCalled(call_id="1", title="", tool="edit"), 1),
+        (e.ToolFinished(call_id="1", status="completed"), 1),
+        (e.ToolCalled(call_id="2", title="", tool="execute"), 1),
+        (e.AgentMessage(text="ANSWER-GAMMA"), 2),
+        (asked, 2),
+        (answered, 2),
+    ]
+    return Observed(
+        journal=[record(seq, event, run) for seq, (event, run) in enumerate(events, 1)],
+        requests=[
+            request(1, AGAIN, tools=()),
+            request(2, *FIRST, AGAIN),
+            request(3, *SECOND, AGAIN),
+        ],
+        resumes=[resumed(2), resumed(3)],
+        marks=[0, 2],
+        trees=[5, 4],
+    )
+
+
+def verdict(seen: Observed, agent: str = "copilot") -> Row:
+    return judge(CANDIDATES[agent], seen, [], "2030-01-01")
+
+
+def test_a_play_without_a_flaw_is_verified() -> None:
+    row = verdict(good())
+    assert (row.native_resume, row.problems, row.way) == ("verified", [], "native")
+
+
+def spoiled(**changes: Any) -> Observed:
+    return replace(good(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("seen", "problem"),
+    [
+        (spoiled(requests=[request(1, AGAIN), request(2, AGAIN), request(3, *SECOND, AGAIN)]), "holds nothing"),
+        (
+            spoiled(requests=[*good().requests[:2], request(3, *FIRST, AGAIN)]),
+            "lacks the answer after the first resume",
+        ),
+        (spoiled(requests=good().requests[:1]), "the model never got the prompt"),
+        (spoiled(resumes=[resumed(2), resumed(3, Way.FRESH)]), "resume 2 went the way: fresh"),
+        (spoiled(orphans={17}), "left afterwards: 1"),
+        (spoiled(faults=["event 3 was changed"]), "event 3 was changed"),
+        (spoiled(later_ran=True), "has not run"),
+        (spoiled(error="Oops", stopped_at="resume"), "at: resume: Oops"),
+        (
+            spoiled(journal=[*good().journal, record(9, e.ToolCalled(call_id="1", title="", tool="edit"), 2)]),
+            "stand twice in the journal: 1",
+        ),
+        (
+            spoiled(journal=[*good().journal, record(9, e.AgentMessage(text="ANSWER-ALPHA"), 2)]),
+            "stand twice in the journal: ANSWER-ALPHA",
+        ),
+        (
+            spoiled(journal=[*good().journal, record(9, e.ToolFinished(call_id="2", status="completed"))]),
+            "the first kill came in the middle",
+        ),
+    ],
+)
+def test_every_flaw_spoils_the_verdict(seen: Observed, problem: str) -> None:
+    row = verdict(seen)
+    assert row.native_resume == "failed"
+    assert any(problem in sentence for sentence in row.problems)
+
+
+def test_what_only_the_new_prompt_says_is_not_remembered() -> None:
+    without_the_call = tuple(message for message in FIRST if not any(call.id == "2" for call in message.calls))
+    seen = spoiled(requests=[good().requests[0], request(2, *without_the_call, AGAIN), good().requests[2]])
+    assert any("lacks the command that was torn" in sentence for sentence in verdict(seen).problems)
+
+
+def test_the_page_tells_every_row_with_its_evidence() -> None:
+    rows = [verdict(good()).document(), verdict(spoiled(orphans={17}), "codex").document()]
+    text = page(rows)
+    assert "| `copilot` |" in text
+    assert "| **failed** |" in text
+    assert "- **not so:** processes in the tree at each kill: 5, 4; left afterwards: 1" in text

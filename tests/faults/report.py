@@ -1,0 +1,17 @@
+"""One line under the tests: how many servers were killed, and what that cost."""
+
+from collections import Counter
+
+import pytest
+
+COUNTED = ("kills", "lost", "duplicated", "orphans")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts: Counter[str] = Counter()
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        if report.when == "call":
+            counts.update({name: value for name, value in report.user_properties if name in COUNTED})
+    if counts["kills"]:
+        words = ", ".join(f"{name} {counts[name]}" for name in COUNTED)
+        terminalreporter.write_line(f"faults: {words}")

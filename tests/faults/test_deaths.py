@@ -1,0 +1,87 @@
+"""Whoever dies in the middle of a task, by whatever hand: the work settles, nothing is lost, and it goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+
+from segue.model.errors import ServerError
+from segue.model.events import AgentStarted, RunEnded
+from segue.testing.armed import CRASH_AT
+from segue.testing.processes import ends_within
+from segue.testing.stage import Stage
+from tests.faults.conftest import CheckAll
+from tests.faults.plays import Held
+
+PATIENCE = 20.0
+GoesOn = Callable[[Stage, Held], None]
+
+
+@pytest.fixture
+def check_it_goes_on(check: CheckAll) -> GoesOn:
+    def check_it_goes_on(stage: Stage, held: Held) -> None:
+        assert held.work.view.status == "paused"
+        held.finish()
+        check(stage, held.work)
+
+    return check_it_goes_on
+
+
+@pytest.mark.parametrize("victim", ["agent", "guardian"])
+def test_a_killed_agent_or_guardian_leaves_a_workflow_that_goes_on(
+    victim: str, stage: Stage, check_it_goes_on: GoesOn
+) -> None:
+    stage.up()
+    held = Held(stage)
+    assert isinstance(held.started, AgentStarted)
+    os.kill(held.started.pid if victim == "agent" else held.started.guardian_pid, signal.SIGKILL)
+    assert "process ended" in held.work.until_status("paused").reason
+    assert held.work.processes() == set()
+    check_it_goes_on(stage, held)
+
+
+def test_a_server_that_is_killed_takes_its_agent_along(stage: Stage, check_it_goes_on: GoesOn) -> None:
+    stage.up()
+    held = Held(stage)
+    assert len(held.work.processes()) >= 3
+    stage.kill()
+    assert stage.orphans == set()
+    stage.up()
+    check_it_goes_on(stage, held)
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "segue down"])
+def test_a_server_that_is_told_to_stop_brings_its_work_to_rest_first(
+    how: str, stage: Stage, check_it_goes_on: GoesOn
+) -> None:
+    pid = stage.up().pid
+    held = Held(stage)
+    if how == "SIGTERM":
+        os.kill(pid, signal.SIGTERM)
+    else:
+        subprocess.run([sys.executable, "-m", "segue", "down"], check=True, capture_output=True, timeout=PATIENCE)
+    assert ends_within(pid, PATIENCE)
+    assert held.work.processes() == set()
+    restarted_at = datetime.fromisoformat(stage.up().started_at)
+    assert held.work.until(RunEnded).at < restarted_at
+    check_it_goes_on(stage, held)
+
+
+@pytest.mark.parametrize(
+    "point", ["checkpoint.before_ref", "settle.before_write", "journal.append:4", "settle.written"]
+)
+def test_a_server_killed_while_it_settles_what_another_left_is_followed_by_one_that_does(
+    point: str, stage: Stage, check_it_goes_on: GoesOn
+) -> None:
+    stage.up()
+    held = Held(stage)
+    stage.kill()
+    with pytest.raises(ServerError, match="died while it started"):
+        stage.up(**{CRASH_AT: point})
+    stage.up()
+    check_it_goes_on(stage, held)
+    assert stage.deaths == 2

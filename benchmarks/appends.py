@@ -1,8 +1,9 @@
 """Durable appends per second: many writers, hashing and redaction included, against SQLite alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -14,16 +15,31 @@ from sqlalchemy import event
 from benchmarks.disk import Work
 from benchmarks.history import WallClock, new_workflow, outputs
 from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
-from benchmarks.slices import SECONDS, coverage, interleave, latencies, rates
+from benchmarks.slices import SECONDS, Variant, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
 from segue.model.events import Event
 from segue.model.ids import SessionId, WorkflowId
 
-WRITERS = 50
-WITHIN = 40.0
+WITHIN = 45.0
 SEQ = 1
 """Where the sequence number stands in a row of the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many write, and into how many workflows."""
+
+    writers: int
+    workflows: int
+
+
+LARGEST = Shape(50, 50)
+SHAPES: Mapping[str, Shape] = {
+    "ten_workflows": Shape(10, 10),
+    "fifty_workflows": LARGEST,
+    "one_workflow": Shape(50, 1),
+}
 
 Place = tuple[WorkflowId, SessionId]
 
@@ -96,48 +112,37 @@ def log_like(writers: Writers, database: Path) -> RawWriter:
 
 
 async def measure(directory: Path) -> dict[str, Any]:
-    """Fifty writers in one workflow, and in fifty; each beside the same rows in the same table without Segue."""
-    one_file, many_file = directory / "one.db", directory / "many.db"
-    async with writers_at(one_file, 1, WRITERS) as one, writers_at(many_file, WRITERS, WRITERS) as many:
-        raw_one, raw_many = raw_like(one, one_file), raw_like(many, many_file)
-        log = log_like(many, many_file)
-
-        async def alone(writer: RawWriter, like: Writers) -> Work:
-            return writer.write(SECONDS, like.group)
-
-        slices = await interleave(
-            directory,
-            {
-                "one_workflow": one.write,
-                "raw_one_workflow": lambda: alone(raw_one, one),
-                "fifty_workflows": many.write,
-                "raw_fifty_workflows": lambda: alone(raw_many, many),
-                "raw_plain_log": lambda: alone(log, many),
-            },
-            WITHIN,
-        )
+    """Each shape beside the same rows in the same table without Segue, in groups as large as Segue's were."""
+    variants: dict[str, Variant] = {}
+    async with AsyncExitStack() as stack:
+        for name, shape in SHAPES.items():
+            database = directory / f"{name}.db"
+            writers = await stack.enter_async_context(writers_at(database, shape.workflows, shape.writers))
+            variants[name] = writers.write
+            variants[f"raw_{name}"] = alone(raw_like(writers, database), writers)
+            if shape is LARGEST:
+                variants["raw_plain_log"] = alone(log_like(writers, database), writers)
+        slices = await interleave(directory, variants, WITHIN)
     return {
-        "writers": WRITERS,
         "redaction": "google-re2" if find_spec("re2") else "re",
         **coverage(slices),
-        "one_workflow": rates(slices, "one_workflow", raw="raw_one_workflow"),
-        "raw_one_workflow": rates(slices, "raw_one_workflow"),
-        "fifty_workflows": rates(slices, "fifty_workflows", raw="raw_fifty_workflows"),
-        "raw_fifty_workflows": rates(slices, "raw_fifty_workflows"),
-        "raw_plain_log": rates(slices, "raw_plain_log"),
+        **{name: rates(slices, name, raw=f"raw_{name}") for name in variants},
     }
+
+
+def alone(raw: RawWriter, like: Writers) -> Variant:
+    async def write() -> Work:
+        return raw.write(SECONDS, like.group)
+
+    return write
 
 
 async def measure_one(directory: Path) -> dict[str, Any]:
     """One writer and nobody beside it: how long one event takes, against a raw commit of one row."""
     file = directory / "one.db"
     async with writers_at(file, 1, 1) as writer:
-        raw = raw_like(writer, file)
-
-        async def alone() -> Work:
-            return raw.write(SECONDS, 1)
-
-        slices = await interleave(directory, {"one_event": writer.write, "raw_commit": alone}, WITHIN / 2)
+        variants = {"one_event": writer.write, "raw_commit": alone(raw_like(writer, file), writer)}
+        slices = await interleave(directory, variants, WITHIN / 2)
     return {
         **coverage(slices),
         "one_event": latencies(slices, "one_event", raw="raw_commit"),

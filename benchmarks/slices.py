@@ -14,7 +14,11 @@ SECONDS = 0.15
 ENOUGH = 12
 """Slices of each variant, in each of the disk's modes, after which nothing more is learnt."""
 
-Variants = Mapping[str, Callable[[], Awaitable[Work]]]
+AT_LEAST = 3
+"""Slices below which a mode counts as not seen: a single one may be a slip of the looks."""
+
+Variant = Callable[[], Awaitable[Work]]
+Variants = Mapping[str, Variant]
 
 
 async def interleave(directory: Path, variants: Variants, within: float) -> list[Slice]:
@@ -50,13 +54,13 @@ def rates(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any
 
 
 def _rate(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
-    if not works:
+    if len(works) < AT_LEAST:
         return None
     rate = median(work.rate for work in works)
     return {
         "per_second": rate,
         "group": sum(work.count for work in works) / sum(work.count / work.group for work in works),
-        "of_raw": rate / median(work.rate for work in raw) if raw else None,
+        "of_raw": rate / median(work.rate for work in raw) if len(raw) >= AT_LEAST else None,
         "cpu_us": median(work.cpu / work.count for work in works) * 1e6,
         "slices": len(works),
     }
@@ -64,21 +68,22 @@ def _rate(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
 
 def latencies(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
     """Milliseconds for one event by mode, and how many times that of the raw block."""
-    return {mode.value: _latency(_all(slices, variant, mode), _all(slices, raw, mode)) for mode in Mode}
+    return {mode.value: _latency(kept(slices, variant, mode), kept(slices, raw, mode)) for mode in Mode}
 
 
-def _all(slices: Sequence[Slice], variant: str, mode: Mode) -> list[float]:
-    return [latency for work in kept(slices, variant, mode) for latency in work.latencies]
-
-
-def _latency(own: Sequence[float], raw: Sequence[float]) -> dict[str, Any] | None:
-    if not own:
+def _latency(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
+    if len(works) < AT_LEAST:
         return None
+    own, other = _all(works), _all(raw) if len(raw) >= AT_LEAST else []
     p50, p99 = percentile(own, 0.50), percentile(own, 0.99)
     return {
         "p50_ms": p50 * 1e3,
         "p99_ms": p99 * 1e3,
-        "p50_of_raw": p50 / percentile(raw, 0.50) if raw else None,
-        "p99_of_raw": p99 / percentile(raw, 0.99) if raw else None,
+        "p50_of_raw": p50 / percentile(other, 0.50) if other else None,
+        "p99_of_raw": p99 / percentile(other, 0.99) if other else None,
         "events": len(own),
     }
+
+
+def _all(works: Sequence[Work]) -> list[float]:
+    return [latency for work in works for latency in work.latencies]

@@ -34,7 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown agent: {min(unknown)}")
     rows = [] if given.page else [_certify(CANDIDATES[name], given.keep) for name in given.agents or CANDIDATES]
-    _save(rows)
     PAGE.write_text(page(_results()))
     return 1 if any("failed" in (row.native_resume, row.after_compaction) for row in rows) else 0
 
@@ -49,11 +48,12 @@ def _certify(candidate: Candidate, keep: Path | None) -> Row:
         row = with_compaction(row, _play(candidate, keep, compacting=True)[0])
     row = replace(row, seconds=round(monotonic() - begin, 1))
     _tell(row)
+    _save(row)
     return row
 
 
 def _play(candidate: Candidate, keep: Path | None, *, compacting: bool = False) -> tuple[Observed, list[DiaryEntry]]:
-    root = Path(tempfile.mkdtemp(prefix=f"{candidate.name}-", dir=keep))
+    root = Path(tempfile.mkdtemp(prefix=f"segue-certify-{candidate.name}-", dir=keep))
     try:
         with playing(candidate, root / "stage", compacting=compacting) as (stage, actor, log):
             return perform(stage, actor, candidate, log, compacting=compacting), actor.client_diary()
@@ -79,9 +79,9 @@ def _results() -> list[dict[str, Any]]:
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else []
 
 
-def _save(rows: Sequence[Row]) -> None:
-    """The new rows in place of the old ones of the same agents; the others stay."""
-    known = {row["agent"]: row for row in _results()} | {row.agent: row.document() for row in rows}
+def _save(row: Row) -> None:
+    """The new row in place of the agent's old one; the others stay."""
+    known = {known["agent"]: known for known in _results()} | {row.agent: row.document()}
     RESULTS.parent.mkdir(exist_ok=True)
     ordered = [known[name] for name in CANDIDATES if name in known]
     RESULTS.write_text(json.dumps(ordered, indent=2) + "\n")

@@ -29,7 +29,7 @@ def _line(row: Mapping[str, Any]) -> str:
     program = row["version"].replace(", ", "<br>")
     verdict = str(row["native_resume"]).replace("_", " ")
     offers = ", ".join(row["capabilities"]) or "nothing"
-    compacted = str(row["after_compaction"]).replace("_", " ")
+    compacted = str(row.get("after_compaction", "not_tried")).replace("_", " ")
     cells = (f"`{row['agent']}`", program, offers, row["way"], f"**{verdict}**", compacted, row["checked"])
     return f"| {' | '.join(cells)} |"
 

@@ -166,8 +166,8 @@ def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
     full = {"input": candidate.full or 0}
     return [
         _rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
-        _rule("/(?i)summar(y|i[sz]e)|checkpoint compaction/", {"say": f"<summary>{SUMMARY}</summary>"}),
         _rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        _rule("/(?i)summar(y|i[sz]e)|checkpoint compaction/", {"say": f"<summary>{SUMMARY}</summary>"}),
         _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA", "usage": full}),
     ]
 

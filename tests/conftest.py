@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.faults.report import pytest_terminal_summary as pytest_terminal_summary
 from tests.journal.workflows import TickingClock
 
 

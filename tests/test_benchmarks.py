@@ -55,7 +55,7 @@ def test_rates_are_medians_of_what_was_kept_and_ratios_stay_within_a_mode() -> N
     all_slices = [
         *(taken("ours", rate) for rate in (100, 400, 500)),
         taken("ours", 1_000_000, FAST, SLOW),
-        taken("ours", 30, SLOW, SLOW),
+        *(taken("ours", 30, SLOW, SLOW) for _ in range(3)),
         *(taken("raw", rate) for rate in (700, 800, 900)),
     ]
     figures = rates(all_slices, "ours", raw="raw")
@@ -65,9 +65,10 @@ def test_rates_are_medians_of_what_was_kept_and_ratios_stay_within_a_mode() -> N
     assert figures["slow"]["of_raw"] is None
 
 
-def test_a_mode_that_did_not_come_up_has_no_figures() -> None:
-    assert rates([taken("ours", 5)], "ours")["slow"] is None
-    assert latencies([taken("ours", 5)], "ours")["slow"] is None
+def test_a_mode_that_hardly_came_up_has_no_figures() -> None:
+    few = [*(taken("ours", 5) for _ in range(3)), *(taken("ours", 5, SLOW, SLOW) for _ in range(2))]
+    assert rates(few, "ours")["slow"] is latencies(few, "ours")["slow"] is None
+    assert latencies(few, "ours")["fast"]["events"] == 3
 
 
 @pytest.mark.anyio

@@ -8,8 +8,8 @@ import pytest
 
 from certify.agents import CANDIDATES
 from certify.page import page
-from certify.play import STARTED, Observed
-from certify.proof import Row, judge
+from certify.play import STARTED, SUMMARY, Observed
+from certify.proof import Row, judge, with_compaction
 from segue.model import events as e
 from segue.model.ids import RequestId, Seq, SessionId, WorkflowId
 from segue.model.status import Way
@@ -142,6 +142,21 @@ def test_what_only_the_new_prompt_says_is_not_remembered() -> None:
     without_the_call = tuple(message for message in FIRST if not any(call.id == "2" for call in message.calls))
     seen = spoiled(requests=[good().requests[0], request(2, *without_the_call, AGAIN), good().requests[2]])
     assert any("lacks the command that was torn" in sentence for sentence in verdict(seen).problems)
+
+
+def compacted(*memories: Message) -> Observed:
+    asked = replace(request(1, Message(role="user", text="Summarize.")), answer=f"said <summary>{SUMMARY}</summary>")
+    return Observed(requests=[asked, request(2, *memories, AGAIN)], resumes=[resumed(2)], marks=[1])
+
+
+def test_a_compacted_conversation_must_come_back_with_its_summary() -> None:
+    summary, row = Message(role="user", text=f"So far: {SUMMARY}"), verdict(good())
+    assert with_compaction(row, compacted(summary, *FIRST)).after_compaction == "verified"
+    forgotten = with_compaction(row, compacted(*FIRST))
+    assert (forgotten.native_resume, forgotten.after_compaction) == ("verified", "failed")
+    assert forgotten.problems == [
+        "after compaction: the first request after the resume holds the summary and the command"
+    ]
 
 
 def test_the_page_tells_every_row_with_its_evidence() -> None:

@@ -162,7 +162,7 @@ class Held:
     def finish(self) -> None:
         """Go on from wherever it stands, to the end."""
         self.let_go()
-        if self.work.view.status != "in_progress":
+        if self.work.view.status == "paused":
             self.work.resume()
         self.work.until_status("completed")
         self.work.drain()

@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
 from segue.model.errors import ServerError
-from segue.model.events import AgentStarted, RunEnded
+from segue.model.events import AgentStarted, Event, WorkflowMoved
 from segue.testing.armed import CRASH_AT
 from segue.testing.processes import ends_within
 from segue.testing.stage import Stage
@@ -19,6 +19,10 @@ from tests.faults.plays import Held
 
 PATIENCE = 20.0
 GoesOn = Callable[[Stage, Held], None]
+
+
+def paused(event: Event) -> bool:
+    return isinstance(event, WorkflowMoved) and event.after == "paused"
 
 
 @pytest.fixture
@@ -54,6 +58,22 @@ def test_a_server_that_is_killed_takes_its_agent_along(stage: Stage, check_it_go
     check_it_goes_on(stage, held)
 
 
+def test_a_server_that_is_killed_with_several_agents_at_work_loses_none_of_their_works(
+    stage: Stage, check: CheckAll
+) -> None:
+    stage.up()
+    all_held = [Held(stage) for _ in range(3)]
+    stage.kill()
+    stage.up()
+    for held in all_held:
+        assert held.work.view.status == "paused"
+        held.let_go()
+        held.work.resume()
+    for held in all_held:
+        held.finish()
+    check(stage, *(held.work for held in all_held))
+
+
 @pytest.mark.parametrize("how", ["SIGTERM", "segue down"])
 def test_a_server_that_is_told_to_stop_brings_its_work_to_rest_first(
     how: str, stage: Stage, check_it_goes_on: GoesOn
@@ -66,8 +86,9 @@ def test_a_server_that_is_told_to_stop_brings_its_work_to_rest_first(
         subprocess.run([sys.executable, "-m", "segue", "down"], check=True, capture_output=True, timeout=PATIENCE)
     assert ends_within(pid, PATIENCE)
     assert held.work.processes() == set()
-    restarted_at = datetime.fromisoformat(stage.up().started_at)
-    assert held.work.until(RunEnded).at < restarted_at
+    ended_at = datetime.now(UTC)
+    stage.up()
+    assert held.work.until(paused).at < ended_at
     check_it_goes_on(stage, held)
 
 

@@ -1,13 +1,16 @@
 """The server is killed with SIGKILL at random moments, again and again, in the middle of the same work."""
 
 import os
+from contextlib import suppress
 from random import Random
 from time import monotonic
 from typing import Any
 
 import pytest
 
+from segue.model.errors import ServerError
 from segue.model.views import RecordView
+from segue.testing.armed import CRASH_AFTER
 from segue.testing.stage import Stage
 from tests.faults.conftest import CheckAll, SetStage
 from tests.faults.plays import Play
@@ -15,6 +18,7 @@ from tests.faults.plays import Play
 SEED = int(os.environ.get("SEGUE_FAULT_SEED", "2024"))
 EVENTS_OF_A_LIFE = 45
 LONGEST_DELAY = 0.1
+LONGEST_START = 0.4
 
 
 class Assassin:
@@ -72,7 +76,21 @@ def test_work_recorded_in_postgresql_survives_them_too(postgres: Any, set_stage:
     postgres.psql("CREATE DATABASE segue_random_kills;")
     stage = set_stage(SEGUE_DATABASE_URL=postgres.get_uri(database="segue_random_kills"))
     plays = assassinate(stage, SEED, 10)
+    assert not (stage.home / "segue.db").exists()
     check(stage, *(play.work for play in plays), after=f"seed {SEED}")
+
+
+def test_a_server_killed_again_and_again_while_it_starts_for_the_first_time_comes_up_at_last(
+    stage: Stage, check: CheckAll
+) -> None:
+    random = Random(SEED)
+    for _ in range(15):
+        with suppress(ServerError):
+            stage.up(**{CRASH_AFTER: str(random.uniform(0, LONGEST_START))})
+    play = Play(stage)
+    play.see_through()
+    assert stage.deaths == 15
+    check(stage, play.work)
 
 
 @pytest.mark.soak

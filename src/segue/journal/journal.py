@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -26,7 +26,7 @@ from segue.state.fold import WorkflowState, fold
 from segue.store.engines import Engines, open_engines
 from segue.store.exclusive import Hold, hold_database
 from segue.store.migrate import migrate
-from segue.store.writer import GroupWriter, as_write_failure
+from segue.store.writer import GroupWriter, Outcome, as_write_failure
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ PAGE = 500
 class _Append:
     workflow_id: WorkflowId
     entries: Sequence[Entry]
+    answer: asyncio.Future[Seq]
 
 
 def _write_group(connection: Connection, appends: Sequence[_Append]) -> Sequence[Seq]:
@@ -71,7 +72,8 @@ class Journal:
         self.engines = engines
         self.clock = clock
         self._hold = hold
-        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group)
+        self._loop = asyncio.get_running_loop()
+        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group, self._deliver)
         self._news = _News()
         self._states: dict[WorkflowId, WorkflowState] = {}
 
@@ -83,10 +85,27 @@ class Journal:
         """Returns when the events are on disk; many callers share one commit."""
         now = self.clock.now()
         entries = [Entry(event=event, at=now, session_id=session_id, run=run) for event in events]
-        written = asyncio.wrap_future(self._writer.submit(_Append(workflow_id, entries)))
-        written.add_done_callback(lambda _: self.announce(workflow_id))
-        # What was submitted will be written, whether or not the caller still waits for it.
-        return await asyncio.shield(written)
+        answer = self._loop.create_future()
+        # What is submitted will be written, whether or not the caller still waits for it.
+        self._writer.submit(_Append(workflow_id, entries, answer))
+        return await answer
+
+    def _deliver(self, outcomes: Sequence[Outcome[_Append, Seq]]) -> None:
+        """Called by the writer's thread after each commit."""
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
+            self._loop.call_soon_threadsafe(self._tell, outcomes)
+
+    def _tell(self, outcomes: Sequence[Outcome[_Append, Seq]]) -> None:
+        for outcome in outcomes:
+            answer = outcome.item.answer
+            if answer.done():
+                continue
+            if outcome.error is not None:
+                answer.set_exception(outcome.error)
+            elif outcome.result is not None:
+                answer.set_result(outcome.result)
+        for workflow_id in {outcome.item.workflow_id for outcome in outcomes}:
+            self.announce(workflow_id)
 
     async def create(self, new: NewWorkflowRow, then: Callable[[Transaction], T]) -> T:
         """Create a workflow, and do `then` in the same transaction."""

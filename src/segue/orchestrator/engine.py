@@ -131,8 +131,8 @@ def _connection(session: Session) -> Connection:
 
 @contextmanager
 def _in_whole_transactions(engine: SystemEngine) -> Generator[None]:
-    """The engine's migrations as one: SQLite's driver begins no transaction at a change of the schema, and a server that
-    is killed between two of them could never start again."""
+    """The engine's migrations, all or nothing: SQLite's driver begins no transaction at a change of the schema, and a
+    server that was killed between two changes could never start again."""
 
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")

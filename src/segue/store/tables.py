@@ -131,7 +131,6 @@ events = Table(
     Column("run", Integer),
     Column("body", Text, nullable=False),
     Column("hash", String, nullable=False),
-    sqlite_with_rowid=False,
 )
 
 tasks = Table(

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -17,10 +17,17 @@ Write = Callable[[Connection, Sequence[Item]], Sequence[Result]]
 """Writes several items in one transaction and answers each of them, in order."""
 
 
-class _Submission(Generic[Item, Result]):
-    def __init__(self, item: Item) -> None:
-        self.item = item
-        self.answer: Future[Result] = Future()
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Item, Result]):
+    """What became of an item: its result when it is on disk, or the error that kept it from getting there."""
+
+    item: Item
+    result: Result | None = None
+    error: Exception | None = None
+
+
+Deliver = Callable[[Sequence[Outcome[Item, Result]]], None]
+"""Hears of everything that one commit settled, at once: waking the others costs more than writing for them."""
 
 
 class _NotWritten(Exception):
@@ -34,24 +41,25 @@ class _NotWritten(Exception):
 class GroupWriter(Generic[Item, Result]):
     """Everything that was submitted while one commit was under way goes into the next one."""
 
-    def __init__(self, engine: Engine, write: Write[Item, Result], *, most: int = 500) -> None:
+    def __init__(
+        self, engine: Engine, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
+    ) -> None:
         self._engine = engine
         self._write = write
+        self._deliver = deliver
         self._most = most
-        self._queue: SimpleQueue[_Submission[Item, Result] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Item | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="segue-writer", daemon=True)
         self._closed = False
 
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, item: Item) -> "Future[Result]":
-        """The answer comes when the item is on disk, or with the error that kept it from getting there."""
+    def submit(self, item: Item) -> None:
+        """Its outcome is delivered, whatever happens."""
         if self._closed:
             raise WriteFailed("The journal is closed.")
-        submission: _Submission[Item, Result] = _Submission(item)
-        self._queue.put(submission)
-        return submission.answer
+        self._queue.put(item)
 
     def close(self) -> None:
         """Writes what was submitted, then stops."""
@@ -63,11 +71,11 @@ class GroupWriter(Generic[Item, Result]):
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
             batch, last = self._gather(first)
-            self._commit(batch)
+            self._deliver(self._commit(batch))
             if last:
                 return
 
-    def _gather(self, first: _Submission[Item, Result]) -> tuple[list[_Submission[Item, Result]], bool]:
+    def _gather(self, first: Item) -> tuple[list[Item], bool]:
         batch = [first]
         while len(batch) < self._most and not self._queue.empty():
             following = self._queue.get()
@@ -76,38 +84,32 @@ class GroupWriter(Generic[Item, Result]):
             batch.append(following)
         return batch, False
 
-    def _commit(self, batch: list[_Submission[Item, Result]]) -> None:
-        """Everybody gets an answer, whatever happens: a thread that dies here would leave them waiting for ever."""
+    def _commit(self, batch: list[Item]) -> list[Outcome[Item, Result]]:
+        """Everybody gets an answer: a thread that died here would leave them waiting for ever."""
         try:
             results = self._in_one_transaction(batch)
         except _NotWritten as failure:
             if len(batch) == 1:
-                _refuse(batch, failure.error)
-                return
+                return self._refused(batch, failure.error)
             # One bad item must not take the others down with it.
-            for submission in batch:
-                self._commit([submission])
+            return [outcome for item in batch for outcome in self._commit([item])]
         except Exception as error:  # noqa: BLE001 — the error belongs to whoever waits for the answer
             # Whether the commit took hold is unknown, so nothing of it may be tried again.
-            _refuse(batch, error)
-        else:
-            for submission, result in zip(batch, results, strict=True):
-                submission.answer.set_result(result)
+            return self._refused(batch, error)
+        return [Outcome(item, result) for item, result in zip(batch, results, strict=True)]
 
-    def _in_one_transaction(self, batch: list[_Submission[Item, Result]]) -> Sequence[Result]:
+    def _refused(self, batch: list[Item], error: Exception) -> list[Outcome[Item, Result]]:
+        return [Outcome(item, error=as_write_failure(error)) for item in batch]
+
+    def _in_one_transaction(self, batch: list[Item]) -> Sequence[Result]:
         with self._engine.connect() as connection:
             try:
-                results = self._write(connection, [submission.item for submission in batch])
+                results = self._write(connection, batch)
             except Exception as error:
                 connection.rollback()
                 raise _NotWritten(error) from error
             connection.commit()
             return results
-
-
-def _refuse(batch: "list[_Submission[Item, Result]]", error: Exception) -> None:
-    for submission in batch:
-        submission.answer.set_exception(as_write_failure(error))
 
 
 def as_write_failure(error: Exception) -> Exception:

@@ -2,6 +2,7 @@
 
 SEGUE_CRASH_AT=prompt.sent.after     the process kills itself where it passes this crash point
 SEGUE_CRASH_AT=journal.append:3      … where it passes it for the third time
+SEGUE_CRASH_AFTER=0.2                … so many seconds after it began to start
 SEGUE_CRASH_RECORD=FILE              every crash point it passes is appended to FILE, one name to a line
 SEGUE_DROP_APPEND=prompt.sent        the first event of this kind is not written, and nobody is told
 
@@ -11,6 +12,7 @@ The last one is a lie that no journal can notice by itself; the diaries do.
 import os
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import NoReturn
 from segue.model import crash
 
 CRASH_AT = "SEGUE_CRASH_AT"
+CRASH_AFTER = "SEGUE_CRASH_AFTER"
 CRASH_RECORD = "SEGUE_CRASH_RECORD"
 DROP_APPEND = "SEGUE_DROP_APPEND"
 
@@ -37,6 +40,10 @@ def arm(environment: Mapping[str, str]) -> None:
         crash.arm(Plug(name, int(passes or 1)))
     elif record := environment.get(CRASH_RECORD):
         crash.arm(Recording(Path(record)))
+    if delay := environment.get(CRASH_AFTER):
+        timer = threading.Timer(float(delay), _die)
+        timer.daemon = True
+        timer.start()
     if kind := environment.get(DROP_APPEND):
         drop_one_append(kind)
 

@@ -19,7 +19,6 @@ def upgrade() -> None:
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("hash", sa.String(), nullable=False),
         sa.PrimaryKeyConstraint("workflow_id", "seq", name=op.f("pk_events")),
-        sqlite_with_rowid=False,
     )
     op.create_table(
         "workflows",

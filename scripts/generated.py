@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 from fastapi import FastAPI
+
 from segue import settings
 from segue.cli.app import segue as cli
 from segue.server import routes

@@ -23,13 +23,14 @@ def draw(text: str) -> str:
     width = MARGIN * 2 + WIDE * max(map(len, lines))
     height = MARGIN * 2 + LINE * len(lines)
     rows = [
-        f'<text x="{MARGIN}" y="{MARGIN + LINE * n + 13}" fill="{colour(line)}" xml:space="preserve">{escape(line)}</text>'
+        f'<text x="{MARGIN}" y="{MARGIN + LINE * n + 13}" fill="{colour(line)}" xml:space="preserve">'
+        f"{escape(line)}</text>"
         for n, line in enumerate(lines)
     ]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-            "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"13\">",
+            'font-family="ui-monospace, \'DejaVu Sans Mono\', Menlo, Consolas, monospace" font-size="13">',
             f'<rect width="{width:.0f}" height="{height:.0f}" rx="10" fill="#0d1117"/>',
             *rows,
             "</svg>",

@@ -25,8 +25,20 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             command=(sys.executable, "-m", "segue.testing.rehearsal"),
             environment=("SEGUE_REHEARSAL_*",),
         ),
-        AgentConfiguration(name="claude", command=("claude-agent-acp",), environment=("ANTHROPIC_*", "CLAUDE_*")),
-        AgentConfiguration(name="codex", command=("codex-acp",), environment=("OPENAI_*", "CODEX_*")),
+        AgentConfiguration(
+            name="claude",
+            command=("claude-agent-acp",),
+            environment=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+        ),
+        AgentConfiguration(
+            name="codex", command=("codex-acp",), environment=("OPENAI_*", "CODEX_*", "INITIAL_AGENT_MODE")
+        ),
+        AgentConfiguration(name="opencode", command=("opencode", "acp"), environment=("OPENCODE_*",)),
+        AgentConfiguration(name="copilot", command=("copilot", "--acp"), environment=("COPILOT_*", "GH_*", "GITHUB_*")),
+        # Loading a session over ACP was seen to delete it.
+        AgentConfiguration(
+            name="gemini", command=("gemini", "--acp"), environment=("GEMINI_*", "GOOGLE_*"), native_resume=False
+        ),
     )
 }
 
@@ -169,7 +181,7 @@ def _agents(key: str, value: object) -> Mapping[str, AgentConfiguration]:
 
 def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
     table = _table(key, entry)
-    unknown = set(table) - {"command", "driver", "environment"}
+    unknown = set(table) - {"command", "driver", "environment", "native_resume"}
     if unknown:
         raise ValueError(f"{key} has an unknown key: {min(unknown)}")
     base = BUILT_IN_AGENTS.get(name, AgentConfiguration(name=name, command=()))
@@ -181,6 +193,7 @@ def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
         command=command,
         driver=_text(f"{key}.driver", table.get("driver", base.driver)),
         environment=_words(f"{key}.environment", table.get("environment", base.environment)),
+        native_resume=_switch(f"{key}.native_resume", table.get("native_resume", base.native_resume)),
     )
 
 

@@ -23,6 +23,8 @@ class AgentConfiguration:
     driver: str = "acp"
     environment: tuple[str, ...] = ()
     """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
+    native_resume: bool = True
+    """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
 
 
 # ── what is asked ───────────────────────────────────────────────────────────────────────────────────

@@ -265,7 +265,7 @@ class Orchestrator:
             _refuse_unless_resumable(t.workflow)
             if t.open_run is not None:
                 raise WrongState("The workflow is about to start already.", hint="`segue logs -f` follows it.")
-            plan = plan_resume(t.catch_up(state).sessions[t.session.id])
+            plan = plan_resume(t.catch_up(state).sessions[t.session.id], agent.native_resume)
             session_id = self._session_for(t, plan, new_session_id(now))
             if t.workflow.status is not W.PENDING:
                 t.move_workflow(W.IN_PROGRESS, reason="resumed")

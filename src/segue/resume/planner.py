@@ -13,10 +13,15 @@ class ResumePlan:
     reason: str
 
 
-def plan_resume(session: SessionState) -> ResumePlan:
-    """Native where the conversation can be named; else a fresh one, and it says so."""
+def plan_resume(session: SessionState, native: bool) -> ResumePlan:
+    """Native where the conversation can be named, and the agent trusted with it; else a fresh one, and it says so."""
     if session.token is not None and session.status not in SESSION_ENDED:
-        return ResumePlan(way=Way.NATIVE, reason="the agent's own conversation goes on")
+        if native:
+            return ResumePlan(way=Way.NATIVE, reason="the agent's own conversation goes on")
+        return ResumePlan(
+            way=Way.FRESH,
+            reason="this agent may lose a conversation that it is asked to load; a new one starts from Segue's record",
+        )
     if session.refused_tokens:
         return ResumePlan(
             way=Way.FRESH, reason="the agent no longer knows its conversation; a new one starts from Segue's record"

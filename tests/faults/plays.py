@@ -1,5 +1,6 @@
 """Small pieces for one agent, and a stubborn user who brings them to their end whatever happens to the server."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -73,9 +74,11 @@ PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY)}
 class Play:
     """One workflow, run by a user who starts the server again as often as it is gone."""
 
-    def __init__(self, stage: Stage, piece: Piece = ORDINARY) -> None:
+    def __init__(self, stage: Stage, piece: Piece = ORDINARY, arms: Sequence[Mapping[str, str]] = ()) -> None:
         self.stage = stage
         self.piece = piece
+        self._arms = list(arms)
+        """How the servers are armed that are started, one after the other; those after them are not."""
         self.work = stage.work(piece.script)
         self._wants_a_break = piece.ending == "completed"
         self._boot = ""
@@ -97,7 +100,7 @@ class Play:
         """See to it that a server is up; one that dies while it starts is started again."""
         while not self.stage.is_up:
             try:
-                self.stage.up()
+                self.stage.up(**self._arms.pop(0) if self._arms else {})
             except NotRunning:
                 raise
             except ServerError:

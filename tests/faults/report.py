@@ -11,7 +11,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts: Counter[str] = Counter()
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
         if report.when == "call":
-            counts.update({name: value for name, value in report.user_properties if name in COUNTED})
+            for name, value in report.user_properties:
+                counts[name] += value if name in COUNTED else 0
     if counts["kills"]:
         words = ", ".join(f"{name} {counts[name]}" for name in COUNTED)
         terminalreporter.write_line(f"faults: {words}")

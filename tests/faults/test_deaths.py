@@ -92,9 +92,7 @@ def test_a_server_that_is_told_to_stop_brings_its_work_to_rest_first(
     check_it_goes_on(stage, held)
 
 
-@pytest.mark.parametrize(
-    "point", ["checkpoint.before_ref", "settle.before_write", "journal.append:4", "settle.written"]
-)
+@pytest.mark.parametrize("point", ["settle.before_write", "settle.written"])
 def test_a_server_killed_while_it_settles_what_another_left_is_followed_by_one_that_does(
     point: str, stage: Stage, check_it_goes_on: GoesOn
 ) -> None:

@@ -45,8 +45,8 @@ def recorded(set_stage: SetStage) -> Points:
         Play(stage, piece).see_through()
         for name, times in passed(record).items():
             if name not in seen:
-                # The first time, and once more in the middle, which for most is the run after the pause.
-                points += [(title, f"{name}:{time}") for time in sorted({1, times // 2 + 1})]
+                # Where every write passes, also one in the middle.
+                points += [(title, f"{name}:{time}") for time in ([1, times // 2] if times > 5 else [1])]
         seen |= passed(record).keys()
     return points
 
@@ -59,15 +59,15 @@ def test_the_pieces_pass_every_crash_point_there_is(points: Points) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_server_killed_at_any_crash_point_loses_nothing_and_repeats_nothing(
+def test_servers_killed_at_any_crash_point_lose_nothing_and_repeat_nothing(
     part: int, points: Points, set_stage: SetStage, check: CheckAll
 ) -> None:
     for title, point in points[part::PARTS]:
         stage = set_stage()
-        stage.up(**{CRASH_AT: point})
-        play = Play(stage, PIECES[title])
+        # The second one dies there too if it comes by, be it while it settles what the first one left.
+        play = Play(stage, PIECES[title], arms=[{CRASH_AT: point}] * 2)
         play.see_through()
-        assert stage.deaths == 1, f"nobody died at {point} of {title!r}"
+        assert stage.deaths >= 1, f"nobody died at {point} of {title!r}"
         check(stage, play.work, after=(title, point))
         if play.piece.ending == "completed":
             assert play.completed_tasks() == ["one", "two"]

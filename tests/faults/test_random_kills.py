@@ -75,7 +75,7 @@ def test_work_survives_ten_kills_at_random_moments(seed: int, stage: Stage, chec
 def test_work_recorded_in_postgresql_survives_them_too(postgres: Any, set_stage: SetStage, check: CheckAll) -> None:
     postgres.psql("CREATE DATABASE segue_random_kills;")
     stage = set_stage(SEGUE_DATABASE_URL=postgres.get_uri(database="segue_random_kills"))
-    plays = assassinate(stage, SEED, 10)
+    plays = assassinate(stage, SEED, 5)
     assert not (stage.home / "segue.db").exists()
     check(stage, *(play.work for play in plays), after=f"seed {SEED}")
 
@@ -84,6 +84,7 @@ def test_a_server_killed_again_and_again_while_it_starts_for_the_first_time_come
     stage: Stage, check: CheckAll
 ) -> None:
     random = Random(SEED)
+    (stage.home / "segue.db").unlink()
     for _ in range(15):
         with suppress(ServerError):
             stage.up(**{CRASH_AFTER: str(random.uniform(0, LONGEST_START))})

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError
-from sqlalchemy import Connection, Dialect, Row, bindparam, insert, update
+from sqlalchemy import Connection, Row
 
 from segue.journal.redaction import redact_all
 from segue.model.codec import adapter, decode_event, encode_event
@@ -17,7 +17,7 @@ from segue.model.crash import crash_point
 from segue.model.errors import WorkflowNotFound
 from segue.model.events import Event, Record
 from segue.model.ids import Seq, SessionId, WorkflowId
-from segue.store.tables import events, journal_heads, write_time
+from segue.store.tables import events, write_time
 
 GENESIS = "0" * 64
 """What the first event of a workflow is chained to."""
@@ -35,49 +35,68 @@ class Entry:
 
 def append_in(connection: Connection, workflow_id: WorkflowId, entries: Sequence[Entry]) -> Seq:
     """Append to one workflow inside the caller's transaction, and return the last sequence number."""
-    # The first statement takes the workflow's lock; a head read before it, or kept from earlier, may be stale.
-    head = connection.execute(_ADVANCE, {"workflow": workflow_id, "count": len(entries)}).one_or_none()
-    if head is None:
-        raise WorkflowNotFound(f"No workflow has the id {workflow_id!r}.")
-    if not entries:
-        return Seq(head.seq)
-    rows, last = _chain(workflow_id, head.seq - len(entries), head.hash, entries)
-    statement, bind = _insertion(connection.dialect)
-    connection.exec_driver_sql(statement, [bind(row) for row in rows])
-    connection.execute(_SEAL, {"workflow": workflow_id, "last": last})
-    crash_point("journal.append")
-    return Seq(head.seq)
+    return append_all_in(connection, {workflow_id: entries})[workflow_id]
 
 
-_ADVANCE = (
-    update(journal_heads)
-    .where(journal_heads.c.workflow_id == bindparam("workflow"))
-    .values(seq=journal_heads.c.seq + bindparam("count"))
-    .returning(journal_heads.c.seq, journal_heads.c.hash)
-)
-_SEAL = update(journal_heads).where(journal_heads.c.workflow_id == bindparam("workflow")).values(hash=bindparam("last"))
-_COLUMNS = ("workflow_id", "seq", "at", "kind", "session_id", "run", "body", "hash")
-_Row = tuple[str, int, str, str, str | None, int | None, str, str]
+def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
+    """Append to several workflows, in no more statements than to one, and return each one's last sequence number."""
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    # The first statement takes the workflows' locks; a head read before it, or kept from earlier, may be stale.
+    found = connection.exec_driver_sql(_lock(mark, len(entries)), tuple(entries))
+    heads = {workflow_id: _Head(seq, digest) for workflow_id, seq, digest in found}
+    for workflow_id in entries:
+        if workflow_id not in heads:
+            raise WorkflowNotFound(f"No workflow has the id {workflow_id!r}.")
+    if rows := _chain(heads, entries):
+        connection.exec_driver_sql(_insert(mark), rows)
+        connection.exec_driver_sql(_seal(mark), [(head.seq, head.hash, name) for name, head in heads.items()])
+        crash_point("journal.append")
+    return {workflow_id: Seq(head.seq) for workflow_id, head in heads.items()}
+
+
+# Handed to the driver as they are: for many small rows, SQLAlchemy's care would cost more than the database's work.
 
 
 @cache
-def _insertion(dialect: Dialect) -> tuple[str, Callable[[_Row], Any]]:
-    """The INSERT as the driver takes it. Compiled once: for rows by the thousand it is half of the work."""
-    compiled = insert(events).compile(dialect=dialect, column_keys=_COLUMNS)
-    if compiled.positional:
-        return str(compiled), lambda row: row
-    return str(compiled), lambda row: dict(zip(_COLUMNS, row, strict=True))
+def _lock(mark: str, count: int) -> str:
+    names = ", ".join([mark] * count)
+    return f"UPDATE journal_heads SET seq = seq WHERE workflow_id IN ({names}) RETURNING workflow_id, seq, hash"
 
 
-def _chain(workflow_id: WorkflowId, seq: int, previous: str, entries: Sequence[Entry]) -> tuple[list[_Row], str]:
+@cache
+def _insert(mark: str) -> str:
+    return f"INSERT INTO events ({', '.join(events.c.keys())}) VALUES ({', '.join([mark] * len(events.c))})"
+
+
+@cache
+def _seal(mark: str) -> str:
+    return f"UPDATE journal_heads SET seq = {mark}, hash = {mark} WHERE workflow_id = {mark}"
+
+
+@dataclass(slots=True)
+class _Head:
+    """Where a workflow's chain ends."""
+
+    seq: int
+    hash: str
+
+
+_Row = tuple[str, int, str, str, str | None, int | None, str, str]
+"""In the order of the table's columns."""
+
+
+def _chain(heads: Mapping[WorkflowId, _Head], entries: Mapping[WorkflowId, Sequence[Entry]]) -> list[_Row]:
+    """The rows to write; the heads move on to the last of them."""
+    bodies = iter(redact_all([_encode(entry.event) for new in entries.values() for entry in new]))
     rows: list[_Row] = []
-    bodies = redact_all([_encode(entry.event) for entry in entries])
-    for entry, text in zip(entries, bodies, strict=True):
-        seq += 1
-        at, body = write_time(entry.at), text.decode()
-        previous = link(previous, workflow_id, seq, at, entry.session_id, entry.run, body)
-        rows.append((workflow_id, seq, at, entry.event.kind, entry.session_id, entry.run, body, previous))
-    return rows, previous
+    for workflow_id, new in entries.items():
+        head = heads[workflow_id]
+        for entry in new:
+            at, body, session_id, run = write_time(entry.at), next(bodies).decode(), entry.session_id, entry.run
+            head.seq += 1
+            head.hash = link(head.hash, workflow_id, head.seq, at, session_id, run, body)
+            rows.append((workflow_id, head.seq, at, entry.event.kind, session_id, run, body, head.hash))
+    return rows
 
 
 def link(previous: str, workflow_id: str, seq: int, at: str, session_id: str | None, run: int | None, body: str) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from segue.journal import reading, rows
-from segue.journal.chain import Entry, append_in
+from segue.journal.chain import Entry, append_all_in
 from segue.journal.transaction import NewWorkflowRow, Transaction
 from segue.model.checkpoint import Checkpoint
 from segue.model.clock import Clock
@@ -45,8 +45,7 @@ def _write_group(connection: Connection, appends: Sequence[_Append]) -> Sequence
     by_workflow: dict[WorkflowId, list[Entry]] = {}
     for append in appends:
         by_workflow.setdefault(append.workflow_id, []).extend(append.entries)
-    # In one order for everybody, so that two writers never wait for each other in a circle.
-    heads = {name: append_in(connection, name, by_workflow[name]) for name in sorted(by_workflow)}
+    heads = append_all_in(connection, by_workflow)
     crash_point("writer.before_commit")
     return [heads[append.workflow_id] for append in appends]
 

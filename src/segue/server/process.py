@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import errno
 import fcntl
+import gc
 import ipaddress
 import json
 import logging
@@ -299,6 +300,9 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
 
     def ready() -> None:
         listing.publish(file)
+        # What was loaded stays; looking through it for garbage again and again would stop the server for moments.
+        gc.collect()
+        gc.freeze()
         report.ready(listing)
 
     context = Context(

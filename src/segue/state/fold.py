@@ -121,15 +121,14 @@ def fold(records: Iterable[e.Record], start: WorkflowState | None = None) -> Wor
 
 def apply(state: WorkflowState, record: e.Record) -> WorkflowState:
     """The state after one more record."""
-    state = _apply_to_workflow(replace(state, seq=record.seq), record)
-    session_id = record.session_id
+    state, session_id = _apply_to_workflow(state, record), record.session_id
     if session_id is None or session_id not in state.sessions:
-        return state
+        return replace(state, seq=record.seq)
     before = state.sessions[session_id]
     after = _apply_to_session(before, record)
     if after is before:
-        return state
-    return replace(state, sessions={**state.sessions, session_id: after})
+        return replace(state, seq=record.seq)
+    return replace(state, seq=record.seq, sessions={**state.sessions, session_id: after})
 
 
 def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:

@@ -79,18 +79,21 @@ def passed(record: Path) -> Counter[str]:
 
 def drop_one_append(kind: str) -> None:
     """From now on the journal forgets to write the first event of this kind."""
-    from segue.journal import chain, journal, transaction
+    from segue.journal import chain, journal
     from segue.model.ids import Seq, WorkflowId
 
-    append, dropped = chain.append_in, False
+    append, dropped = chain.append_all_in, False
 
-    def append_in(connection: chain.Connection, workflow_id: WorkflowId, entries: Sequence[chain.Entry]) -> Seq:
+    def append_all_in(
+        connection: chain.Connection, entries: Mapping[WorkflowId, Sequence[chain.Entry]]
+    ) -> dict[WorkflowId, Seq]:
         nonlocal dropped
-        first = next((entry for entry in entries if entry.event.kind == kind and not dropped), None)
+        every = [entry for new in entries.values() for entry in new]
+        first = next((entry for entry in every if entry.event.kind == kind and not dropped), None)
         dropped = dropped or first is not None
-        return append(connection, workflow_id, [entry for entry in entries if entry is not first])
+        return append(connection, {name: [e for e in new if e is not first] for name, new in entries.items()})
 
-    journal.append_in = transaction.append_in = append_in
+    chain.append_all_in = journal.append_all_in = append_all_in
 
 
 def _die() -> NoReturn:

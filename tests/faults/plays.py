@@ -1,6 +1,6 @@
 """Small pieces for one agent, and a stubborn user who brings them to their end whatever happens to the server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -63,7 +63,7 @@ turns:
   - match: Task 1 of 2
     do:
       - write: {{path: one.txt, content: "one\\n"}}
-      - wait_for: {signal}
+      - run: until [ -e {signal} ]; do sleep 0.1; done
   - match: Task 2 of 2
     do:
       - write: {{path: two.txt, content: "two\\n"}}
@@ -151,6 +151,10 @@ def _all_workflows() -> list[WorkflowId]:
     return [WorkflowId(view["id"]) for view in client.call("GET", "/api/workflows")["workflows"]]
 
 
+def using(tool: str) -> Callable[[e.Event], bool]:
+    return lambda event: isinstance(event, e.ToolCalled) and event.tool == tool
+
+
 class Held:
     """A workflow whose agent stands still in the middle of its first task, until it is let go."""
 
@@ -159,8 +163,10 @@ class Held:
         self.let_go = signal.touch
         self.work = stage.work(HELD.format(signal=signal))
         self.work.begin("Stand still", PLAN)
-        self.started = self.work.until(e.AgentStarted).event
-        self.work.until(e.ToolFinished)
+        started = self.work.until(e.AgentStarted).event
+        assert isinstance(started, e.AgentStarted)
+        self.started = started
+        self.work.until(using("execute"))
 
     def finish(self) -> None:
         """Go on from wherever it stands, to the end."""

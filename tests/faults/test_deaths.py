@@ -10,10 +10,13 @@ from datetime import UTC, datetime
 import pytest
 
 from segue.model.errors import ServerError
-from segue.model.events import AgentStarted, Event, WorkflowMoved
+from segue.model.events import Event, WorkflowMoved
 from segue.testing.armed import CRASH_AT
+from segue.testing.nursery import Nursery
 from segue.testing.processes import ends_within
+from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
+from segue.workspace.processes import descendants
 from tests.faults.conftest import CheckAll
 from tests.faults.plays import Held
 
@@ -41,7 +44,6 @@ def test_a_killed_agent_or_guardian_leaves_a_workflow_that_goes_on(
 ) -> None:
     stage.up()
     held = Held(stage)
-    assert isinstance(held.started, AgentStarted)
     os.kill(held.started.pid if victim == "agent" else held.started.guardian_pid, signal.SIGKILL)
     assert "process ended" in held.work.until_status("paused").reason
     assert held.work.processes() == set()
@@ -104,3 +106,21 @@ def test_a_server_killed_while_it_settles_what_another_left_is_followed_by_one_t
     stage.up()
     check_it_goes_on(stage, held)
     assert stage.deaths == 2
+
+
+def test_what_outlives_its_server_and_its_guardians_is_ended_by_the_next_server(stage: Stage, nursery: Nursery) -> None:
+    server = stage.up()
+    held = Held(stage)
+    guardian = held.started.guardian_pid
+    (inner,) = [pid for pid in descendants(guardian) if held.started.pid in descendants(pid)]
+    # Stopped, the server cannot do the guardians' work before it dies too.
+    for pid, number in ((server.pid, signal.SIGSTOP), (guardian, signal.SIGKILL), (inner, signal.SIGKILL)):
+        os.kill(pid, number)
+    assert ends_within(guardian, PATIENCE) and ends_within(inner, PATIENCE)
+    os.kill(server.pid, signal.SIGKILL)
+    assert ends_within(server.pid, PATIENCE)
+    assert len(held.work.processes()) == 1
+    nursery.start({})
+    assert held.work.processes() == set()
+    held.finish()
+    assert reckon(stage, held.work).faults == []

@@ -95,6 +95,7 @@ MILESTONES: Mapping[str, Writer] = {
     "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
     "workflow.moved": _workflow_moved,
     "worktree.ready": lambda e, n: f"Worktree {e['path']} on branch {e['branch']}",
+    "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",
     "session.created": lambda e, n: f"Session {e['number']} with {e['agent']}",
     "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
     "run.queued": _run_queued,

@@ -32,6 +32,7 @@ class FakeClock:
 
     async def advance(self, seconds: float) -> None:
         """Let time pass: everybody whose hour comes on the way is woken at that hour."""
+        await _let_others_work()
         end = self._now + timedelta(seconds=seconds)
         while self._sleepers and self._sleepers[0][0] <= end:
             self._now, _, woken = heappop(self._sleepers)

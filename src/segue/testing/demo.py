@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -88,17 +89,17 @@ def script(signals: Path) -> str:
 class Result:
     """The demo's last line under --json."""
 
-    ok: bool
-    workflow: str
-    tasks_done: int
-    sessions: int
-    runs: int
-    kills: int
-    events: int
-    lost: int
-    duplicated: int
-    orphans: int
-    journal_verified: bool
+    ok: bool = False
+    workflow: str = ""
+    tasks_done: int = 0
+    sessions: int = 0
+    runs: int = 0
+    kills: int = 0
+    events: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    orphans: int = 0
+    journal_verified: bool = False
 
 
 def completed(task: str) -> Callable[[e.Event], bool]:
@@ -281,13 +282,11 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="end with one line of JSON; the story goes to stderr")
     options = parser.parse_args()
     out = sys.stderr if options.json else sys.stdout
+    # Whoever ends the demo must not leave its server behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="segue-demo-"))
     try:
-        with Stage(root / "stage") as stage:
-            result = Demo(root, stage, out).play()
-    except SegueError as error:
-        out.write(f"\n✗ {error.message}\n  {error.hint}\n  Everything is still in {root}.\n")
-        return 1
+        result = tell(root, out)
     except KeyboardInterrupt:
         out.write("\nStopped; its server and its agent are gone.\n")
         shutil.rmtree(root, ignore_errors=True)
@@ -299,6 +298,18 @@ def main() -> int:
     if options.json:
         sys.stdout.write(json.dumps(asdict(result)) + "\n")
     return 0 if result.ok else 1
+
+
+def tell(root: Path, out: TextIO) -> Result:
+    """Play the story; one that breaks off says why, and has an empty result."""
+    try:
+        with Stage(root / "stage") as stage:
+            return Demo(root, stage, out).play()
+    except SegueError as error:
+        out.write(f"\n✗ {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""))
+    except (OSError, subprocess.SubprocessError) as error:
+        out.write(f"\n✗ {error}\n")
+    return Result()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from segue.client import Server
 from segue.model.errors import NotRunning, ServerError
 from segue.testing.processes import ends_within, left_over
 from segue.testing.work import Work
+from segue.workspace.guardian import signal_all
 
 Start = Callable[[Mapping[str, str]], Server]
 """Starts a server with these variables beside its own."""
@@ -66,19 +67,18 @@ class Stage:
         self._variables = variables or {}
 
     def __enter__(self) -> Self:
-        self._own_environment = _own_environment(self.home)
-        self._own_environment.__enter__()
         self.home.mkdir(mode=0o700, parents=True)
         (self.home / "segue.toml").write_text(self._settings)
         self._make_repository()
+        self._own_environment = _own_environment(self.home)
+        self._own_environment.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             if self.is_up:
                 self.kill()
-            for pid in self._agents():
-                os.kill(pid, signal.SIGKILL)
+            signal_all(self._agents(), signal.SIGKILL)
         finally:
             self._own_environment.__exit__(None, None, None)
 

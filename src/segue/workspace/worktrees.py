@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
@@ -28,7 +28,7 @@ class Worktree:
     branch: str
     commit: str
     """Where the branch started."""
-    made: bool = False
+    made: bool = field(default=False, compare=False)
     """It was not there before."""
 
 

@@ -17,10 +17,11 @@ import anyio
 from benchmarks.figures import growth
 from benchmarks.history import SIZE, passage
 from benchmarks.scripted import Script, ScriptedDriver
+from segue.model.agents import AgentConfiguration
 from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, UsageReported
 from segue.model.plan import Issue
 from segue.model.status import Permissions
-from segue.model.views import AgentConfiguration, NewWorkflow, PlanText
+from segue.model.views import NewWorkflow, PlanText
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.store.library import choose_sqlite
 

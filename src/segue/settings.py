@@ -12,8 +12,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
+from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
-from segue.model.views import AgentConfiguration
 
 VARIABLE_PREFIX = "SEGUE_"
 

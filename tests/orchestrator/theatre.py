@@ -10,11 +10,12 @@ from typing import Any
 
 import anyio
 
+from segue.model.agents import AgentConfiguration
 from segue.model.events import Event, Record
 from segue.model.ids import NOTHING_SEEN
 from segue.model.plan import Issue
 from segue.model.status import Permissions, WorkflowStatus
-from segue.model.views import AgentConfiguration, NewWorkflow, PlanText, WorkflowView
+from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.orchestrator.house import House
 from segue.orchestrator.sweep import sweep

@@ -91,6 +91,12 @@ def _tool_finished(event: Fields, _names: Names) -> str:
     return f"  {event['status']}" + (f": {output}" if output else "")
 
 
+def _compacted(event: Fields, _names: Names) -> str:
+    before, after = event["tokens_before"], event["tokens_after"]
+    sizes = f" ({before:,} → {after:,} tokens)" if before and after else ""
+    return f"The agent summarised its own conversation{sizes}"
+
+
 MILESTONES: Mapping[str, Writer] = {
     "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
     "workflow.moved": _workflow_moved,
@@ -101,6 +107,8 @@ MILESTONES: Mapping[str, Writer] = {
     "run.queued": _run_queued,
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
+    "turn.failed": lambda e, n: f"! The agent could not go on: {plain(e['message'])}",
+    "agent.compacted": _compacted,
     "task.started": lambda e, n: f"▶ {n.task(e)}",
     "task.completed": lambda e, n: f"✓ {n.task(e)}",
     "task.failed": lambda e, n: f"✗ {n.task(e)}{_because(e)}",

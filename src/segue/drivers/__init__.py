@@ -6,13 +6,14 @@ What the driver must not do is decide: permissions are asked on the stream and a
 raised as `AgentError`s, and nothing is retried.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from segue.model.agents import McpServer, Service
 from segue.model.events import AgentEvent
 from segue.model.ids import PromptId, RequestId
 
@@ -27,6 +28,40 @@ class Launch:
     execution: str
     """Marks every process of this agent's tree, so that it can be found again by this and never by name."""
     handshake_timeout: float = 60.0
+    mode: str | None = None
+    """The agent's own name for how much it may do unasked; set when a conversation is opened, and again on resume."""
+    model: str | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
+    serves: frozenset[Service] = frozenset()
+    """What the agent is told that Segue does for it; requests that come unannounced are served too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture that goes with a prompt."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """What an agent says of itself before any conversation."""
+
+    name: str
+    version: str
+    capabilities: "Capabilities"
+    logins: tuple[str, ...] = ()
+    """The ways to log in that it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One of the conversations that an agent says it has."""
+
+    token: str
+    title: str = ""
+    updated_at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +74,8 @@ class Capabilities:
     list: bool = False
     close: bool = False
     images: bool = False
+    mcp_http: bool = False
+    mcp_sse: bool = False
 
     @property
     def native(self) -> bool:
@@ -72,8 +109,8 @@ class Agent(Protocol):
         """Everything the agent does, in order, across turns; ends after `AgentExited`."""
         ...
 
-    async def prompt(self, prompt_id: PromptId, text: str) -> None:
-        """Hand a prompt to the agent. Its end comes as `TurnEnded` on the stream."""
+    async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:
+        """Hand a prompt to the agent. Its end comes as `TurnEnded` or `TurnFailed` on the stream."""
         ...
 
     async def cancel(self) -> None:
@@ -82,6 +119,10 @@ class Agent(Protocol):
 
     async def answer(self, request_id: RequestId, option: str | None) -> None:
         """Answer a `PermissionRequested`; None refuses without choosing one of its options."""
+        ...
+
+    async def close(self) -> None:
+        """Tell the agent that its conversation is over for good, where it can be told."""
         ...
 
 
@@ -94,6 +135,18 @@ class Driver(Protocol):
 
     def resume(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
         """Start the agent and go on with the conversation `token` names, or raise `TokenRejected`."""
+        ...
+
+    def fork(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with a new conversation that begins as a copy of the one `token` names."""
+        ...
+
+    async def introduce(self, launch: Launch) -> Introduction:
+        """Start the agent, let it say what it is and what it can, and end it; no conversation is opened."""
+        ...
+
+    async def conversations(self, launch: Launch) -> list[Conversation]:
+        """The conversations the agent says it has for the directory of `launch`."""
         ...
 
 

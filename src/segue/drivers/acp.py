@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeGuard, get_args
@@ -29,7 +29,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from pydantic import ValidationError
 
 from segue import __version__
-from segue.drivers import Agent, Capabilities, Launch
+from segue.drivers import Agent, Capabilities, Image, Launch
 from segue.drivers.updates import Translation, is_object, shortened, tokens_of_turn
 from segue.model import errors
 from segue.model.events import (
@@ -327,7 +327,10 @@ class _Conversation:
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def prompt(self, prompt_id: PromptId, text: str) -> None:
+    async def close(self) -> None:
+        """Not asked of any agent yet."""
+
+    async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:
         if self._gone.is_set():
             raise errors.AgentExited(f"The agent's process has ended{self._epitaph()}")
         if self._turn is not None:

@@ -18,10 +18,17 @@ SegueError
 ├── AgentError              the agent did not do its part
 │   ├── AgentMissing
 │   ├── AgentExited
+│   ├── TransportLost
 │   ├── HandshakeFailed
+│   │   └── HandshakeTimeout
 │   ├── TokenRejected
-│   └── ConversationMismatch
+│   │   └── ConversationMismatch
+│   ├── TranscriptCorrupt
+│   ├── QuotaExceeded
+│   ├── LoginRequired
+│   └── NotRestored
 ├── WorkspaceError          git or the file system refused
+│   └── WorktreeMissing
 ├── StoreError              the database refused
 │   ├── DatabaseTooNew
 │   ├── DatabaseUnusable
@@ -34,6 +41,10 @@ SegueError
     ├── NotRunning
     └── UnsupportedPlatform
 """
+
+from datetime import datetime
+
+from segue.model.status import Failure
 
 
 class SegueError(Exception):
@@ -116,29 +127,89 @@ class WorktreeInUse(WrongState):
 class AgentError(SegueError):
     """The agent did not do its part."""
 
+    failure: Failure = Failure.OTHER
+
 
 class AgentMissing(AgentError):
     """The agent's program was not found."""
+
+    failure = Failure.PROGRAM_MISSING
 
 
 class AgentExited(AgentError):
     """The agent's process ended."""
 
+    failure = Failure.PROCESS_EXITED
+
+
+class TransportLost(AgentError):
+    """The connection to the agent broke, though its process was still there."""
+
+    failure = Failure.TRANSPORT_LOST
+
 
 class HandshakeFailed(AgentError):
     """The agent started but did not answer as an agent."""
+
+    failure = Failure.HANDSHAKE_FAILED
+
+
+class HandshakeTimeout(HandshakeFailed):
+    """The agent started but did not answer in time."""
+
+    failure = Failure.HANDSHAKE_TIMEOUT
 
 
 class TokenRejected(AgentError):
     """The agent does not know this conversation any more."""
 
+    failure = Failure.TOKEN_REJECTED
+
 
 class ConversationMismatch(TokenRejected):
     """The agent answered with another conversation than the one asked for."""
 
+    failure = Failure.OTHER_CONVERSATION
+
+
+class TranscriptCorrupt(AgentError):
+    """The agent's own record of this conversation cannot be used any more."""
+
+    failure = Failure.TRANSCRIPT_CORRUPT
+
+
+class QuotaExceeded(AgentError):
+    """The agent's quota is used up, or it asked too often."""
+
+    failure = Failure.QUOTA
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, reset_at: datetime | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reset_at = reset_at
+
+
+class LoginRequired(AgentError):
+    """The agent wants you to log in."""
+
+    failure = Failure.LOGIN_REQUIRED
+
+
+class NotRestored(AgentError):
+    """The agent came back, but not with the model, mode or servers that were chosen for it."""
+
+    failure = Failure.NOT_RESTORED
+
 
 class WorkspaceError(SegueError):
     """The workspace could not be read or changed."""
+
+
+class WorktreeMissing(WorkspaceError):
+    """The worktree is gone, and so is the branch it could be made from."""
+
+    failure = Failure.WORKTREE_MISSING
 
 
 class StoreError(SegueError):

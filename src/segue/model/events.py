@@ -11,7 +11,7 @@ from typing import Any, Literal
 from segue.model.checkpoint import CheckpointType
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan
-from segue.model.status import Permissions, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Failure, Permissions, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 
 JsonObject = dict[str, Any]
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
@@ -126,6 +126,27 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed:
+    """The agent could not do its turn, and said why."""
+
+    kind: Literal["turn.failed"] = "turn.failed"
+    prompt_id: PromptId
+    failure: Failure
+    message: str
+    reset_at: datetime | None = None
+    """When a used-up quota is full again, where the agent says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """The agent replaced its conversation by a summary of it."""
+
+    kind: Literal["agent.compacted"] = "agent.compacted"
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentExited:
     """The agent's process is gone."""
 
@@ -135,7 +156,16 @@ class AgentExited:
 
 
 AgentEvent = (
-    TextDelta | ToolCalled | ToolFinished | TodoUpdated | UsageReported | PermissionRequested | TurnEnded | AgentExited
+    TextDelta
+    | ToolCalled
+    | ToolFinished
+    | TodoUpdated
+    | UsageReported
+    | PermissionRequested
+    | TurnEnded
+    | TurnFailed
+    | Compacted
+    | AgentExited
 )
 """What comes out of a driver, in order."""
 
@@ -373,6 +403,8 @@ Event = (
     | UsageReported
     | PermissionRequested
     | TurnEnded
+    | TurnFailed
+    | Compacted
     | AgentExited
     | WorkflowCreated
     | WorkflowMoved

@@ -73,3 +73,21 @@ class Way(StrEnum):
     FIRST = "first"
     NATIVE = "native"
     FRESH = "fresh"
+
+
+class Failure(StrEnum):
+    """What went wrong with an agent; what follows from each stands in one table (`resume.failures`)."""
+
+    TOKEN_REJECTED = "token_rejected"
+    OTHER_CONVERSATION = "other_conversation"
+    TRANSCRIPT_CORRUPT = "transcript_corrupt"
+    TRANSPORT_LOST = "transport_lost"
+    PROCESS_EXITED = "process_exited"
+    HANDSHAKE_TIMEOUT = "handshake_timeout"
+    HANDSHAKE_FAILED = "handshake_failed"
+    QUOTA = "quota"
+    LOGIN_REQUIRED = "login_required"
+    NOT_RESTORED = "not_restored"
+    WORKTREE_MISSING = "worktree_missing"
+    PROGRAM_MISSING = "program_missing"
+    OTHER = "other"

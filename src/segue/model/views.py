@@ -13,20 +13,6 @@ from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, T
 from segue.model.plan import Issue, TaskStatus
 from segue.model.status import Permissions, SessionStatus, WaitingFor, Way, WorkflowStatus
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentConfiguration:
-    """A driver, the program it starts, and which of the caller's variables that program may see."""
-
-    name: str
-    command: tuple[str, ...]
-    driver: str = "acp"
-    environment: tuple[str, ...] = ()
-    """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
-    native_resume: bool = True
-    """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
-
-
 # ── what is asked ───────────────────────────────────────────────────────────────────────────────────
 
 

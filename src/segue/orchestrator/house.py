@@ -10,10 +10,10 @@ from pathlib import Path
 import anyio
 
 from segue.journal import Journal
+from segue.model.agents import AgentConfiguration
 from segue.model.clock import Clock
 from segue.model.ids import BootId, RequestId, WorkflowId
 from segue.model.status import Trigger
-from segue.model.views import AgentConfiguration
 from segue.orchestrator.engine import Engine
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import anyio
 
 from segue.journal import open_journal
+from segue.model.agents import AgentConfiguration
 from segue.model.clock import Clock
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
-from segue.model.views import AgentConfiguration
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.engine import open_engine
 from segue.orchestrator.house import House, Rules, Stop, SystemClock

@@ -11,6 +11,7 @@ from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
 from segue.journal.rows import WorkflowRow, open_runs, session_by_id, slugs_like
+from segue.model.agents import AgentConfiguration
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, NothingToAnswer, SegueError, UnknownAgent, WrongState
@@ -28,7 +29,6 @@ from segue.model.ids import (
 from segue.model.status import RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
-    AgentConfiguration,
     Answered,
     EventPage,
     NewWorkflow,

@@ -5,11 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
+from segue.model.agents import AgentConfiguration
 from segue.model.checkpoint import Checkpoint
 from segue.model.ids import BootId
 from segue.model.views import (
     Action,
-    AgentConfiguration,
     Answered,
     EventPage,
     NewWorkflow,

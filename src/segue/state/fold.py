@@ -49,6 +49,8 @@ class SessionState:
     runs: int = 0
     way: Way | None = None
     usage: Usage = field(default_factory=Usage)
+    compactions: int = 0
+    """How often the agent replaced its conversation by a summary."""
     prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
     """Prompts on their way: queued, or sent and not acknowledged."""
     turn: PromptId | None = None
@@ -189,8 +191,10 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={})
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
-        case e.TurnEnded():
+        case e.TurnEnded() | e.TurnFailed():
             return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
+        case e.Compacted():
+            return replace(state, compactions=state.compactions + 1)
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):
             calls = {**state.calls, call_id: OpenCall(call_id=call_id, title=title, tool=tool)}
             return replace(state, calls=calls, usage=replace(state.usage, tool_calls=state.usage.tool_calls + 1))

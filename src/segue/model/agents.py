@@ -1,0 +1,45 @@
+"""An agent as it is configured, and what is chosen for its conversations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from segue.model.status import Permissions
+
+Service = Literal["files", "terminals"]
+"""What a client of the Agent Client Protocol can do for an agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    """A server of tools for the agent: a program, or an address."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str = ""
+    transport: Literal["stdio", "http", "sse"] = "stdio"
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Environment variables of a program, or headers for an address. `${NAME}` in a value is filled in from the
+    caller's environment when the agent is started, so that secrets need not be written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfiguration:
+    """A driver, the program it starts, and which of the caller's variables that program may see."""
+
+    name: str
+    command: tuple[str, ...]
+    driver: str = "acp"
+    environment: tuple[str, ...] = ()
+    """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
+    native_resume: bool = True
+    """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
+    history: bool = True
+    """Whether the history of a lost conversation may be put into the first prompt of a new one."""
+    modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
+    """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
+    serves: frozenset[Service] = frozenset()
+    install: str = ""
+    """The command that installs its program."""
+    login: str = ""
+    """The command that logs in with its vendor."""

@@ -240,7 +240,7 @@ async def test_a_lost_conversation_is_told_to_the_next_one_once(theatre: Theatre
 
 async def test_a_history_that_did_not_arrive_is_told_again(theatre: Theatre) -> None:
     """The agent dies with the prompt that carries it, before it has said a word."""
-    dying = "  - match: RESUME CONTEXT\n    do: [{crash: now, once: true}, {say: I know.}]\n"
+    dying = "  - match: RESUME CONTEXT\n    do: [{crash: true, once: true}, {say: I know.}]\n"
     script = SCRIPT.replace("turns:\n", f"turns:\n{dying}", 1)
     async with theatre.open():
         await theatre.begin(script + "on_load: {reject: true}\n")

@@ -37,12 +37,13 @@ from segue.model.views import (
     RecordView,
     Resumed,
     SessionDetail,
+    SessionFiles,
     SessionStanding,
     Verification,
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, sessions
+from segue.orchestrator import agents, projections, sessions
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
@@ -119,6 +120,9 @@ class Orchestrator:
 
     async def session(self, session_id: str) -> SessionDetail:
         return await sessions.detail(self._house, session_id)
+
+    async def session_files(self, session_id: str) -> SessionFiles:
+        return await projections.rebuild(self._house, session_id)
 
     async def session_standing(self, session_id: str) -> SessionStanding:
         return await sessions.standing(self._house, session_id)

@@ -62,6 +62,11 @@ def test_a_prompt_that_does_not_fit_says_that_the_window_is_full(sentence: str) 
         ("Claude AI usage limit reached|1794841200", Failure.QUOTA),
         ("exceeded retry limit, last status: 429 Too Many Requests\n\n", Failure.QUOTA),
         (THINKING, Failure.TRANSCRIPT_CORRUPT),
+        (
+            "Info: Request failed due to a transient API error. Retrying..."
+            "Error: Authentication failed with provider at http://127.0.0.1/v1 (HTTP 401).\n  Check your key.",
+            Failure.LOGIN_REQUIRED,
+        ),
         ("Invalid API key · Please run /login", Failure.LOGIN_REQUIRED),
         ("Selected model is at capacity. Please try a different model.", Failure.OTHER),
     ],

@@ -1,6 +1,6 @@
 """A tool call that an agent replays was told when it happened; its end may still be news."""
 
-from segue.drivers.updates import Translation
+from segue.drivers.acp.updates import Translation
 from segue.model.events import ToolCalled, ToolFinished
 
 CALL = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Run it", "kind": "execute", "status": "pending"}

@@ -101,6 +101,7 @@ _SHAPES: tuple[re.Pattern[str], ...] = tuple(
         r"You(['’]ve| have) (hit|reached) your [\w -]{0,40}limit\b.{0,200}",
         r"([\w-]+ ){0,4}limit reached( ?[|·∙•].{0,120}|\.?)",
         r"exceeded retry limit, last status: \d{3}\b.{0,100}",
+        r"(Info: [^\n]{0,120}?Retrying\.\.\.\s*)*Error: (\d{3} .*|[^\n]*\(HTTP \d{3}\).*)",
         r"unexpected status \d{3}\b.*",
         r"\{\"(error|type)\": ?(\{|\"error\").*\}",
         r"Invalid API key\b.{0,60}|Not logged in\b.{0,60}|(.{0,40}· )?Please run /login\b.{0,40}",

@@ -15,6 +15,7 @@ from acp.schema import (
     ContentToolCallContent,
     EmbeddedResourceContentBlock,
     FileEditToolCallContent,
+    ImageContentBlock,
     PlanEntry,
     PlanUpdateItems,
     ResourceContentBlock,
@@ -30,6 +31,7 @@ from pydantic import BaseModel, ValidationError
 
 from segue.model.events import (
     AgentEvent,
+    Compacted,
     JsonObject,
     PermissionOption,
     PermissionRequested,
@@ -61,8 +63,15 @@ class _Call:
     begun: bool = False
     told: bool = False
     finished: bool = False
+    compacts: bool = False
+
+    @property
+    def understood(self) -> bool:
+        """Whether there is something to tell: some agents know the directory before they know the command."""
+        return bool(self.input.keys() - {"cwd"} or self.paths)
 
     def learn(self, news: ToolCallStart | ToolCallUpdate) -> None:
+        self.compacts = self.compacts or _compacts(news)
         self.title = news.title or self.title
         self.tool = news.kind or self.tool
         if news.raw_input:
@@ -72,9 +81,43 @@ class _Call:
         self.output = _output(news) or self.output
 
     def called(self) -> Iterator[AgentEvent]:
-        if not self.told:
+        if not self.told and not self.compacts:
             self.told = True
             yield ToolCalled(call_id=self.call_id, title=self.title, tool=self.tool, input=self.input, paths=self.paths)
+
+
+class _LastMessage:
+    """What the agent said last, whole; cleared by whatever it does after it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._id: str | None = None
+
+    def add(self, text: str, message_id: str | None) -> None:
+        # Notices that come between messages have no id and a blank line of their own.
+        notice = message_id is None and text.endswith("\n\n") and self.text.endswith("\n\n")
+        self.text = text if notice or message_id != self._id else self.text + text
+        self._id = message_id
+
+    def clear(self) -> None:
+        self.text, self._id = "", None
+
+
+class _Window:
+    """How full the conversation was, to see when it is suddenly half empty."""
+
+    def __init__(self) -> None:
+        self.used: int | None = None
+        self.compacting = False
+        """Whether the agent said that it compacts, and has not reported the window since."""
+
+    def report(self, used: int) -> Iterator[AgentEvent]:
+        # Zero is what agents report that do not know.
+        if used <= 0:
+            return
+        if self.used is not None and used < self.used / 2 and not self.compacting:
+            yield Compacted(tokens_before=self.used, tokens_after=used)
+        self.used, self.compacting = used, False
 
 
 class Translation:
@@ -82,6 +125,16 @@ class Translation:
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
+        self._window = _Window()
+        self._last = _LastMessage()
+
+    @property
+    def last_message(self) -> str:
+        """What the agent said last in this turn, if it did nothing after it."""
+        return self._last.text
+
+    def begin_turn(self) -> None:
+        self._last.clear()
 
     def hear(self, update: JsonObject) -> Iterator[AgentEvent]:
         model = _UPDATES.get(str(update.get("sessionUpdate")))
@@ -96,17 +149,21 @@ class Translation:
             return
         match news:
             case AgentMessageChunk():
+                self._last.add(_text(news.content), news.message_id)
                 yield from _delta("message", _text(news.content))
             case AgentThoughtChunk():
+                self._last.clear()
                 yield from _delta("thought", _text(news.content))
             case ToolCallStart() | ToolCallProgress():
+                self._last.clear()
                 yield from self._tool_call(news)
             case AgentPlanUpdate():
                 yield _todo(news.entries)
             case AgentPlanContentUpdate(plan=PlanUpdateItems() as plan):
                 yield _todo(plan.entries)
             case UsageUpdate():
-                yield _window(news)
+                yield from self._window.report(news.used)
+                yield _usage(news)
             case _:
                 return
 
@@ -128,6 +185,17 @@ class Translation:
             request_id=request_id, call_id=call.call_id, title=call.title, tool=call.tool, options=options
         )
 
+    def allowed(self, call_id: str) -> Iterator[AgentEvent]:
+        """The call may go ahead. Agents that tell of a call only when it is over have it told now."""
+        call = self._call(call_id)
+        call.begun = True
+        yield from call.called()
+
+    def edited(self, call_id: str) -> tuple[str, ...]:
+        """The files that a call, if it is an edit, is about."""
+        call = self._call(call_id)
+        return call.paths if call.tool == "edit" else ()
+
     def remainder(self) -> Iterator[AgentEvent]:
         """Calls that were begun and kept back, when nothing more will come."""
         for call in self._calls.values():
@@ -146,13 +214,27 @@ class Translation:
             call = self._calls[call.call_id] = _Call(call.call_id)
         call.learn(news)
         call.begun = True
+        if call.compacts:
+            yield from self._compaction(call, news)
+            return
         # Agents announce a call while the model still writes its input; it is told when there is something to tell.
-        if call.input or call.paths or news.status not in (None, "pending"):
+        if call.understood or news.status not in (None, "pending"):
             yield from call.called()
         if news.status == "completed" or news.status == "failed":
             call.finished = True
             yield ToolFinished(call_id=call.call_id, status=news.status, output=call.output)
             call.input, call.output = {}, ""
+
+    def _compaction(self, call: _Call, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
+        """A call without an effect outside the conversation: only that it was done is told."""
+        self._window.compacting = news.status != "failed"
+        call.finished = news.status in ("completed", "failed")
+        if news.status == "completed":
+            counted = news.raw_output if is_object(news.raw_output) else {}
+            yield Compacted(
+                tokens_before=_whole(counted.get("preTokens")) or self._window.used,
+                tokens_after=_whole(counted.get("postTokens")),
+            )
 
 
 _UPDATES: dict[str, type[BaseModel]] = {
@@ -164,6 +246,15 @@ _UPDATES: dict[str, type[BaseModel]] = {
     "plan_update": AgentPlanContentUpdate,
     "usage_update": UsageUpdate,
 }
+
+
+def _compacts(news: ToolCallStart | ToolCallUpdate) -> bool:
+    claude = (news.field_meta or {}).get("claudeCode")
+    return news.title == "Compact conversation" or (is_object(claude) and claude.get("toolName") == "compact")
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _delta(role: Literal["message", "thought"], text: str) -> Iterator[AgentEvent]:
@@ -181,7 +272,7 @@ def _todo(entries: Sequence[PlanEntry]) -> TodoUpdated:
     )
 
 
-def _window(news: UsageUpdate) -> UsageReported:
+def _usage(news: UsageUpdate) -> UsageReported:
     dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
     return UsageReported(context_tokens=news.used, window=news.size, cost_usd=dollars)
 
@@ -200,6 +291,8 @@ def _text(block: BaseModel) -> str:
             return block.text
         case ResourceContentBlock():
             return block.uri
+        case ImageContentBlock() if block.data:
+            return f"[image: {block.mime_type}, {len(block.data.rstrip('=')) * 3 // 4} bytes]"
         case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
             return resource.text
         case _:

@@ -22,7 +22,7 @@ class LiteralAgent:
     def launch(self, **answers: list[Any]) -> Launch:
         answers = {"initialize": [answer(protocolVersion=1)], "session_new": [answer(sessionId="s")], **answers}
         path = self._root / "answers.json"
-        path.write_text(json.dumps({method.replace("_", "/"): lines for method, lines in answers.items()}))
+        path.write_text(json.dumps({method.replace("_", "/", 1): lines for method, lines in answers.items()}))
         return Launch(
             command=(sys.executable, str(Path(__file__).with_name("literal_agent.py")), str(path)),
             directory=self._root,

@@ -59,6 +59,10 @@ def test_a_prompt_that_does_not_fit_says_that_the_window_is_full(sentence: str) 
         (f"API Error: Request rejected (429) · {LATER}", Failure.QUOTA),
         ("You've hit your limit · resets 3pm (UTC)", Failure.QUOTA),
         ("You’ve hit your usage limit. Try again at 3:00 PM.\n\n", Failure.QUOTA),
+        (
+            "You've hit your usage limit. Upgrade to Pro (https://x), visit https://y or try again at 3:00 PM.",
+            Failure.QUOTA,
+        ),
         ("Claude AI usage limit reached|1794841200", Failure.QUOTA),
         ("exceeded retry limit, last status: 429 Too Many Requests\n\n", Failure.QUOTA),
         (THINKING, Failure.TRANSCRIPT_CORRUPT),

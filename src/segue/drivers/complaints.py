@@ -98,9 +98,11 @@ _SHAPES: tuple[re.Pattern[str], ...] = tuple(
     re.compile(shape, re.IGNORECASE | re.DOTALL)
     for shape in (
         r"(Failed to authenticate\. )?API Error: (Request rejected )?\(?\d{3}\b.*",
-        r"You(['’]ve| have) (hit|reached) your [\w -]{0,40}limit\b.{0,200}",
+        r"You(['’]ve| have) (hit|reached) your [\w -]{0,40}limit[.!]?"
+        r"( ?[·∙•|] ?resets [\w:, ]{1,30}(\([\w/+-]+\))?| (Try again|Upgrade|Visit|Please|To get) .{0,250})?",
         r"([\w-]+ ){0,4}limit reached( ?[|·∙•].{0,120}|\.?)",
         r"exceeded retry limit, last status: \d{3}\b.{0,100}",
+        r"Error: Failed to get response from the AI model; .*",
         r"(Info: [^\n]{0,120}?Retrying\.\.\.\s*)*Error: (\d{3} .*|[^\n]*\(HTTP \d{3}\).*)",
         r"unexpected status \d{3}\b.*",
         r"\{\"(error|type)\": ?(\{|\"error\").*\}",

@@ -254,4 +254,7 @@ def sentence(error: RequestError) -> str:
 
 def everything(error: RequestError) -> str:
     """The sentence and all that came with it, to be understood and not to be shown."""
-    return f"{sentence(error)} {json.dumps(error.data, default=str)}" if error.data else sentence(error)
+    # Some agents pass on the number that their vendor's server answered with.
+    status = f"status {error.code}: " if error.code > 0 else ""
+    data = f" {json.dumps(error.data, default=str)}" if error.data else ""
+    return f"{status}{sentence(error)}{data}"

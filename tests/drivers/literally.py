@@ -13,7 +13,8 @@ from segue.drivers.environment import allowed
 class LiteralAgent:
     """Answers each method with the messages the test wrote for it; `"$id"` becomes the id of the request.
 
-    What it does once its own request is answered stands under `response`.
+    What it does each time its own request is answered stands under `response`, or under `responses`, one list after
+    the other.
     """
 
     def __init__(self, root: Path) -> None:

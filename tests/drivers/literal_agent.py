@@ -34,6 +34,8 @@ def send(each: Any, request_id: Any) -> None:
         signal.pause()
     elif isinstance(each, str):
         os.write(1, f"{each}\n".encode())
+    elif "one of" in each:
+        send(each["one of"].pop(0), request_id)
     else:
         os.write(1, json.dumps(each).replace('"$id"', json.dumps(request_id)).encode() + b"\n")
 

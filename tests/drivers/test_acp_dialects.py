@@ -319,3 +319,67 @@ async def test_the_client_introduces_itself_and_offers_nothing(literal: LiteralA
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
     }
+
+
+async def test_a_call_of_which_only_the_directory_is_known_is_kept_back(literal: LiteralAgent) -> None:
+    call = {"toolCallId": "c", "title": "bash", "kind": "execute"}
+    launch = literal.launch(
+        session_prompt=[
+            update("tool_call", **call, status="pending", rawInput={"cwd": "/w"}),
+            update("tool_call_update", **call, status="in_progress", rawInput={"cwd": "/w", "command": "ls"}),
+            END,
+        ]
+    )
+    assert await events_of(launch) == [
+        ToolCalled(call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}),
+        TURN_ENDED,
+    ]
+
+
+@pytest.mark.parametrize(("option", "told"), [("yes", [ToolCalled, ToolFinished]), ("no", [])])
+async def test_a_call_that_is_announced_too_late_is_told_when_it_is_allowed(
+    literal: LiteralAgent, option: str, told: list[type]
+) -> None:
+    options = [
+        {"optionId": "yes", "name": "", "kind": "allow_once"},
+        {"optionId": "no", "name": "", "kind": "reject_once"},
+    ]
+    call = {"toolCallId": "c", "title": "make", "kind": "execute"}
+    over = [update("tool_call", **call, status="completed")] if option == "yes" else []
+    launch = literal.launch(session_prompt=[permission("s", call, options)], response=[*over, LATER_END])
+    async with DRIVER.start(launch) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        with anyio.fail_after(30):
+            asked = await anext(agent.events())
+        assert isinstance(asked, PermissionRequested)
+        await agent.answer(asked.request_id, option)
+        assert [type(event) for event in await rest_of_turn(agent)] == [*told, TurnEnded]
+
+
+async def test_what_is_said_after_a_turn_comes_before_the_next_one(literal: LiteralAgent) -> None:
+    late = [update("agent_message_chunk", content=text(words)) for words in ("one", "two")]
+    async with DRIVER.start(literal.launch(session_prompt=[END, *late])) as agent:
+        assert len(await turn(agent, "go")) == 1
+        events = await turn(agent, "go on")
+    assert events[:2] == [TextDelta(role="message", text="one"), TextDelta(role="message", text="two")]
+
+
+async def test_a_history_that_comes_after_the_answer_is_still_history(literal: LiteralAgent) -> None:
+    call = {"toolCallId": "c", "title": "ls", "kind": "execute", "rawInput": {"command": "ls"}}
+    launch = literal.launch(
+        initialize=[answer(protocolVersion=1, agentCapabilities={"loadSession": True})],
+        session_load=[
+            update("agent_message_chunk", content=text("ol")),
+            answer(),
+            update("agent_message_chunk", content=text("d")),
+            update("user_message_chunk", content=text("go")),
+            update("tool_call", **call, status="completed"),
+            update("usage_update", used=5, size=10),
+        ],
+        session_prompt=[update("tool_call", **call, status="completed"), END],
+    )
+    async with DRIVER.resume(launch, "s") as agent:
+        with anyio.fail_after(30):
+            assert await anext(agent.events()) == UsageReported(context_tokens=5, window=10)
+        events = await turn(agent, "go")
+    assert [type(event) for event in events] == [ToolCalled, ToolFinished, TurnEnded]

@@ -46,12 +46,27 @@ async def test_a_compaction_is_told_once_and_is_no_tool_call(rehearsal: Rehearsa
 
 async def test_a_compaction_known_by_its_title_is_one_too(literal: LiteralAgent) -> None:
     found = await compactions(literal, used(900), *compacting("completed"), used(100))
-    assert found == [Compacted(tokens_before=900)]
+    assert found == [Compacted(tokens_before=900, tokens_after=100)]
 
 
 async def test_a_window_reported_while_the_agent_compacts_belongs_to_that(literal: LiteralAgent) -> None:
     begun, ended = compacting("completed")
-    assert await compactions(literal, used(900), begun, used(100), ended) == [Compacted(tokens_before=100)]
+    assert await compactions(literal, used(900), begun, used(900), used(100), used(110), ended, used(120)) == [
+        Compacted(tokens_before=900, tokens_after=110)
+    ]
+
+
+async def test_tokens_that_are_counted_after_the_end_are_told_with_it(literal: LiteralAgent) -> None:
+    counted = update("tool_call_update", toolCallId="c", rawOutput={"preTokens": 905, "postTokens": 95})
+    found = await compactions(literal, used(900), *compacting("completed"), counted, used(100), counted)
+    assert found == [Compacted(tokens_before=905, tokens_after=95)]
+
+
+async def test_a_compaction_of_which_nothing_more_is_said_is_told_when_the_agent_goes_on(literal: LiteralAgent) -> None:
+    said = update("agent_message_chunk", content={"type": "text", "text": "So."})
+    for after in ([said, used(100)], []):
+        found = await compactions(literal, used(900), *compacting("completed"), *after)
+        assert found == [Compacted(tokens_before=900)]
 
 
 async def test_a_compaction_that_failed_is_none(literal: LiteralAgent) -> None:
@@ -65,7 +80,7 @@ async def test_a_window_that_is_suddenly_half_empty_was_compacted(literal: Liter
 
 async def test_a_later_drop_is_another_compaction(literal: LiteralAgent) -> None:
     found = await compactions(literal, used(900), *compacting("completed"), used(100), used(900), used(100))
-    assert found == [Compacted(tokens_before=900), Compacted(tokens_before=900, tokens_after=100)]
+    assert found == [Compacted(tokens_before=900, tokens_after=100)] * 2
 
 
 async def test_a_compaction_that_is_remembered_is_not_told_again(literal: LiteralAgent) -> None:

@@ -29,9 +29,9 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
+from segue.drivers.acp.window import Window
 from segue.model.events import (
     AgentEvent,
-    Compacted,
     JsonObject,
     PermissionOption,
     PermissionRequested,
@@ -103,29 +103,12 @@ class _LastMessage:
         self.text, self._id = "", None
 
 
-class _Window:
-    """How full the conversation was, to see when it is suddenly half empty."""
-
-    def __init__(self) -> None:
-        self.used: int | None = None
-        self.compacting = False
-        """Whether the agent said that it compacts, and has not reported the window since."""
-
-    def report(self, used: int) -> Iterator[AgentEvent]:
-        # Zero is what agents report that do not know.
-        if used <= 0:
-            return
-        if self.used is not None and used < self.used / 2 and not self.compacting:
-            yield Compacted(tokens_before=self.used, tokens_after=used)
-        self.used, self.compacting = used, False
-
-
 class Translation:
     """Turns the agent's updates into events, and remembers the tool calls for it."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
-        self._window = _Window()
+        self._window = Window()
         self._last = _LastMessage()
 
     @property
@@ -149,6 +132,7 @@ class Translation:
             return
         match news:
             case AgentMessageChunk():
+                yield from self._window.settle()
                 self._last.add(_text(news.content), news.message_id)
                 yield from _delta("message", _text(news.content))
             case AgentThoughtChunk():
@@ -173,6 +157,7 @@ class Translation:
             pass
         for call in self._calls.values():
             call.told = True
+        self._window.forget()
 
     def question(
         self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
@@ -198,6 +183,7 @@ class Translation:
 
     def remainder(self) -> Iterator[AgentEvent]:
         """Calls that were begun and kept back, when nothing more will come."""
+        yield from self._window.settle()
         for call in self._calls.values():
             if call.begun:
                 yield from call.called()
@@ -208,6 +194,8 @@ class Translation:
     def _tool_call(self, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
         call = self._call(news.tool_call_id)
         if call.finished and isinstance(news, ToolCallProgress):
+            if call.compacts:
+                yield from self._compaction(call, news)
             return
         if call.finished:
             # Some agents count their calls from one again in each turn.
@@ -227,14 +215,19 @@ class Translation:
 
     def _compaction(self, call: _Call, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
         """A call without an effect outside the conversation: only that it was done is told."""
-        self._window.compacting = news.status != "failed"
-        call.finished = news.status in ("completed", "failed")
-        if news.status == "completed":
-            counted = news.raw_output if is_object(news.raw_output) else {}
-            yield Compacted(
-                tokens_before=_whole(counted.get("preTokens")) or self._window.used,
-                tokens_after=_whole(counted.get("postTokens")),
-            )
+        raw = news.raw_output if is_object(news.raw_output) else {}
+        before, after = _whole(raw.get("preTokens")), _whole(raw.get("postTokens"))
+        match news.status:
+            case "completed":
+                call.finished = True
+                yield from self._window.done(before, after)
+            case "failed":
+                call.finished = True
+                self._window.failed()
+            case _ if call.finished:
+                yield from self._window.counted(before, after)
+            case _:
+                self._window.begin()
 
 
 _UPDATES: dict[str, type[BaseModel]] = {

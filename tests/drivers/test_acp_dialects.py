@@ -325,13 +325,15 @@ async def test_a_call_of_which_only_the_directory_is_known_is_kept_back(literal:
     call = {"toolCallId": "c", "title": "bash", "kind": "execute"}
     launch = literal.launch(
         session_prompt=[
-            update("tool_call", **call, status="pending", rawInput={"cwd": "/w"}),
+            update("tool_call", **call, status="pending", rawInput={"cwd": "/w"}, locations=[{"path": "/w"}]),
             update("tool_call_update", **call, status="in_progress", rawInput={"cwd": "/w", "command": "ls"}),
             END,
         ]
     )
     assert await events_of(launch) == [
-        ToolCalled(call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}),
+        ToolCalled(
+            call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}, paths=("/w",)
+        ),
         TURN_ENDED,
     ]
 

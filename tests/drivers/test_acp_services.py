@@ -71,7 +71,7 @@ async def test_a_file_within_the_directory_is_read_without_a_question(rehearsal:
     [
         ("../secret", "outside the directory"),
         ("link", "outside the directory"),
-        ("missing", "No such file or directory"),
+        ("missing", "Resource not found"),
         ("picture", "not text"),
         (".", "Is a directory"),
     ],

@@ -32,6 +32,7 @@ from segue.model.events import JsonObject
 from segue.workspace.processes import GuardedProcess, guarded
 
 _INTERNAL_ERROR = -32603
+_NOT_FOUND = -32002
 _LARGEST_OUTPUT = 1024 * 1024
 
 
@@ -64,6 +65,8 @@ class Services:
     async def serve(self, method: str, parameters: object) -> JsonObject:
         try:
             return await self._methods[method](parameters)
+        except FileNotFoundError as error:
+            raise RequestError(_NOT_FOUND, f"Resource not found: {error.filename}") from error
         except (SegueError, OSError, UnicodeDecodeError) as error:
             raise RequestError(_INTERNAL_ERROR, _reason(error)) from error
 

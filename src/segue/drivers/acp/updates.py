@@ -68,7 +68,7 @@ class _Call:
     @property
     def understood(self) -> bool:
         """Whether there is something to tell: some agents know the directory before they know the command."""
-        return bool(self.input.keys() - {"cwd"} or self.paths)
+        return bool(self.input.keys() - {"cwd"} or set(self.paths) - {self.input.get("cwd")})
 
     def learn(self, news: ToolCallStart | ToolCallUpdate) -> None:
         self.compacts = self.compacts or _compacts(news)

@@ -331,9 +331,7 @@ async def test_a_call_of_which_only_the_directory_is_known_is_kept_back(literal:
         ]
     )
     assert await events_of(launch) == [
-        ToolCalled(
-            call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}, paths=("/w",)
-        ),
+        ToolCalled(call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}, paths=("/w",)),
         TURN_ENDED,
     ]
 

@@ -41,7 +41,7 @@ _NO_CHOICE: JsonObject = {"outcome": {"outcome": "cancelled"}}
 
 
 class AcpAgent:
-    """The agent's side of `segue.drivers.Agent`."""
+    """A running agent at the other end of a link."""
 
     def __init__(self, process: GuardedProcess, link: Link, launch: Launch, events: Events, tasks: TaskGroup) -> None:
         self.pid = process.pid

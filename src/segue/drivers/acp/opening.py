@@ -61,7 +61,7 @@ class Opening:
         self._link = link
         self._launch = launch
         self._token: str | None = None
-        self.agent: Introduction
+        self.agent = Introduction(name="", version="", capabilities=Capabilities())
 
     @contextmanager
     def in_time(self) -> Generator[None]:
@@ -204,8 +204,7 @@ class Opening:
         return self._link.failed(f"The agent answered {method} with an error: {said}")
 
     def _login(self, said: str) -> errors.LoginRequired:
-        logins = self.agent.logins if hasattr(self, "agent") else ()
-        offers = f" It offers: {', '.join(logins)}." if logins else ""
+        offers = f" It offers: {', '.join(self.agent.logins)}." if self.agent.logins else ""
         return errors.LoginRequired(
             f"The agent wants you to log in first: {said}",
             hint=f"Log in with the agent's own program, then try again.{offers}",

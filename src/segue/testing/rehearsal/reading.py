@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -96,6 +97,10 @@ class Place:
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong("a number")
         return float(self.value)
+
+    def moment(self) -> str:
+        # YAML knows moments by their looks.
+        return self.value.isoformat() if isinstance(self.value, datetime) else self.text()
 
     def flag(self) -> bool:
         if not isinstance(self.value, bool):
@@ -260,7 +265,9 @@ def _fail(place: Place) -> Fail:
         return Fail(place.text())
     given = place.fields(required=("kind",), optional=("reset",))
     failure = _FAILURES[given["kind"].one_of(*_FAILURES)]
-    return Fail(f"{failure.message} Resets at {given['reset'].text()}.") if "reset" in given else failure
+    if "reset" not in given:
+        return failure
+    return replace(failure, message=f"{failure.message} Resets at {given['reset'].moment()}.")
 
 
 def _ask(place: Place) -> Ask:

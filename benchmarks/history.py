@@ -8,6 +8,7 @@ from random import Random
 
 from segue.journal import Journal, NewWorkflowRow, Transaction
 from segue.model import events as e
+from segue.model.events import RunQueued
 from segue.model.ids import PromptId, SessionId, TaskId, WorkflowId, new_boot_id
 from segue.model.plan import Issue, Plan, Task
 from segue.model.status import Permissions, Way
@@ -84,7 +85,7 @@ async def new_workflow(journal: Journal, number: int) -> tuple[WorkflowId, Sessi
 
     def begin(t: Transaction) -> None:
         t.create_session(session_id, new.agent)
-        t.queue_run(session_id, Way.FIRST, "new", new_boot_id())
+        t.queue_run(session_id, RunQueued(way=Way.FIRST, reason="new"), new_boot_id())
 
     await journal.create(new, begin)
     return new.id, session_id

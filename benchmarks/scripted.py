@@ -4,12 +4,12 @@ A driver like any other, named in an agent's configuration as `benchmarks.script
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from segue.drivers import Capabilities, Launch
+from segue.drivers import Capabilities, Image, Launch
 from segue.model.events import AgentEvent, AgentExited, TurnEnded
 from segue.model.ids import PromptId, RequestId
 
@@ -45,7 +45,7 @@ class ScriptedAgent:
             if isinstance(event, AgentExited):
                 return
 
-    async def prompt(self, prompt_id: PromptId, text: str) -> None:
+    async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:
         for event in self._script.turn:
             self._events.put_nowait(event)
         self._script.under_way.set()
@@ -62,7 +62,10 @@ class ScriptedAgent:
     async def answer(self, request_id: RequestId, option: str | None) -> None:
         """It never asks."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """It has nothing to put away."""
+
+    def end(self) -> None:
         if self._ending is not None:
             self._ending.cancel()
 
@@ -77,7 +80,7 @@ class ScriptedDriver:
         try:
             yield agent
         finally:
-            agent.close()
+            agent.end()
 
     @asynccontextmanager
     async def resume(self, launch: Launch, token: str) -> AsyncGenerator[ScriptedAgent]:
@@ -85,4 +88,4 @@ class ScriptedDriver:
         try:
             yield agent
         finally:
-            agent.close()
+            agent.end()

@@ -73,6 +73,8 @@ class Settings:
     """Seconds a pause waits for the end of the task before it interrupts the agent."""
     sweep_interval: float = 60.0
     """Seconds between two looks for work that lost its agent; 300 at most."""
+    talk_linger: float = 60.0
+    """Seconds an agent that was only talked to is kept for the next word."""
     recovery: str = "settle"
     """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
 
@@ -219,6 +221,7 @@ READERS: Mapping[str, Reader] = {
     "permission_timeout": _seconds(),
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
+    "talk_linger": _seconds(),
     "recovery": _recovery,
 }
 

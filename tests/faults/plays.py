@@ -1,6 +1,8 @@
 """Small pieces for one agent, and a stubborn user who brings them to their end whatever happens to the server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -17,6 +19,10 @@ PLAN = """
 - {id: one, title: Write the first file}
 - {id: two, title: Write the second file, depends_on: [one]}
 """
+
+
+Arms = deque[Mapping[str, str]]
+"""How the servers are armed that are started one after the other; those after them are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +80,10 @@ PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY)}
 class Play:
     """One workflow, run by a user who starts the server again as often as it is gone."""
 
-    def __init__(self, stage: Stage, piece: Piece = ORDINARY, arms: Sequence[Mapping[str, str]] = ()) -> None:
+    def __init__(self, stage: Stage, piece: Piece = ORDINARY, arms: Arms | None = None) -> None:
         self.stage = stage
         self.piece = piece
-        self._arms = list(arms)
-        """How the servers are armed that are started, one after the other; those after them are not."""
+        self._arms: Arms = deque() if arms is None else arms
         self.work = stage.work(piece.script)
         self._wants_a_break = piece.ending == "completed"
         self._boot = ""
@@ -87,20 +92,17 @@ class Play:
         """Go on until the workflow has come to its end."""
         deadline = monotonic() + BOUND
         while monotonic() < deadline:
-            try:
+            with suppress(NotRunning):
                 self._serve()
                 if self._go_on():
                     return
-            except NotRunning:
-                # One break is enough: what follows a crash is the crash's own test.
-                self._wants_a_break = False
         raise TimeoutError(f"the workflow is stuck: {self.work.view}")
 
     def _serve(self) -> None:
         """See to it that a server is up; one that dies while it starts is started again."""
         while not self.stage.is_up:
             try:
-                self.stage.up(**self._arms.pop(0) if self._arms else {})
+                self.stage.up(**self._arms.popleft() if self._arms else {})
             except NotRunning:
                 raise
             except ServerError:

@@ -165,11 +165,11 @@ async def test_secrets_do_not_reach_the_database(journal: Journal) -> None:
     await journal.append(
         workflow_id, ToolCalled(call_id="c", title=f"echo {secret}", tool="execute", input={"k": secret})
     )
-    await journal.transact(workflow_id, lambda t: t.capture_token(session_id, 1, "not a secret"))
+    await journal.transact(workflow_id, lambda t: t.refuse_token(session_id, 1, "not a secret", f"it says {secret}"))
     with journal.engines.plain.connect() as connection:
         stored = [
             str(row)
-            for table in ("events", "workflows", "sessions", "tasks", "runs")
+            for table in ("events", "workflows", "sessions", "runtimes", "tasks", "runs")
             for row in connection.execute(text(f"SELECT * FROM {table}"))
         ]
     assert not any(secret in row for row in stored)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from segue.journal import Journal, NewWorkflowRow, Transaction
+from segue.model.events import RunQueued
 from segue.model.ids import SessionId, TaskId, WorkflowId, new_boot_id
 from segue.model.plan import Issue, Plan, Task
 from segue.model.status import Permissions, Way
@@ -50,7 +51,7 @@ async def begun(journal: Journal, new: NewWorkflowRow | None = None) -> tuple[Wo
 
     def begin(t: Transaction) -> None:
         t.create_session(session_id, new.agent)
-        t.queue_run(session_id, Way.FIRST, "new", BOOT)
+        t.queue_run(session_id, RunQueued(way=Way.FIRST, reason="new"), BOOT)
 
     await journal.create(new, begin)
     return new.id, session_id

@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from segue.journal import Journal, Transaction, open_journal
 from segue.model.errors import WrongState
-from segue.model.events import AgentMessage, Warned
+from segue.model.events import AgentMessage, RunQueued, Warned
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import Way
 from segue.orchestrator.engine import Engine, open_engine
@@ -43,7 +43,7 @@ class Bench:
 
     def begin(self, t: Transaction) -> None:
         t.create_session(self.session_id, "rehearsal")
-        number = t.queue_run(self.session_id, Way.FIRST, "new", BOOT)
+        number = t.queue_run(self.session_id, RunQueued(way=Way.FIRST, reason="new"), BOOT)
         self.engine.enqueue(t, self.session_id, number)
 
     async def play(self) -> None:

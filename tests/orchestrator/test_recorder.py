@@ -4,8 +4,9 @@ import pytest
 
 from segue.journal import open_journal
 from segue.model.events import AgentMessage, AgentThought, TextDelta, ToolCalled
+from segue.model.ids import new_attempt_id
 from segue.orchestrator.recorder import LONGEST_PIECE, Recorder
-from tests.journal.workflows import TickingClock, begun
+from tests.journal.workflows import BOOT, TickingClock, begun
 
 pytestmark = pytest.mark.anyio
 
@@ -14,12 +15,14 @@ pytestmark = pytest.mark.anyio
 async def recorder(tmp_path):
     async with open_journal(f"sqlite:///{tmp_path}/segue.db", TickingClock()) as journal:
         workflow_id, session_id = await begun(journal)
-        yield Recorder(journal=journal, workflow_id=workflow_id, session_id=session_id, run=1)
+        attempt = new_attempt_id()
+        await journal.transact(workflow_id, lambda t: t.claim_run(session_id, 1, attempt, BOOT))
+        yield Recorder(journal=journal, workflow_id=workflow_id, session_id=session_id, run=1, attempt=attempt)
 
 
 async def written(recorder: Recorder) -> list[object]:
     records = await recorder.journal.records(recorder.workflow_id)
-    return [record.event for record in records[3:]]
+    return [record.event for record in records[4:]]
 
 
 def said(text: str) -> TextDelta:

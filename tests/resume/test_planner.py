@@ -1,33 +1,72 @@
-"""Which way back, and why."""
+"""Which way back, why, and at which price."""
 
 from dataclasses import replace
 
 import pytest
 
+from segue.model.agents import AgentConfiguration
 from segue.model.checkpoint import Usage
+from segue.model.errors import WrongState
 from segue.model.status import SessionStatus, Way
-from segue.resume.planner import plan_resume
+from segue.resume.planner import Means, plan_resume
 from segue.state.fold import SessionState
 
+AGENT = AgentConfiguration(name="rehearsal", command=("rehearsal",))
 NEW = SessionState(number=1, agent="rehearsal", parent=None)
-TALKED = replace(NEW, status=SessionStatus.SUSPENDED, token="t", usage=Usage(turns=1))
+TALKED = replace(NEW, status=SessionStatus.SUSPENDED, token="t", usage=Usage(turns=1, context_tokens=40_000))
+CHILD = replace(NEW, number=2, parent="session-1")
+SAID = "[USER]: hello\n[ASSISTANT]: good day"
+MEANS = Means(session=TALKED, agent=AGENT, history=SAID, request=100)
 
 
 @pytest.mark.parametrize(
-    ("session", "native", "way", "reason"),
+    ("means", "way", "reason"),
     [
-        (TALKED, True, Way.NATIVE, "own conversation goes on"),
-        (replace(TALKED, status=SessionStatus.FAILED), True, Way.NATIVE, "own conversation goes on"),
-        (replace(TALKED, status=SessionStatus.WAITING_FOR_INPUT), True, Way.NATIVE, "own conversation goes on"),
-        (TALKED, False, Way.FRESH, "may lose a conversation"),
-        (replace(TALKED, token=None, refused_tokens=("t",)), True, Way.FRESH, "no longer knows"),
-        (replace(TALKED, status=SessionStatus.CANCELLED), True, Way.FRESH, "is cancelled"),
-        (replace(TALKED, token=None), True, Way.FRESH, "no conversation was recorded"),
-        (NEW, True, Way.FIRST, "never reached"),
-        (replace(NEW, status=SessionStatus.SUSPENDED), True, Way.FIRST, "never reached"),
+        (MEANS, Way.NATIVE, "own conversation goes on"),
+        (replace(MEANS, session=replace(TALKED, status=SessionStatus.FAILED)), Way.NATIVE, "own conversation"),
+        (replace(MEANS, session=replace(TALKED, status=SessionStatus.WAITING_FOR_INPUT)), Way.NATIVE, "own"),
+        (replace(MEANS, session=replace(TALKED, capabilities=("load",))), Way.NATIVE, "own conversation goes on"),
+        (replace(MEANS, session=replace(TALKED, capabilities=("images",))), Way.HISTORY, "says that it cannot"),
+        (replace(MEANS, agent=replace(AGENT, native_resume=False)), Way.HISTORY, "may lose a conversation"),
+        (replace(MEANS, session=replace(TALKED, token=None, refused_tokens=("t",))), Way.HISTORY, "did not take"),
+        (replace(MEANS, session=replace(TALKED, status=SessionStatus.CANCELLED)), Way.HISTORY, "is cancelled"),
+        (replace(MEANS, session=replace(TALKED, token=None)), Way.HISTORY, "no conversation was recorded"),
+        (replace(MEANS, session=CHILD), Way.HISTORY, "no conversation was recorded"),
+        (replace(MEANS, session=replace(TALKED, token=None), history=""), Way.FRESH, "nothing was said yet"),
+        (
+            replace(MEANS, session=replace(TALKED, token=None), agent=replace(AGENT, history=False)),
+            Way.FRESH,
+            "is switched off",
+        ),
+        (replace(MEANS, session=NEW), Way.FIRST, "never reached"),
+        (replace(MEANS, session=replace(NEW, status=SessionStatus.SUSPENDED)), Way.FIRST, "never reached"),
     ],
 )
-def test_the_way_back_and_its_reason(session: SessionState, native: bool, way: Way, reason: str) -> None:
-    plan = plan_resume(session, native)
+def test_the_way_back_and_its_reason(means: Means, way: Way, reason: str) -> None:
+    plan = plan_resume(means)
     assert plan.way is way
     assert reason in plan.reason
+
+
+def test_every_way_has_a_price() -> None:
+    assert [(price.way, price.tokens) for price in plan_resume(MEANS).prices] == [
+        (Way.NATIVE, 40_000),
+        (Way.HISTORY, (len(SAID) + 100 + 3) // 4),
+        (Way.FRESH, 25),
+    ]
+
+
+def test_a_price_that_nobody_knows_is_unknown_and_not_nothing() -> None:
+    silent = replace(MEANS, session=replace(TALKED, usage=Usage(turns=1)))
+    assert plan_resume(silent).prices[0].tokens is None
+
+
+def test_a_way_that_is_asked_for_is_taken_though_a_better_one_is_open() -> None:
+    plan = plan_resume(MEANS, Way.FRESH)
+    assert (plan.way, "asked for by the user" in plan.reason) == (Way.FRESH, True)
+
+
+def test_a_closed_way_that_is_asked_for_says_why_and_which_are_open() -> None:
+    with pytest.raises(WrongState, match="no conversation was recorded") as refused:
+        plan_resume(replace(MEANS, session=replace(TALKED, token=None)), Way.NATIVE)
+    assert refused.value.hint == "Open ways: history, fresh."

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,21 +17,23 @@ from segue.model.codec import adapter, decode_event, encode_event
 from segue.model.crash import crash_point
 from segue.model.errors import WorkflowNotFound
 from segue.model.events import Event, Record
-from segue.model.ids import Seq, SessionId, WorkflowId
+from segue.model.ids import AttemptId, Seq, SessionId, WorkflowId
 from segue.store.tables import events, write_time
 
 GENESIS = "0" * 64
 """What the first event of a workflow is chained to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Entry:
-    """An event on its way into the journal."""
+    """An event on its way into the journal. Not frozen: made for every event, it would cost half of the way."""
 
     event: Event
     at: datetime
     session_id: SessionId | None = None
     run: int | None = None
+    attempt: AttemptId | None = None
+    """The physical try that says so; when it does not own its run any more, it is not listened to."""
 
 
 def append_in(connection: Connection, workflow_id: WorkflowId, entries: Sequence[Entry]) -> Seq:
@@ -47,11 +50,27 @@ def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[
     for workflow_id in entries:
         if workflow_id not in heads:
             raise WorkflowNotFound(f"No workflow has the id {workflow_id!r}.")
-    if rows := _chain(heads, entries):
+    if rows := _chain(heads, _timely(connection, mark, entries)):
         connection.exec_driver_sql(_insert(mark), rows)
         connection.exec_driver_sql(_seal(mark), [(head.seq, head.hash, name) for name, head in heads.items()])
         crash_point("journal.append")
     return {workflow_id: Seq(head.seq) for workflow_id, head in heads.items()}
+
+
+def _timely(
+    connection: Connection, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]
+) -> Mapping[WorkflowId, Sequence[Entry]]:
+    """Without what dead executions still had to say; that is counted."""
+    attempts = {entry.attempt for new in entries.values() for entry in new} - {None}
+    if not attempts:
+        return entries
+    held = {row[0] for row in connection.exec_driver_sql(_held(mark, len(attempts)), tuple(attempts))}
+    if attempts == held:
+        return entries
+    held.add(None)
+    late = Counter(entry.session_id for new in entries.values() for entry in new if entry.attempt not in held)
+    connection.exec_driver_sql(_drop(mark), [(number, session_id) for session_id, number in late.items()])
+    return {name: [entry for entry in new if entry.attempt in held] for name, new in entries.items()}
 
 
 # Handed to the driver as they are: for many small rows, SQLAlchemy's care would cost more than the database's work.
@@ -61,6 +80,16 @@ def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[
 def _lock(mark: str, count: int) -> str:
     names = ", ".join([mark] * count)
     return f"UPDATE journal_heads SET seq = seq WHERE workflow_id IN ({names}) RETURNING workflow_id, seq, hash"
+
+
+@cache
+def _held(mark: str, count: int) -> str:
+    return f"SELECT attempt FROM runs WHERE status = 'active' AND attempt IN ({', '.join([mark] * count)})"
+
+
+@cache
+def _drop(mark: str) -> str:
+    return f"UPDATE runtimes SET dropped_events = dropped_events + {mark} WHERE session_id = {mark}"
 
 
 @cache

@@ -20,7 +20,7 @@ from segue.model.clock import Clock
 from segue.model.crash import crash_point
 from segue.model.errors import DatabaseUnusable
 from segue.model.events import Event, Record
-from segue.model.ids import NOTHING_SEEN, Seq, SessionId, WorkflowId
+from segue.model.ids import NOTHING_SEEN, AttemptId, Seq, SessionId, WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.state.fold import WorkflowState, fold
 from segue.store.engines import Engines, open_engines
@@ -79,11 +79,19 @@ class Journal:
     # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
     async def append(
-        self, workflow_id: WorkflowId, *events: Event, session_id: SessionId | None = None, run: int | None = None
+        self,
+        workflow_id: WorkflowId,
+        *events: Event,
+        session_id: SessionId | None = None,
+        run: int | None = None,
+        attempt: AttemptId | None = None,
     ) -> Seq:
-        """Returns when the events are on disk; many callers share one commit."""
+        """Returns when the events are on disk; many callers share one commit.
+
+        With `attempt`, they are written only while that physical try owns its run; late ones are dropped and counted.
+        """
         now = self.clock.now()
-        entries = [Entry(event=event, at=now, session_id=session_id, run=run) for event in events]
+        entries = [Entry(event, now, session_id, run, attempt) for event in events]
         answer = self._loop.create_future()
         # What is submitted will be written, whether or not the caller still waits for it.
         self._writer.submit(_Append(workflow_id, entries, answer))
@@ -160,6 +168,12 @@ class Journal:
 
     async def records(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN, limit: int = PAGE) -> list[Record]:
         return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
+
+    async def last_records(
+        self, workflow_id: WorkflowId, kinds: Collection[str], *, before: Seq | None = None, limit: int = PAGE
+    ) -> list[Record]:
+        """Newest first."""
+        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, before=before, limit=limit))
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
         return await self.read(lambda c: rows.head_of(c, workflow_id))

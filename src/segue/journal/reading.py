@@ -1,6 +1,7 @@
 """Reading events and checkpoints back, and checking that nobody touched them."""
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,21 @@ class Verdict:
 def records_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Record]:
     """What a watcher that has seen everything up to `seq` still has to see, at most `limit` of it."""
     return [read_row(row) for row in _rows_after(connection, workflow_id, seq, limit)]
+
+
+def record_at(connection: Connection, workflow_id: WorkflowId, seq: int) -> Record:
+    query = select(events).where(events.c.workflow_id == workflow_id, events.c.seq == seq)
+    return read_row(connection.execute(query).one())
+
+
+def last_records(
+    connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], *, before: int | None, limit: int
+) -> list[Record]:
+    """The latest events of some kinds, newest first, of those before number `before`."""
+    query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind.in_(kinds))
+    if before is not None:
+        query = query.where(events.c.seq < before)
+    return [read_row(row) for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit))]
 
 
 def _rows_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Row[Any]]:

@@ -11,9 +11,12 @@ from segue.model.errors import SessionNotFound, WorkflowNotFound
 from segue.model.ids import AttemptId, BootId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.status import (
+    Carrying,
     Permissions,
     PromptStatus,
+    Purpose,
     RunStatus,
+    RuntimeStatus,
     SessionStatus,
     Trigger,
     WaitingFor,
@@ -45,6 +48,7 @@ class WorkflowRow:
     paused_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    choices: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +62,29 @@ class SessionRow:
     waiting_for: WaitingFor | None
     reason: str
     started_from: str | None
-    token: str | None
     run_count: int
+    carrying: Carrying
+    created_at: datetime
     moved_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeRow:
+    """A session's agent process, dead or alive."""
+
+    session_id: SessionId
+    status: RuntimeStatus
+    token: str | None
+    generation: int
+    execution: AttemptId | None
+    pid: int | None
+    pid_started: str | None
+    guardian_pid: int | None
+    machine_boot: str | None
+    container: str | None
+    last_message: str | None
+    last_seen_at: datetime | None
+    dropped_events: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +94,7 @@ class RunRow:
     workflow_id: WorkflowId
     status: RunStatus
     way: Way
+    purpose: Purpose
     attempt: AttemptId | None
     boot: BootId | None
     queued_at: datetime
@@ -87,9 +112,11 @@ class TaskRow:
 class PromptRow:
     id: PromptId
     session_id: SessionId
-    run: int
+    run: int | None
     task_id: TaskId | None
     status: PromptStatus
+    seq: Seq
+    carries: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +131,7 @@ class QuestionRow:
     outcome: str | None
 
 
-RowType = TypeVar("RowType", WorkflowRow, SessionRow, RunRow, TaskRow, PromptRow, QuestionRow)
+RowType = TypeVar("RowType", WorkflowRow, SessionRow, RuntimeRow, RunRow, TaskRow, PromptRow, QuestionRow)
 
 
 def _as(kind: type[RowType], row: Row[Any]) -> RowType:
@@ -141,6 +168,16 @@ def session_by_id(connection: Connection, session_id: str) -> SessionRow:
     return _as(SessionRow, row)
 
 
+def sessions_of(connection: Connection, workflow_id: WorkflowId) -> list[SessionRow]:
+    """The workflow's sessions, the first one first."""
+    query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number)
+    return [_as(SessionRow, row) for row in connection.execute(query)]
+
+
+def runtime_of(connection: Connection, session_id: str) -> RuntimeRow:
+    return _as(RuntimeRow, connection.execute(select(t.runtimes).where(t.runtimes.c.session_id == session_id)).one())
+
+
 def current_session(connection: Connection, workflow_id: WorkflowId) -> SessionRow:
     """The workflow's latest session."""
     query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number.desc())
@@ -174,6 +211,25 @@ def open_prompts(connection: Connection, session_id: SessionId, run: int) -> lis
         t.prompts.c.status.in_([PromptStatus.QUEUED, PromptStatus.SENT]),
     )
     return [_as(PromptRow, row) for row in connection.execute(query)]
+
+
+def waiting_messages(connection: Connection, workflow_id: WorkflowId) -> list[PromptRow]:
+    """What people said and no agent has got yet, oldest first."""
+    query = (
+        select(t.prompts)
+        .where(
+            t.prompts.c.workflow_id == workflow_id,
+            t.prompts.c.status == PromptStatus.QUEUED,
+            t.prompts.c.task_id.is_(None),
+            t.prompts.c.run.is_(None),
+        )
+        .order_by(t.prompts.c.seq)
+    )
+    return [_as(PromptRow, row) for row in connection.execute(query)]
+
+
+def prompt_by_id(connection: Connection, prompt_id: PromptId) -> PromptRow:
+    return _as(PromptRow, connection.execute(select(t.prompts).where(t.prompts.c.id == prompt_id)).one())
 
 
 def open_questions(connection: Connection, workflow_id: WorkflowId) -> list[QuestionRow]:

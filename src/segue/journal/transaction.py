@@ -2,20 +2,21 @@
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from segue.journal import rows
 from segue.journal.chain import GENESIS, Entry, append_in
-from segue.journal.reading import EVERYTHING, records_after
+from segue.journal.reading import EVERYTHING, record_at, records_after
 from segue.journal.redaction import redact, redact_text
 from segue.model import events as e
+from segue.model.agents import Choices
 from segue.model.checkpoint import Checkpoint
-from segue.model.codec import encode_checkpoint
+from segue.model.codec import encode, encode_checkpoint
 from segue.model.errors import SegueError, WorktreeInUse, WrongState
 from segue.model.ids import (
     AttemptId,
@@ -30,13 +31,15 @@ from segue.model.ids import (
 )
 from segue.model.plan import Issue, Plan, TaskStatus
 from segue.model.status import (
+    Carrying,
     Permissions,
     PromptStatus,
+    Purpose,
     RunStatus,
+    RuntimeStatus,
     SessionStatus,
     Trigger,
     WaitingFor,
-    Way,
     WorkflowStatus,
 )
 from segue.state.fold import WorkflowState, fold
@@ -58,6 +61,18 @@ class NewWorkflowRow:
     here: bool
     worktree: str
     branch: str
+    choices: Choices = field(default_factory=Choices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """An agent's process, so that nobody mistakes another one for it."""
+
+    execution: AttemptId
+    pid: int
+    pid_started: str | None
+    guardian_pid: int
+    machine_boot: str | None
 
 
 class Transaction:
@@ -76,6 +91,7 @@ class Transaction:
         row = {
             **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan")},
             "title": title,
+            "choices": redact(encode(new.choices)).decode(),
             "status": WorkflowStatus.PENDING,
             "session_count": 0,
             "checkpoint_count": 0,
@@ -98,6 +114,7 @@ class Transaction:
                 permissions=new.permissions,
                 repository=new.repository,
                 here=new.here,
+                choices=new.choices,
             )
         )
         return transaction
@@ -124,6 +141,10 @@ class Transaction:
     @property
     def open_run(self) -> rows.RunRow | None:
         return next(iter(rows.open_runs(self.connection, self.workflow_id)), None)
+
+    @property
+    def messages(self) -> list[rows.PromptRow]:
+        return rows.waiting_messages(self.connection, self.workflow_id)
 
     @property
     def tasks(self) -> list[rows.TaskRow]:
@@ -164,7 +185,13 @@ class Transaction:
 
     # ── sessions ────────────────────────────────────────────────────────────────────────────────────
 
-    def create_session(self, session_id: SessionId, agent: str, parent: SessionId | None = None) -> None:
+    def create_session(
+        self,
+        session_id: SessionId,
+        agent: str,
+        parent: SessionId | None = None,
+        carrying: Carrying = Carrying.NOTHING,
+    ) -> None:
         number = self.workflow.session_count + 1
         self._workflow(session_count=number)
         row = {
@@ -178,8 +205,11 @@ class Transaction:
             "run_count": 0,
             "created_at": self.now,
             "moved_at": self.now,
+            "carrying": carrying,
         }
         self.connection.execute(insert(t.sessions), row)
+        runtime = {"session_id": session_id, "status": RuntimeStatus.NONE, "generation": 0, "dropped_events": 0}
+        self.connection.execute(insert(t.runtimes), runtime)
         self.append(e.SessionCreated(number=number, agent=agent, parent=parent), session_id=session_id)
 
     def move_session(
@@ -203,24 +233,59 @@ class Transaction:
             run=run,
         )
 
-    def capture_token(self, session_id: SessionId, run: int, token: str) -> None:
-        if rows.session_by_id(self.connection, session_id).token == token:
-            return
-        self._session(session_id, token=token)
-        self.append(e.TokenCaptured(token=token), session_id=session_id, run=run)
-
-    def refuse_token(self, session_id: SessionId, run: int, token: str, reason: str) -> None:
-        """The token stays in the journal, but is not tried again."""
-        self._session(session_id, token=None)
-        self.append(e.TokenRefused(token=token, reason=reason), session_id=session_id, run=run)
+    def carried(self, session_id: SessionId) -> None:
+        """The agent has what was said before; it is not told again."""
+        self._session(session_id, carrying=Carrying.DONE)
 
     def _session(self, session_id: SessionId, **values: Any) -> None:
         query = update(t.sessions).where(t.sessions.c.id == session_id)
         self.connection.execute(query.values(moved_at=self.now, **values))
 
+    # ── the agent's process ─────────────────────────────────────────────────────────────────────────
+
+    def occupy(self, session_id: SessionId, process: Process) -> None:
+        """A new process belongs to the session; the one before has no say any more."""
+        self._runtime(session_id, status=RuntimeStatus.LIVE, last_seen_at=self.now, **asdict(process))
+
+    def capture_token(self, session_id: SessionId, run: int, execution: AttemptId, token: str) -> None:
+        """The execution that is in charge has told the conversation's name; anybody else's word is not taken."""
+        runtime = rows.runtime_of(self.connection, session_id)
+        if runtime.token == token:
+            return
+        taken = self._runtime(
+            session_id,
+            t.runtimes.c.execution == execution,
+            t.runtimes.c.generation == runtime.generation,
+            token=token,
+            generation=runtime.generation + 1,
+        )
+        if not taken:
+            raise WrongState("The conversation belongs to another execution by now.")
+        self.append(e.TokenCaptured(token=token), session_id=session_id, run=run)
+
+    def refuse_token(self, session_id: SessionId, run: int, token: str, reason: str) -> None:
+        """The token stays in the journal, but is not tried again unless somebody asks for that."""
+        generation = rows.runtime_of(self.connection, session_id).generation
+        self._runtime(session_id, t.runtimes.c.token == token, token=None, generation=generation + 1)
+        self.append(e.TokenRefused(token=token, reason=reason), session_id=session_id, run=run)
+
+    def retry_token(self, session_id: SessionId, token: str) -> None:
+        """Somebody wants a refused token tried again."""
+        generation = rows.runtime_of(self.connection, session_id).generation
+        self._runtime(session_id, token=token, generation=generation + 1)
+        self.append(e.TokenCaptured(token=token), session_id=session_id)
+
+    def seen(self, session_id: SessionId, execution: AttemptId) -> bool:
+        """A sign of life; false when it comes from a dead one."""
+        return self._runtime(session_id, t.runtimes.c.execution == execution, last_seen_at=self.now)
+
+    def _runtime(self, session_id: SessionId, *conditions: ColumnElement[bool], **values: Any) -> bool:
+        query = update(t.runtimes).where(t.runtimes.c.session_id == session_id, *conditions).values(**values)
+        return self.connection.execute(query).rowcount == 1
+
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────
 
-    def queue_run(self, session_id: SessionId, way: Way, reason: str, boot: BootId) -> int:
+    def queue_run(self, session_id: SessionId, queued: e.RunQueued, boot: BootId) -> int:
         """The next run of a session; the caller enqueues it with the engine in this same transaction."""
         number = rows.session_by_id(self.connection, session_id).run_count + 1
         self._session(session_id, run_count=number)
@@ -229,13 +294,18 @@ class Transaction:
             "number": number,
             "workflow_id": self.workflow_id,
             "status": RunStatus.QUEUED,
-            "way": way,
+            "way": queued.way,
+            "purpose": queued.purpose,
             "boot": boot,
             "queued_at": self.now,
         }
         self.connection.execute(insert(t.runs), row)
-        self.append(e.RunQueued(way=way, reason=reason), session_id=session_id, run=number)
+        self.append(queued, session_id=session_id, run=number)
         return number
+
+    def put_to_work(self, session_id: SessionId, number: int) -> None:
+        """A run that was there to talk goes on with the plan."""
+        self._run(session_id, number, purpose=Purpose.WORK)
 
     def claim_run(self, session_id: SessionId, number: int, attempt: AttemptId, boot: BootId) -> bool:
         """Take a queued run; false when it was settled meanwhile, or when another boot queued it: nobody asked this
@@ -247,13 +317,14 @@ class Transaction:
         self.append(e.RunStarted(attempt=attempt, boot=boot), session_id=session_id, run=number)
         return True
 
-    def holds(self, session_id: SessionId, number: int, attempt: AttemptId) -> bool:
-        """The fence: whether this physical try still owns the run."""
+    def held_run(self, session_id: SessionId, number: int, attempt: AttemptId) -> rows.RunRow | None:
+        """The fence: the run, if this physical try still owns it."""
         run = rows.run_by_id(self.connection, session_id, number)
-        return run.status is RunStatus.ACTIVE and run.attempt == attempt
+        return run if run.status is RunStatus.ACTIVE and run.attempt == attempt else None
 
     def end_run(self, session_id: SessionId, number: int, ended: e.RunEnded) -> None:
         self._run(session_id, number, status=RunStatus.ENDED, ended_at=self.now, outcome=ended.outcome)
+        self._runtime(session_id, t.runtimes.c.status == RuntimeStatus.LIVE, status=RuntimeStatus.ENDED)
         self.append(ended, session_id=session_id, run=number)
 
     def _run(self, session_id: SessionId, number: int, **values: Any) -> None:
@@ -301,7 +372,8 @@ class Transaction:
 
     # ── prompts and questions ───────────────────────────────────────────────────────────────────────
 
-    def queue_prompt(self, prompt: e.PromptQueued, session_id: SessionId, run: int) -> None:
+    def queue_prompt(self, prompt: e.PromptQueued, session_id: SessionId, run: int | None) -> None:
+        """Without a run it waits for the next one that can take it."""
         row = {
             "id": prompt.prompt_id,
             "workflow_id": self.workflow_id,
@@ -309,16 +381,38 @@ class Transaction:
             "run": run,
             "task_id": prompt.task_id,
             "status": PromptStatus.QUEUED,
+            "seq": self.append(prompt, session_id=session_id, run=run),
+            "carries": False,
         }
         self.connection.execute(insert(t.prompts), row)
-        self.append(prompt, session_id=session_id, run=run)
 
-    def move_prompt(self, prompt_id: PromptId, after: PromptStatus, session_id: SessionId, run: int) -> None:
+    def take_message(self, message: rows.PromptRow, session_id: SessionId, run: int) -> e.PromptQueued:
+        """What somebody said becomes this run's next prompt."""
+        self._prompt(message.id, session_id=session_id, run=run)
+        event = record_at(self.connection, self.workflow_id, message.seq).event
+        assert isinstance(event, e.PromptQueued), "a prompt's row names the event that has its words"
+        return event
+
+    def return_message(self, message: rows.PromptRow) -> None:
+        """It never left, so it waits again."""
+        self._prompt(message.id, run=None, carries=False)
+
+    def carry(self, carried: e.ContextCarried, session_id: SessionId, run: int) -> None:
+        """The prompt takes along what was said before the session; the session knows it when the prompt arrived."""
+        self._prompt(carried.prompt_id, carries=True)
+        self.append(carried, session_id=session_id, run=run)
+
+    def move_prompt(self, prompt_id: PromptId, after: PromptStatus, session_id: SessionId, run: int | None) -> None:
         before, event = _PROMPT_MOVES[after]
-        query = update(t.prompts).where(t.prompts.c.id == prompt_id, t.prompts.c.status == before).values(status=after)
-        if self.connection.execute(query).rowcount != 1:
+        if not self._prompt(prompt_id, t.prompts.c.status == before, status=after):
             raise WrongState(f"Prompt {prompt_id} cannot become {after} now.")
         self.append(event(prompt_id=prompt_id), session_id=session_id, run=run)
+        if after is PromptStatus.ACKNOWLEDGED and rows.prompt_by_id(self.connection, prompt_id).carries:
+            self.carried(session_id)
+
+    def _prompt(self, prompt_id: PromptId, *conditions: ColumnElement[bool], **values: Any) -> bool:
+        query = update(t.prompts).where(t.prompts.c.id == prompt_id, *conditions).values(**values)
+        return self.connection.execute(query).rowcount == 1
 
     def ask(self, question: e.PermissionRequested, session_id: SessionId, run: int, deadline: datetime) -> None:
         seq = self.append(question, session_id=session_id, run=run)

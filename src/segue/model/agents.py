@@ -24,6 +24,15 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What the user chose for the agent's conversations; every one of them is opened so."""
+
+    model: str | None = None
+    mode: str | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfiguration:
     """A driver, the program it starts, and which of the caller's variables that program may see."""
 

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from segue.model.agents import Choices
 from segue.model.checkpoint import CheckpointType
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan
-from segue.model.status import Failure, Permissions, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Failure, Permissions, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 
 JsonObject = dict[str, Any]
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 ToolStatus = Literal["completed", "failed"]
 PermissionOutcome = Literal["allowed", "denied", "interrupted"]
-RunOutcome = Literal["completed", "paused", "crashed", "failed", "cancelled", "not_started"]
+RunOutcome = Literal["completed", "paused", "talked", "crashed", "failed", "cancelled", "not_started"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +184,7 @@ class WorkflowCreated:
     permissions: Permissions
     repository: str
     here: bool
+    choices: Choices = field(default_factory=Choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,10 +250,26 @@ class TokenRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What one way back would cost."""
+
+    way: Way
+    possible: bool
+    tokens: int | None
+    """None where nobody knows."""
+    note: str = ""
+    """How the price is known, or why the way is closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunQueued:
+    """A way was chosen, and this is why; what each of the others would have cost stands beside it."""
+
     kind: Literal["run.queued"] = "run.queued"
     way: Way
     reason: str
+    purpose: Purpose = Purpose.WORK
+    prices: tuple[Price, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +284,8 @@ class RunEnded:
     kind: Literal["run.ended"] = "run.ended"
     outcome: RunOutcome
     reason: str = ""
+    failure: Failure | None = None
+    reset_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +340,17 @@ class PromptQueued:
     prompt_id: PromptId
     text: str
     task_id: TaskId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCarried:
+    """A prompt takes along what was said before this session; it is told once."""
+
+    kind: Literal["context.carried"] = "context.carried"
+    prompt_id: PromptId
+    way: Way
+    text: str
+    """What stands before and after the prompt's own words, as the agent gets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,6 +454,7 @@ Event = (
     | TaskFailed
     | TaskInterrupted
     | PromptQueued
+    | ContextCarried
     | PromptSent
     | PromptAcknowledged
     | PromptNotSent

@@ -71,8 +71,38 @@ class Way(StrEnum):
     """How a conversation is brought back."""
 
     FIRST = "first"
+    """There was no conversation yet."""
     NATIVE = "native"
+    """The agent's own conversation goes on."""
+    HISTORY = "history"
+    """A new conversation, whose first prompt carries what was said in the old one."""
     FRESH = "fresh"
+    """A new conversation that knows the plan and the files, and nothing that was said."""
+
+
+class Purpose(StrEnum):
+    """What a run is for."""
+
+    WORK = "work"
+    """To work through the plan."""
+    TALK = "talk"
+    """To answer what people say, and to wait for more of it."""
+
+
+class Carrying(StrEnum):
+    """Whether a session has yet to be told what was said before it."""
+
+    NOTHING = "nothing"
+    NEEDED = "needed"
+    DONE = "done"
+
+
+class RuntimeStatus(StrEnum):
+    """Whether an agent process belongs to a session."""
+
+    NONE = "none"
+    LIVE = "live"
+    ENDED = "ended"
 
 
 class Failure(StrEnum):

@@ -8,10 +8,21 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from segue.model.events import Event, Record
+from segue.model.agents import Choices
+from segue.model.checkpoint import Usage
+from segue.model.events import Event, Price, Record
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
-from segue.model.status import Permissions, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import (
+    Carrying,
+    Failure,
+    Permissions,
+    RuntimeStatus,
+    SessionStatus,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
 
 # ── what is asked ───────────────────────────────────────────────────────────────────────────────────
 
@@ -34,6 +45,7 @@ class NewWorkflow:
     permissions: Permissions = Permissions.ASK
     repository: Path
     here: bool = False
+    choices: Choices = field(default_factory=Choices)
     # Kept out of the repr: the caller's variables are held in memory and must not reach a log.
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
@@ -57,6 +69,112 @@ class SessionView:
     waiting_for: WaitingFor | None = None
     reason: str = ""
     runs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureView:
+    """What ended the last run, and what can be done about it."""
+
+    failure: Failure
+    meaning: str
+    reset_at: datetime | None = None
+    remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeView:
+    """A session's agent process, dead or alive."""
+
+    status: RuntimeStatus
+    alive: bool
+    """Whether a process with this number and start time runs on this machine now."""
+    pid: int | None
+    execution: str | None
+    generation: int
+    last_seen_at: datetime | None
+    dropped_events: int
+    """What a dead execution still had to say, and nobody wrote down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBack:
+    """How Segue would bring a session back now, why, and what each way costs in tokens."""
+
+    way: Way
+    reason: str
+    prices: tuple[Price, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDetail:
+    """Everything about one conversation."""
+
+    id: SessionId
+    workflow_id: WorkflowId
+    number: int
+    agent: str
+    status: SessionStatus
+    waiting_for: WaitingFor | None
+    reason: str
+    parent: SessionId | None
+    children: tuple[SessionId, ...]
+    runs: int
+    started_at: datetime
+    token: str | None
+    refused_tokens: tuple[str, ...]
+    capabilities: tuple[str, ...] | None
+    carrying: Carrying
+    compactions: int
+    usage: Usage
+    failure: FailureView | None
+    runtime: RuntimeView
+    way_back: WayBack | None
+    """None where there is nothing to bring back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStanding:
+    """Whether a session needs its agent brought back, and whether that can be done."""
+
+    session_id: SessionId
+    state: SessionStatus
+    is_agent_running: bool
+    needs_resume: bool
+    is_resumable: bool
+    resume_reason: Literal["", "agent_not_running", "agent_not_running_fresh_start"]
+    worktree_path: str | None
+    worktree_branch: str | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """An agent as it is configured, and whether its program is there."""
+
+    name: str
+    driver: str
+    command: tuple[str, ...]
+    program: str | None
+    """Where its program was found."""
+    resume: str
+    """How Segue brings its conversations back."""
+    install: str
+    login: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCheck:
+    """What an agent's program says of itself."""
+
+    agent: AgentView
+    ok: bool
+    version: str = ""
+    reported: str = ""
+    capabilities: tuple[str, ...] = ()
+    logins: tuple[str, ...] = ()
+    resume: str = ""
+    problem: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +231,8 @@ class WorkflowView:
     context: ContextView | None = None
     question: Question | None = None
     last_snapshot: CheckpointId | None = None
+    failure: FailureView | None = None
+    waiting_messages: int = 0
     undelivered: tuple[Undelivered, ...] = ()
     head: Seq
     merge_hint: str | None = None
@@ -174,13 +294,15 @@ class Action:
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
-    status: Literal["resumed"] = "resumed"
+    status: Literal["resumed", "joined"] = "resumed"
+    """`joined`: somebody else had asked for the same just before."""
     workflow_id: WorkflowId
     session: SessionId
     session_number: int
     run: int
     way: Way
     reason: str
+    prices: tuple[Price, ...] = ()
     paused_at: datetime | None
     tasks_done: int
     tasks_remaining: int
@@ -193,3 +315,40 @@ class Answered:
     workflow_id: WorkflowId
     request_id: RequestId | None
     title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompted:
+    """What became of something that somebody said."""
+
+    status: Literal["sent", "waiting", "not_delivered"]
+    workflow_id: WorkflowId
+    session: SessionId
+    prompt_id: PromptId
+    way: Way | None = None
+    """How the agent was brought back for it, if it had to be."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceRestored:
+    """The worktree is there again; no agent was started."""
+
+    status: Literal["restored"] = "restored"
+    workflow_id: WorkflowId
+    worktree: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFiles:
+    """A session's files, written anew from the journal."""
+
+    session_id: SessionId
+    history: str
+    """One line for each thing said or done."""
+    session: str
+    """The whole conversation as one document."""
+    entries: int
+    were_right: bool
+    """Whether the files that were there before said the same."""

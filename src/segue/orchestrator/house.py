@@ -39,6 +39,7 @@ class Rules:
     permission_timeout: float
     pause_force_after: float
     sweep_interval: float
+    talk_linger: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,8 @@ class Live:
     stopping: anyio.Event = field(default_factory=anyio.Event)
     stop: Stop | None = None
     answers: asyncio.Queue[tuple[RequestId, bool]] = field(default_factory=asyncio.Queue[tuple[RequestId, bool]])
+    spoken: anyio.Event = field(default_factory=anyio.Event)
+    """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
     done: anyio.Event = field(default_factory=anyio.Event)
 
     def tear_away(self, stop: Stop) -> None:

@@ -40,6 +40,7 @@ async def open_orchestrator(
     sweep_interval: float,
     recovery: str,
     silence_watchdog: float = 3600.0,
+    talk_linger: float = 60.0,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
@@ -52,6 +53,7 @@ async def open_orchestrator(
         permission_timeout=permission_timeout,
         pause_force_after=pause_force_after,
         sweep_interval=sweep_interval,
+        talk_linger=talk_linger,
     )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:

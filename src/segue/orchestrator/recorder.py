@@ -7,7 +7,7 @@ import anyio
 
 from segue.journal import Journal
 from segue.model.events import AgentMessage, AgentThought, Event, TextDelta
-from segue.model.ids import SessionId, WorkflowId
+from segue.model.ids import AttemptId, SessionId, WorkflowId
 
 LONGEST_PIECE = 64 * 1024
 LONGEST_WORD = 4 * 1024
@@ -27,6 +27,7 @@ class Recorder:
     workflow_id: WorkflowId
     session_id: SessionId
     run: int
+    attempt: AttemptId
     _role: str = ""
     _pieces: list[str] = field(default_factory=list[str])
     _size: int = 0
@@ -73,7 +74,9 @@ class Recorder:
         if events:
             # The agent has acted on this already: losing it would make the journal lie.
             with anyio.CancelScope(shield=True):
-                await self.journal.append(self.workflow_id, *events, session_id=self.session_id, run=self.run)
+                await self.journal.append(
+                    self.workflow_id, *events, session_id=self.session_id, run=self.run, attempt=self.attempt
+                )
 
 
 def _last_boundary(text: str) -> int:

@@ -12,15 +12,38 @@ import anyio
 
 from segue import drivers
 from segue.drivers import Agent, Launch
-from segue.journal import Transaction
-from segue.journal.rows import SessionRow, WorkflowRow, run_by_id, session_by_id
+from segue.journal import Process, Transaction
+from segue.journal.rows import PromptRow, RunRow, SessionRow, WorkflowRow, run_by_id, runtime_of, session_by_id
 from segue.model import events as e
+from segue.model.agents import Choices
 from segue.model.checkpoint import CheckpointType
+from segue.model.codec import decode
 from segue.model.crash import crash_point
-from segue.model.errors import AgentExited, NothingToAnswer, SegueError, TokenRejected, WrongState
-from segue.model.ids import AttemptId, RequestId, SessionId, new_attempt_id, new_prompt_id
+from segue.model.errors import (
+    AgentError,
+    AgentExited,
+    LoginRequired,
+    NothingToAnswer,
+    QuotaExceeded,
+    SegueError,
+    TranscriptCorrupt,
+    TransportLost,
+    WrongState,
+)
+from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, new_attempt_id, new_prompt_id
 from segue.model.plan import Task, TaskStatus
-from segue.model.status import PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import (
+    Carrying,
+    Failure,
+    PromptStatus,
+    Purpose,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import by_policy, option_for, policy
@@ -30,22 +53,30 @@ from segue.orchestrator.settling import (
     checkpoint_ref,
     close_questions,
     settle,
+    settling_after,
     settling_for,
     write_checkpoint,
 )
+from segue.resume.failures import POLICIES, failure_of
+from segue.resume.history import KINDS as HISTORY_KINDS
+from segue.resume.history import history, with_history
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import task_prompt
 from segue.snapshot.gather import Occasion, Workspace, gather
 from segue.state.fold import WorkflowState
+from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
-from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, run_setup
+from segue.workspace.processes import identity
+from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
 
 T = TypeVar("T")
 log = logging.getLogger("segue")
 
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
+HEARTBEAT = 10.0
+"""Seconds between two signs of life of a run."""
 CANCEL_GRACE = 10.0
 """Seconds an agent gets to end a turn that was cancelled."""
 
@@ -69,10 +100,15 @@ class _Torn(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A task to do, and the prompt that asks for it."""
+    """The next prompt, as the agent gets it, and the task it asks for; without a task somebody just talks."""
 
-    task: Task
+    task: Task | None
     prompt: e.PromptQueued
+    text: str
+
+
+class _Idle:
+    """Nobody says anything, and the plan is not to be worked on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +118,8 @@ class _End:
     status: WorkflowStatus
     reason: str = ""
     trigger: Trigger = Trigger.TASK_COMPLETE
+    talked: bool = False
+    """Nothing moves: the session waits for a word, and the workflow stands where it stood."""
 
 
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
@@ -91,10 +129,19 @@ async def run_session(house: House, session_id: SessionId, number: int) -> None:
         workflow = await house.journal.workflow(session.workflow_id)
         run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
         with house.alive(workflow.id) as live:
-            await Run(house, live, workflow, session, number, run.way).carry_out()
+            await Run(house, live, workflow, session, run).carry_out()
+            await _project(house, session_id)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
+
+
+async def _project(house: House, session_id: SessionId) -> None:
+    """The files are for reading only: what goes wrong with them is noted, and the next run mends it."""
+    try:
+        await projections.extend(house, session_id)
+    except Exception:  # a full disk, perhaps
+        log.exception("the files of session %s could not be written", session_id)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:
@@ -107,22 +154,29 @@ async def _settle_after_a_fault(house: House, session_id: SessionId, number: int
 class Run:
     """Drives one agent process through the plan's tasks, one after the other."""
 
-    def __init__(
-        self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, number: int, way: Way
-    ) -> None:
+    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow
         self.workflow_id = workflow.id
         self.session_id = session.id
         self.agent = house.agents[session.agent]
-        self.token = session.token
-        self.number = number
-        self.way = way
+        self.choices = decode(Choices, workflow.choices)
+        self.token: str | None = None
+        self.number = run.number
+        self.way = run.way
         self.attempt: AttemptId = new_attempt_id()
-        self.recorder = Recorder(journal=house.journal, workflow_id=workflow.id, session_id=session.id, run=number)
+        self.recorder = Recorder(
+            journal=house.journal,
+            workflow_id=workflow.id,
+            session_id=session.id,
+            run=run.number,
+            attempt=self.attempt,
+        )
         self.questions: dict[RequestId, e.PermissionRequested] = {}
         self.occasion: PromptOccasion | None = None
+        self.talking_from = WorkflowStatus.PAUSED
+        """Where the workflow stood before somebody said something."""
         self.reached_agent = False
         self.in_turn = False
 
@@ -137,19 +191,15 @@ class Run:
             await self._settle(settling_for(torn.stop))
         except _Superseded:
             await self._settle(settling_for(CANCELLED))
-        except TokenRejected as error:
-            await self._token_rejected(error)
         except SegueError as error:
-            stop = Stop(trigger=Trigger.CRASH, reason=error.message)
-            await self._settle(settling_for(stop, start_failed=not self.reached_agent))
-            if not self.reached_agent:
-                await self._discard_worktree()
+            await self._fail(error)
 
     def _claim(self, t: Transaction) -> bool:
         if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
             return False
         if t.workflow.status is WorkflowStatus.PENDING:
             t.move_workflow(WorkflowStatus.IN_PROGRESS)
+        self.token = runtime_of(t.connection, self.session_id).token
         return True
 
     async def _step(self, name: str, work: Callable[[Transaction], T]) -> T:
@@ -168,8 +218,8 @@ class Run:
 
     def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         def fenced(t: Transaction) -> T:
-            held = t.holds(self.session_id, self.number, self.attempt)
-            if not held or t.workflow.status is not WorkflowStatus.IN_PROGRESS:
+            run = t.held_run(self.session_id, self.number, self.attempt)
+            if run is None or not _may_go_on(run, t.workflow):
                 raise _Superseded
             return work(t)
 
@@ -194,10 +244,13 @@ class Run:
         async with self._open_agent(directory) as agent:
             await self._ready(agent)
             async with alongside(
-                self._flush_regularly, lambda: self._deliver_answers(agent), lambda: self._force_pause(agent)
+                self._flush_regularly,
+                self._show_life,
+                lambda: self._deliver_answers(agent),
+                lambda: self._force_pause(agent),
             ):
                 try:
-                    return await self._through_the_plan(agent)
+                    return await self._converse(agent)
                 finally:
                     # Torn away in the middle of a sentence, what was heard of it is still true.
                     await self.recorder.flush()
@@ -211,6 +264,8 @@ class Run:
 
     async def _worktree(self) -> Path:
         workflow, path, branch = self.workflow, Path(self.workflow.worktree), self.workflow.branch
+        if workflow.base is not None:
+            await require_worktree(Path(workflow.repository), path, branch, here=workflow.here)
         if workflow.here:
             worktree = Worktree(path, branch, (await read_state(path, None)).head)
         else:
@@ -248,6 +303,10 @@ class Run:
             environment=self._environment(),
             execution=self.attempt,
             handshake_timeout=self.house.rules.handshake_timeout,
+            mode=self.choices.mode or self.agent.modes.get(self.workflow.permissions),
+            model=self.choices.model,
+            mcp_servers=self.choices.mcp_servers,
+            serves=self.agent.serves,
         )
         if self.way is Way.NATIVE and self.token is not None:
             return driver.resume(launch, self.token)
@@ -264,9 +323,12 @@ class Run:
             capabilities=agent.capabilities.names(),
         )
 
+        process = _process(agent, self.attempt)
+
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.session_id, run=self.number)
-            t.capture_token(self.session_id, self.number, agent.token)
+            t.occupy(self.session_id, process)
+            t.capture_token(self.session_id, self.number, self.attempt, agent.token)
             self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._step("session.ready", ready)
@@ -279,45 +341,116 @@ class Run:
 
     # ── tasks and turns ─────────────────────────────────────────────────────────────────────────────
 
-    async def _through_the_plan(self, agent: Agent) -> _End:
+    async def _converse(self, agent: Agent) -> _End:
+        """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
         stream = agent.events()
         while True:
-            following = await self._step("task.start", await self._choice())
+            following = await self._step("turn.start", await self._choice())
+            if isinstance(following, _Idle):
+                following = await self._until_spoken_to()
             if isinstance(following, _End):
                 return following
-            reason = await self._turn(agent, stream, following.prompt)
-            if reason != "end_turn":
+            if following is None:
+                continue
+            reason = await self._turn(agent, stream, following)
+            if following.task is None:
+                await self._answered(reason)
+            elif reason != "end_turn":
                 return self._broken_off(reason)
-            await self._complete(following.task)
+            else:
+                await self._complete(following.task)
             self.occasion = None
 
-    async def _choice(self) -> Callable[[Transaction], _Work | _End]:
-        """Chooses the next task, to be done under the lock, where a pause cannot slip in between."""
+    async def _choice(self) -> Callable[[Transaction], "_Work | _End | _Idle"]:
+        """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""
         state = await self.house.journal.state(self.workflow_id)
         issue, plan = state.issue, state.plan
         assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
+        told = await self._history()
 
-        def choose(t: Transaction) -> _Work | _End:
-            workflow = t.workflow
-            task = plan.next_ready(row.id for row in t.tasks if row.status is TaskStatus.COMPLETED)
-            if task is None:
+        def choose(t: Transaction) -> _Work | _End | _Idle:
+            workflow, run = t.workflow, t.held_run(self.session_id, self.number, self.attempt)
+            assert run is not None, "the fence has seen it"
+            if workflow.pause_trigger is None and t.messages:
+                return self._message(t, t.messages[0], told)
+            task = plan.next_ready(_completed(t))
+            if run.purpose is Purpose.WORK and task is None:
                 return _End(WorkflowStatus.COMPLETED)
             if workflow.pause_trigger is not None:
                 return _End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
+            if run.purpose is Purpose.TALK or task is None:
+                return _Idle()
             text = task_prompt(issue, plan, task, self.occasion)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self.attempt, self.session_id, self.number)
             t.queue_prompt(prompt, self.session_id, self.number)
             self._move(t, SessionStatus.RUNNING)
-            return _Work(task, prompt)
+            return _Work(task, prompt, self._carry(t, prompt, told))
 
         return choose
 
-    async def _turn(self, agent: Agent, stream: AsyncIterator[e.AgentEvent], prompt: e.PromptQueued) -> e.StopReason:
+    def _message(self, t: Transaction, message: PromptRow, told: str) -> _Work:
+        prompt = t.take_message(message, self.session_id, self.number)
+        if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
+            self.talking_from = t.workflow.status
+            t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
+        self._move(t, SessionStatus.RUNNING)
+        return _Work(None, prompt, self._carry(t, prompt, told))
+
+    async def _history(self) -> str:
+        """What was said before this session, if it has yet to be told."""
+        session = await self.house.journal.read(lambda c: session_by_id(c, self.session_id))
+        if session.carrying is not Carrying.NEEDED:
+            return ""
+        return history(await self.house.journal.last_records(self.workflow_id, HISTORY_KINDS))
+
+    def _carry(self, t: Transaction, prompt: e.PromptQueued, told: str) -> str:
+        """The prompt's words as the agent gets them."""
+        if not told:
+            return prompt.text
+        carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=Way.HISTORY, text=told)
+        t.carry(carried, self.session_id, self.number)
+        return with_history(told, prompt.text)
+
+    async def _until_spoken_to(self) -> _End | None:
+        """Keep the agent for a while; the next word then finds it awake."""
+        async with alongside(self._tire_of_waiting):
+            await self.live.spoken.wait()
+        self.live.spoken = anyio.Event()
+        crash_point("talk.woken")
+        return await self._step("talk.over", self._over)
+
+    async def _tire_of_waiting(self) -> None:
+        await self.house.clock.sleep(self.house.rules.talk_linger)
+        self.live.spoken.set()
+
+    def _over(self, t: Transaction) -> _End | None:
+        """Whether the talk is over, decided under the lock: whoever speaks after this starts the next run."""
+        run = t.held_run(self.session_id, self.number, self.attempt)
+        if t.messages or run is None or run.purpose is Purpose.WORK:
+            return None
+        return _End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
+
+    async def _answered(self, reason: e.StopReason) -> None:
+        """Somebody was answered. A workflow that only stood aside for that goes back to where it was."""
+        if reason == "max_tokens":
+            raise _Torn(WINDOW_FULL)
+
+        def answered(t: Transaction) -> None:
+            close_questions(t, self.session_id, self.number)
+            self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+            run = t.held_run(self.session_id, self.number, self.attempt)
+            if run is not None and run.purpose is Purpose.TALK and t.workflow.pause_trigger is None:
+                t.move_workflow(self.talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)
+
+        await self._step("message.answered", answered)
+
+    async def _turn(self, agent: Agent, stream: AsyncIterator[e.AgentEvent], work: _Work) -> e.StopReason:
         """One prompt and everything up to the agent's stop."""
+        prompt = work.prompt
         await self._step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.in_turn = True
-        await agent.prompt(prompt.prompt_id, prompt.text)
+        await agent.prompt(prompt.prompt_id, work.text)
         crash_point("prompt.delivered")
         acknowledged = False
         async for event in stream:
@@ -333,6 +466,10 @@ class Run:
                     await self.recorder.record(event)
                     self.in_turn = False
                     return reason
+                case e.TurnFailed():
+                    await self.recorder.record(event)
+                    self.in_turn = False
+                    raise _failed_turn(event)
                 case e.AgentExited():
                     await self.recorder.record(event)
                     raise _exit(event)
@@ -389,6 +526,12 @@ class Run:
         while True:
             await self.house.clock.sleep(FLUSH_EVERY)
             await self.recorder.flush_words()
+
+    async def _show_life(self) -> None:
+        """A dead row must be told from a live one without guessing."""
+        while True:
+            await self.house.clock.sleep(HEARTBEAT)
+            await self._transact(lambda t: t.seen(self.session_id, self.attempt))
 
     async def _ask(self, question: e.PermissionRequested) -> None:
         """Put a question to the policy, or to the user; either way it is on disk before the agent hears an answer."""
@@ -447,7 +590,7 @@ class Run:
 
     async def _finish(self, end: _End) -> None:
         """A clean end. The agent's process is gone by now, so the worktree holds still."""
-        kind, session_to, outcome = _ENDS[end.status]
+        kind, session_to, outcome = _TALKED if end.talked else _ENDS[end.status]
         occasion = Occasion(type=kind, trigger=end.trigger, reason=end.reason, snapshot=True, clean_boundary=True)
         state, workspace = await self._gather()
 
@@ -456,8 +599,9 @@ class Run:
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
             write_checkpoint(t, self.session_id, self.number, occasion, state, workspace)
-            self._move(t, session_to, reason=end.reason)
-            t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+            if not end.talked:
+                self._move(t, session_to, reason=end.reason)
+                t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
             t.end_run(self.session_id, self.number, e.RunEnded(outcome=outcome, reason=end.reason))
 
         await self._step(f"run.{outcome}", finish)
@@ -467,16 +611,16 @@ class Run:
             if task.status is TaskStatus.IN_PROGRESS:
                 t.fail_task(task.id, self.attempt, self.session_id, self.number, reason)
 
-    async def _token_rejected(self, error: TokenRejected) -> None:
-        """The conversation is lost to the agent: say so, keep the token, and start nothing instead of it."""
-
-        def refuse(t: Transaction) -> None:
-            if self.token is not None:
-                t.refuse_token(self.session_id, self.number, self.token, error.message)
-
-        await self._step("token.refused", refuse)
-        stop = Stop(trigger=Trigger.CRASH, reason=error.message)
-        await self._settle(settling_for(stop, token_rejected=True))
+    async def _fail(self, error: SegueError) -> None:
+        """The agent did not do its part: what follows stands in the table of failures. Nothing starts in its place."""
+        policy = POLICIES[failure_of(error)]
+        if self.token is not None and not policy.keeps_token:
+            token = self.token
+            await self._transact(lambda t: t.refuse_token(self.session_id, self.number, token, error.message))
+            crash_point("token.refused")
+        await self._settle(settling_after(error, reached=self.reached_agent))
+        if not self.reached_agent and policy.session is None:
+            await self._discard_worktree()
 
     async def _discard_worktree(self) -> None:
         """A first start that failed leaves nothing behind; a worktree that was there before stays."""
@@ -494,7 +638,7 @@ class Run:
             await settle(self.house, self.session_id, self.number, settling)
 
 
-_REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.TurnEnded)
+_REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)
 """What shows that the agent has the prompt; a late report of the turn before does not."""
 
 _ENDS: dict[WorkflowStatus, tuple[CheckpointType, SessionStatus, e.RunOutcome]] = {
@@ -502,6 +646,49 @@ _ENDS: dict[WorkflowStatus, tuple[CheckpointType, SessionStatus, e.RunOutcome]] 
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
     WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
 }
+
+
+_TALKED: tuple[CheckpointType, SessionStatus, e.RunOutcome] = (
+    CheckpointType.PAUSE,
+    SessionStatus.WAITING_FOR_INPUT,
+    "talked",
+)
+
+
+def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
+    """A run works while its workflow is in progress; one that only talks goes on while there is a workflow."""
+    if run.purpose is Purpose.TALK:
+        return workflow.status not in WORKFLOW_ENDED
+    return workflow.status is WorkflowStatus.IN_PROGRESS
+
+
+def _completed(t: Transaction) -> list[TaskId]:
+    return [row.id for row in t.tasks if row.status is TaskStatus.COMPLETED]
+
+
+def _process(agent: Agent, execution: AttemptId) -> Process:
+    known = identity(agent.pid)
+    return Process(
+        execution=execution,
+        pid=agent.pid,
+        pid_started=str(known.started) if known else None,
+        guardian_pid=agent.guardian_pid,
+        machine_boot=known.boot if known else None,
+    )
+
+
+_FAILED_TURNS: dict[Failure, type[AgentError]] = {
+    Failure.LOGIN_REQUIRED: LoginRequired,
+    Failure.TRANSCRIPT_CORRUPT: TranscriptCorrupt,
+    Failure.TRANSPORT_LOST: TransportLost,
+}
+
+
+def _failed_turn(event: e.TurnFailed) -> AgentError:
+    if event.failure is Failure.QUOTA:
+        again = f" It is full again at {event.reset_at:%Y-%m-%d %H:%M} UTC." if event.reset_at else ""
+        return QuotaExceeded(f"{event.message}{again}", reset_at=event.reset_at)
+    return _FAILED_TURNS.get(event.failure, AgentError)(event.message)
 
 
 def _exit(event: e.AgentExited) -> AgentExited:

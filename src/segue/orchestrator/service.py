@@ -1,7 +1,6 @@
 """What people can do: the one service behind every door."""
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,12 +9,12 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, session_by_id, slugs_like
-from segue.model.agents import AgentConfiguration
+from segue.journal.rows import WorkflowRow, open_runs, slugs_like
+from segue.model.agents import Choices
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
-from segue.model.errors import BadInput, NothingToAnswer, SegueError, UnknownAgent, WrongState
-from segue.model.events import RunEnded, Warned
+from segue.model.errors import BadInput, NothingToAnswer, WrongState
+from segue.model.events import RunEnded
 from segue.model.ids import (
     BootId,
     RequestId,
@@ -26,28 +25,34 @@ from segue.model.ids import (
     new_workflow_id,
     slugify,
 )
-from segue.model.status import RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
+    AgentCheck,
+    AgentView,
     Answered,
     EventPage,
     NewWorkflow,
+    Prompted,
     RecordView,
     Resumed,
-    SessionView,
+    SessionDetail,
+    SessionFiles,
+    SessionStanding,
     Verification,
     WorkflowView,
+    WorkspaceRestored,
 )
+from segue.orchestrator import agents, projections, sessions
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
+from segue.orchestrator.resuming import Resuming, queue
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
-from segue.resume.planner import ResumePlan, plan_resume
+from segue.resume.planner import ResumePlan
 from segue.snapshot.gather import Occasion, gather
-from segue.state.fold import WorkflowState
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
-from segue.workspace.comparison import divergence
 from segue.workspace.git import branch_exists, read_state, repository_root
 from segue.workspace.programs import require_program
 
@@ -55,7 +60,6 @@ W = WorkflowStatus
 END_WITHIN = 15.0
 """Seconds a run gets to settle itself when it is cancelled."""
 FINISHED = WORKFLOW_ENDED | {W.FAILED}
-RESUMABLE = frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING})
 
 
 class Orchestrator:
@@ -64,6 +68,7 @@ class Orchestrator:
     def __init__(self, house: House) -> None:
         self._house = house
         self._journal = house.journal
+        self._resuming = Resuming(house)
 
     @property
     def boot(self) -> BootId:
@@ -110,16 +115,17 @@ class Orchestrator:
         verdict = await self._journal.verify((await self._journal.workflow(name)).id)
         return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
 
-    async def session(self, session_id: str) -> SessionView:
-        session = await self._journal.read(lambda c: session_by_id(c, session_id))
-        return SessionView(
-            id=session.id,
-            number=session.number,
-            status=session.status,
-            waiting_for=session.waiting_for,
-            reason=session.reason,
-            runs=session.run_count,
-        )
+    async def sessions(self, name: str) -> list[SessionDetail]:
+        return await sessions.details(self._house, await self._journal.workflow(name))
+
+    async def session(self, session_id: str) -> SessionDetail:
+        return await sessions.detail(self._house, session_id)
+
+    async def session_files(self, session_id: str) -> SessionFiles:
+        return await projections.rebuild(self._house, session_id)
+
+    async def session_standing(self, session_id: str) -> SessionStanding:
+        return await sessions.standing(self._house, session_id)
 
     async def _view(self, row: WorkflowRow) -> WorkflowView:
         return view_of(row, await self._journal.state(row.id))
@@ -128,8 +134,9 @@ class Orchestrator:
 
     async def create(self, request: NewWorkflow) -> WorkflowView:
         """Everything that can be refused is refused here, before anything is written."""
-        agent = self._agent(request.agent)
-        require_program(agent.command[0], request.environment)
+        agent = agents.agent_named(self._house, request.agent)
+        require_program(agent.command[0], request.environment, hint=agent.install)
+        refuse_secrets(request.choices)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
         plan = read_plan(request.issue, request.plan)
@@ -147,18 +154,13 @@ class Orchestrator:
             here=request.here,
             worktree=str(repository if request.here else self._house.home / "worktrees" / slug),
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
+            choices=request.choices,
         )
         self._house.environments[new.id] = allowed(request.environment, agent.environment)
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
         crash_point("create.after")
         return await self.workflow(new.id)
-
-    def _agent(self, name: str) -> AgentConfiguration:
-        if name not in self._house.agents:
-            known = ", ".join(sorted(self._house.agents))
-            raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
-        return self._house.agents[name]
 
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""
@@ -173,12 +175,7 @@ class Orchestrator:
 
     def _begin(self, t: Transaction, session_id: SessionId, agent: str) -> None:
         t.create_session(session_id, agent)
-        self._queue(t, session_id, ResumePlan(way=Way.FIRST, reason="the workflow is new"))
-
-    def _queue(self, t: Transaction, session_id: SessionId, plan: ResumePlan) -> int:
-        number = t.queue_run(session_id, plan.way, plan.reason, self.boot)
-        self._house.engine.enqueue(t, session_id, number)
-        return number
+        queue(self._house, t, session_id, ResumePlan(way=Way.FIRST, reason="the workflow is new"), Purpose.WORK)
 
     # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -251,78 +248,28 @@ class Orchestrator:
 
     # ── going on ────────────────────────────────────────────────────────────────────────────────────
 
-    async def resume(self, name: str, environment: Mapping[str, str]) -> Resumed:
-        """The user's word to go on: a compare-and-set and the next run, in one transaction."""
-        row = await self._journal.workflow(name)
-        _refuse_unless_resumable(row)
-        agent = self._agent(row.agent)
-        require_program(agent.command[0], environment)
-        state = await self._journal.state(row.id)
-        changes = await self._divergence(state, row.id)
-        now = self._house.clock.now()
+    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None = None) -> Resumed:
+        return await self._resuming.resume(name, environment, way)
 
-        def go_on(t: Transaction) -> Resumed:
-            _refuse_unless_resumable(t.workflow)
-            if t.open_run is not None:
-                raise WrongState("The workflow is about to start already.", hint="`segue logs -f` follows it.")
-            plan = plan_resume(t.catch_up(state).sessions[t.session.id], agent.native_resume)
-            session_id = self._session_for(t, plan, new_session_id(now))
-            if t.workflow.status is not W.PENDING:
-                t.move_workflow(W.IN_PROGRESS, reason="resumed")
-            number = self._queue(t, session_id, plan)
-            for sentence in changes:
-                t.append(Warned(code="worktree_diverged", message=sentence), session_id=session_id, run=number)
-            return Resumed(
-                workflow_id=row.id,
-                session=session_id,
-                session_number=t.session.number,
-                run=number,
-                way=plan.way,
-                reason=plan.reason,
-                paused_at=row.paused_at,
-                tasks_done=len(state.finished),
-                tasks_remaining=len(state.tasks) - len(state.finished),
-                divergence=changes,
-            )
+    async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
+        return await self._resuming.open(session_id, environment)
 
-        crash_point("resume.before")
-        with self._lent(row.id, allowed(environment, agent.environment)):
-            resumed = await self._journal.transact(row.id, go_on)
-        crash_point("resume.after")
-        return resumed
+    async def prompt(self, name: str, text: str, environment: Mapping[str, str]) -> Prompted:
+        return await self._resuming.prompt(name, text, environment)
 
-    @contextmanager
-    def _lent(self, workflow_id: WorkflowId, environment: Mapping[str, str]) -> Generator[None]:
-        """The caller's variables, for the run that is about to be queued; taken back when it is refused."""
-        before = self._house.environments.get(workflow_id, {})
-        self._house.environments[workflow_id] = environment
-        try:
-            yield
-        except SegueError:
-            self._house.environments[workflow_id] = before
-            raise
+    async def prompt_session(self, session_id: str, text: str, environment: Mapping[str, str]) -> Prompted:
+        return await self._resuming.prompt_session(session_id, text, environment)
 
-    def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId) -> SessionId:
-        """The session itself, or a child that takes over from it."""
-        parent = t.session
-        if plan.way is not Way.FRESH and parent.status is not SessionStatus.FAILED:
-            return parent.id
-        if plan.way is Way.NATIVE:
-            return parent.id
-        if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
-            t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
-        t.create_session(child, parent.agent, parent.id)
-        return child
+    async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        return await self._resuming.restore_workspace(name)
 
-    async def _divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
-        snapshots = await self._journal.snapshots(workflow_id, limit=1)
-        if not snapshots or snapshots[0].git is None or state.worktree is None:
-            return ()
-        try:
-            return await divergence(Path(state.worktree), snapshots[0].git, snapshots[0].commit)
-        except SegueError as error:
-            # The worktree may be gone; the run makes it again or says why not.
-            return (error.message,)
+    # ── agents ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
+        return agents.agents(self._house, environment)
+
+    async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
+        return await agents.check(self._house, name, environment)
 
     # ── answering and ending ────────────────────────────────────────────────────────────────────────
 
@@ -366,6 +313,17 @@ class Orchestrator:
             await self._house.engine.forget(run.session_id, run.number)
 
 
+def refuse_secrets(choices: Choices) -> None:
+    """What is chosen is written down, so a secret in it would be too, or would be missing when it is needed."""
+    for server in choices.mcp_servers:
+        for name, value in server.variables.items():
+            if redact_text(f"{name}={value}") != f"{name}={value}":
+                raise BadInput(
+                    f"The value of {name} for the server {server.name} looks like a secret.",
+                    hint=f"Write ${{{name}}} in its place, and set {name} in your environment.",
+                )
+
+
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:
     try:
         return [WorkflowStatus(name) for name in names]
@@ -381,14 +339,3 @@ def _those_at(rows: Sequence[WorkflowRow], directory: anyio.Path) -> list[Workfl
         return directory.is_relative_to(place)
 
     return [row for row in rows if inside(row.worktree)] or [row for row in rows if inside(row.repository)]
-
-
-def _refuse_unless_resumable(row: WorkflowRow) -> None:
-    if row.status in RESUMABLE:
-        return
-    hints = {
-        W.IN_PROGRESS: "`segue logs -f` follows it.",
-        W.COMPLETED: "Start a new workflow with `segue run`.",
-        W.CANCELLED: "Start a new workflow with `segue run`.",
-    }
-    raise WrongState(f"The workflow is {row.status}; there is nothing to resume.", hint=hints.get(row.status, ""))

@@ -1,15 +1,18 @@
 """Settling: bring interrupted work to rest, whoever interrupted it, and start nothing."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, run_by_id
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
+from segue.model.errors import QuotaExceeded, SegueError
 from segue.model.events import IncidentLogged, PermissionAnswered, RunEnded, RunOutcome
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.status import (
+    Failure,
     PromptStatus,
     RunStatus,
     SessionStatus,
@@ -18,6 +21,7 @@ from segue.model.status import (
     WorkflowStatus,
 )
 from segue.orchestrator.house import House, Stop
+from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
 from segue.state.fold import WorkflowState
 from segue.workspace.processes import end_marked
@@ -38,37 +42,52 @@ class Settling:
     ends_session: bool = False
     """Also a session that was idle goes there."""
     workflow_to: WorkflowStatus = WorkflowStatus.PAUSED
+    failure: Failure | None = None
+    reset_at: datetime | None = None
 
 
 CRASHED = Settling(stop=Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work"))
 
 
-def settling_for(stop: Stop, *, start_failed: bool = False, token_rejected: bool = False) -> Settling:
+def settling_for(stop: Stop) -> Settling:
     """What each kind of stop means for the session and the workflow."""
-    if token_rejected:
-        return Settling(
-            stop=stop,
-            checkpoint=False,
-            session_to=SessionStatus.WAITING_FOR_INPUT,
-            workflow_to=WorkflowStatus.REVIEW,
-            outcome="failed",
-        )
     if stop.trigger is Trigger.CANCEL:
         return Settling(
             stop=stop, outcome="cancelled", incident=False, session_to=SessionStatus.CANCELLED, ends_session=True
         )
     if stop.trigger in (Trigger.PAUSE, Trigger.EXHAUSTION, Trigger.TIMEOUT):
         return Settling(stop=stop, outcome="paused", incident=False)
-    if start_failed:
+    return Settling(stop=stop)
+
+
+def settling_after(error: SegueError, *, reached: bool) -> Settling:
+    """What the table of failures says; `reached` tells a failure of the work from one of the start."""
+    failure = failure_of(error)
+    policy = POLICIES[failure]
+    stop = Stop(trigger=Trigger.CRASH, reason=error.message)
+    reset_at = error.reset_at if isinstance(error, QuotaExceeded) else None
+    if policy.session is not None:
         return Settling(
             stop=stop,
-            checkpoint=False,
-            session_to=SessionStatus.FAILED,
-            back_to_before=True,
-            workflow_to=WorkflowStatus.FAILED,
             outcome="failed",
+            checkpoint=reached,
+            session_to=policy.session,
+            ends_session=policy.session is SessionStatus.FAILED,
+            workflow_to=policy.workflow,
+            failure=failure,
+            reset_at=reset_at,
         )
-    return Settling(stop=stop)
+    if reached:
+        return Settling(stop=stop, failure=failure)
+    return Settling(
+        stop=stop,
+        outcome="failed",
+        checkpoint=False,
+        session_to=SessionStatus.FAILED,
+        back_to_before=True,
+        workflow_to=WorkflowStatus.FAILED,
+        failure=failure,
+    )
 
 
 async def settle(house: House, session_id: SessionId, number: int, settling: Settling) -> bool:
@@ -119,13 +138,21 @@ def _settle(t: Transaction, run: RunRow, settling: Settling, state: WorkflowStat
         )
         write_checkpoint(t, session.id, run.number, occasion, state, workspace)
     _settle_session(t, session, run, settling, mid_turn)
-    if t.workflow.status is WorkflowStatus.IN_PROGRESS:
-        t.move_workflow(_workflow_after(session, settling), reason=settling.stop.reason, trigger=settling.stop.trigger)
+    _settle_workflow(t, session, settling)
     if settling.incident:
         incident = IncidentLogged(what=f"run {run.number} was interrupted", detail=settling.stop.reason)
         t.append(incident, session_id=session.id, run=run.number)
     outcome = settling.outcome if started else "not_started"
-    t.end_run(session.id, run.number, RunEnded(outcome=outcome, reason=settling.stop.reason))
+    ended = RunEnded(outcome=outcome, reason=settling.stop.reason, failure=settling.failure, reset_at=settling.reset_at)
+    t.end_run(session.id, run.number, ended)
+
+
+def _settle_workflow(t: Transaction, session: SessionRow, settling: Settling) -> None:
+    before, after = t.workflow.status, _workflow_after(session, settling)
+    # While people only talk to the agent the workflow stands still; that its conversation is lost concerns it too.
+    wants_a_look = before is WorkflowStatus.PAUSED and after is WorkflowStatus.REVIEW
+    if before is WorkflowStatus.IN_PROGRESS or wants_a_look:
+        t.move_workflow(after, reason=settling.stop.reason, trigger=settling.stop.trigger)
 
 
 def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: Settling, mid_turn: bool) -> None:
@@ -136,13 +163,15 @@ def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: 
     after = settling.session_to
     if settling.back_to_before and _was_resuming(session):
         after = SessionStatus(session.started_from)
+    if after is session.status:
+        return
     waiting_for = WaitingFor.PROMPT if after is SessionStatus.WAITING_FOR_INPUT else None
     t.move_session(session.id, after, run=run.number, reason=settling.stop.reason, waiting_for=waiting_for)
 
 
 def _workflow_after(session: SessionRow, settling: Settling) -> WorkflowStatus:
     """A start that failed on the way back is no failure of the work: it can be tried again."""
-    if settling.back_to_before and (_was_resuming(session) or session.run_count > 1):
+    if settling.back_to_before and (_was_resuming(session) or session.run_count > 1 or session.parent is not None):
         return WorkflowStatus.PAUSED
     return settling.workflow_to
 
@@ -165,9 +194,13 @@ def close_questions(t: Transaction, session_id: SessionId, run: int) -> None:
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
-    """What never left is marked so; what was sent stays as it is, for people to see."""
+    """What never left is marked so, or waits again; what was sent stays as it is, for people to see."""
     for prompt in open_prompts(t.connection, session_id, run):
-        if prompt.status is PromptStatus.QUEUED:
+        if prompt.status is not PromptStatus.QUEUED:
+            continue
+        if prompt.task_id is None:
+            t.return_message(prompt)
+        else:
             t.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, run)
 
 

@@ -11,7 +11,7 @@ import anyio
 from segue.journal.rows import RunRow, SessionRow, all_questions_past, open_runs, session_by_id
 from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
-from segue.model.status import RunStatus, SessionStatus, Trigger, WaitingFor
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.settling import CRASHED, settle, settling_for
@@ -78,6 +78,9 @@ async def _look_at(house: House, run: RunRow, now: datetime) -> None:
     if run.status is not RunStatus.ACTIVE:
         return
     session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
+    if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:
+        # It waits for a word, and gives up by itself.
+        return
     late = _lateness(house, session, await _last_sign(house, run.workflow_id, session), now)
     if late is not None:
         await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))

@@ -5,6 +5,7 @@ from shlex import quote
 from segue.journal.rows import WorkflowRow
 from segue.model.status import PromptStatus, WorkflowStatus
 from segue.model.views import ContextView, Question, SessionView, TaskView, Undelivered, WorkflowView
+from segue.orchestrator.sessions import failure_view
 from segue.state.fold import SessionState, WorkflowState
 
 
@@ -36,6 +37,8 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         context=_context(session),
         question=_question(session),
         last_snapshot=state.last_snapshot,
+        failure=failure_view(session),
+        waiting_messages=len(state.messages),
         undelivered=_undelivered(state),
         head=state.seq,
         merge_hint=_merge_hint(row, state),

@@ -1,33 +1,105 @@
-"""The planner: which way back, and why."""
+"""The planner: which way back, why, and what each way costs."""
 
 from dataclasses import dataclass
 
+from segue.model.agents import AgentConfiguration
+from segue.model.errors import WrongState
+from segue.model.events import Price
 from segue.model.status import SessionStatus, Way
 from segue.state.fold import SessionState
 from segue.state.moves import SESSION_ENDED
+
+CHARACTERS_PER_TOKEN = 4
+"""A rule of thumb, for prices of texts that no model has counted yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What there is to go back with."""
+
+    session: SessionState
+    agent: AgentConfiguration
+    history: str = ""
+    """What was said, as a new conversation would be told it."""
+    request: int = 0
+    """Characters of the prompt that comes next, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePlan:
     way: Way
     reason: str
+    prices: tuple[Price, ...] = ()
 
 
-def plan_resume(session: SessionState, native: bool) -> ResumePlan:
-    """Native where the conversation can be named, and the agent trusted with it; else a fresh one, and it says so."""
-    if session.token is not None and session.status not in SESSION_ENDED:
-        if native:
-            return ResumePlan(way=Way.NATIVE, reason="the agent's own conversation goes on")
-        return ResumePlan(
-            way=Way.FRESH,
-            reason="this agent may lose a conversation that it is asked to load; a new one starts from Segue's record",
-        )
-    if session.refused_tokens:
-        return ResumePlan(
-            way=Way.FRESH, reason="the agent no longer knows its conversation; a new one starts from Segue's record"
-        )
-    if session.status in SESSION_ENDED:
-        return ResumePlan(way=Way.FRESH, reason=f"the last session is {session.status}; a new one takes over")
-    if session.status is SessionStatus.CREATED or not session.usage.turns:
+def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
+    """The best way that is open, or the one that is wanted; one that is closed says why."""
+    session = means.session
+    if wanted is None and _never_reached(session):
         return ResumePlan(way=Way.FIRST, reason="the agent was never reached; it starts for the first time")
-    return ResumePlan(way=Way.FRESH, reason="no conversation was recorded; a new one starts from Segue's record")
+    prices = (_native(means), _history(means), _fresh(means))
+    if wanted is not None:
+        return _wanted(wanted, prices)
+    chosen = next(price for price in prices if price.possible)
+    closed = [price.note for price in prices[: prices.index(chosen)]]
+    return ResumePlan(way=chosen.way, reason="; ".join([*closed, _REASONS[chosen.way]]), prices=prices)
+
+
+_REASONS = {
+    Way.NATIVE: "the agent's own conversation goes on",
+    Way.HISTORY: "a new conversation is told what was said",
+    Way.FRESH: "a new conversation starts from the plan and the files",
+}
+
+
+def _wanted(way: Way, prices: tuple[Price, ...]) -> ResumePlan:
+    price = next((price for price in prices if price.way is way), None)
+    if price is None or not price.possible:
+        why = price.note if price else f"there is no way called {way}"
+        open_ways = ", ".join(price.way for price in prices if price.possible)
+        raise WrongState(f"This way back is closed: {why}.", hint=f"Open ways: {open_ways}.")
+    return ResumePlan(way=way, reason=f"asked for by the user; {_REASONS[way]}", prices=prices)
+
+
+def _never_reached(session: SessionState) -> bool:
+    return session.token is None and not session.refused_tokens and not session.usage.turns and session.parent is None
+
+
+def _native(means: Means) -> Price:
+    session = means.session
+    why_not = _no_native(means)
+    used = session.usage.context_tokens
+    note = "the whole conversation, as the agent last counted it" if used is not None else "the agent never counted it"
+    return Price(way=Way.NATIVE, possible=not why_not, tokens=used, note=why_not or note)
+
+
+def _no_native(means: Means) -> str:
+    session = means.session
+    if not means.agent.native_resume:
+        return f"{means.agent.name} may lose a conversation that it is asked to load"
+    if session.token is None:
+        refused = "the agent did not take its conversation back"
+        return refused if session.refused_tokens else "no conversation was recorded"
+    if session.status in SESSION_ENDED - {SessionStatus.FAILED}:
+        return f"the last session is {session.status}"
+    if session.capabilities is not None and not {"load", "resume"} & set(session.capabilities):
+        return f"{means.agent.name} says that it cannot go back to a conversation"
+    return ""
+
+
+def _history(means: Means) -> Price:
+    why_not = ""
+    if not means.agent.history:
+        why_not = f"telling {means.agent.name} the history is switched off"
+    elif not means.history:
+        why_not = "nothing was said yet"
+    tokens = _tokens(len(means.history) + means.request)
+    return Price(way=Way.HISTORY, possible=not why_not, tokens=tokens, note=why_not or "estimated from its length")
+
+
+def _fresh(means: Means) -> Price:
+    return Price(way=Way.FRESH, possible=True, tokens=_tokens(means.request), note="estimated from its length")
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)

@@ -7,11 +7,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from segue.model.agents import Choices
 from segue.model.checkpoint import Checkpoint
 from segue.model.ids import BootId, CheckpointId, WorkflowId
 from segue.model.plan import Issue
-from segue.model.status import Permissions, Trigger
-from segue.model.views import NewWorkflow, PlanText, WorkflowView
+from segue.model.status import Permissions, Trigger, Way
+from segue.model.views import AgentView, NewWorkflow, PlanText, SessionDetail, WorkflowView
 
 
 class Request(BaseModel):
@@ -27,6 +28,7 @@ class StartRequest(Request):
     permissions: Permissions = Permissions.ASK
     repository: Path
     here: bool = False
+    choices: Choices = Field(default_factory=Choices)
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
     def workflow(self, default_agent: str) -> NewWorkflow:
@@ -37,6 +39,7 @@ class StartRequest(Request):
             permissions=self.permissions,
             repository=self.repository,
             here=self.here,
+            choices=self.choices,
             environment=self.environment,
         )
 
@@ -47,8 +50,25 @@ class PauseRequest(Request):
 
 class ResumeRequest(Request):
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    way: Literal[Way.NATIVE, Way.HISTORY, Way.FRESH] | None = None
+    """Without one, the best that is open is taken."""
     agent: None = None
     """Going on with another agent is not possible yet."""
+
+
+class OpenRequest(Request):
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+
+
+class PromptRequest(Request):
+    text: str
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+
+
+class AgentsRequest(Request):
+    """The caller's variables: programs are looked for on the caller's PATH."""
+
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
 class ApproveRequest(Request):
@@ -91,6 +111,16 @@ class ServerStatus:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowList:
     workflows: list[WorkflowView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionList:
+    sessions: list[SessionDetail]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentList:
+    agents: list[AgentView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,32 @@ from segue import __version__
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import WorkflowStatus
-from segue.model.views import Action, Answered, EventPage, Resumed, SessionView, Verification, WorkflowView
+from segue.model.views import (
+    Action,
+    AgentCheck,
+    Answered,
+    EventPage,
+    Prompted,
+    Resumed,
+    SessionDetail,
+    SessionFiles,
+    SessionStanding,
+    Verification,
+    WorkflowView,
+    WorkspaceRestored,
+)
 from segue.server.documents import (
+    AgentList,
+    AgentsRequest,
     ApproveRequest,
     CancelRequest,
+    OpenRequest,
     PauseRequest,
+    PromptRequest,
     RejectRequest,
     ResumeRequest,
     ServerStatus,
+    SessionList,
     ShutdownAnswer,
     ShutdownRequest,
     SnapshotList,
@@ -125,7 +143,20 @@ async def pause(
 @api.post("/workflows/{name}/resume")
 async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
     """Go on where the workflow stopped."""
-    return await service.resume(name, request.environment)
+    return await service.resume(name, request.environment, request.way)
+
+
+@api.post("/workflows/{name}/workspace")
+async def restore_workspace(name: str, service: WithService) -> WorkspaceRestored:
+    """Make the worktree again if it is gone, and start no agent."""
+    return await service.restore_workspace(name)
+
+
+@api.post("/workflows/{name}/prompt")
+async def prompt(name: str, request: PromptRequest, context: InContext) -> Prompted:
+    """Say something to the workflow's agent; it is brought back for that if it is gone."""
+    with context.stopping.interrupts():
+        return await context.service.prompt(name, request.text, request.environment)
 
 
 @api.post("/workflows/{name}/approve")
@@ -181,6 +212,56 @@ async def verify(name: str, service: WithService) -> Verification:
     return await service.verify(name)
 
 
+# ── sessions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@api.get("/workflows/{name}/sessions")
+async def sessions(name: str, service: WithService) -> SessionList:
+    """The conversations of a workflow, the first one first."""
+    return SessionList(sessions=await service.sessions(name))
+
+
 @api.get("/sessions/{session_id}")
-async def session(session_id: str, service: WithService) -> SessionView:
+async def session(session_id: str, service: WithService) -> SessionDetail:
+    """One conversation: its process, its token, and how it would come back at which price."""
     return await service.session(session_id)
+
+
+@api.get("/sessions/{session_id}/status")
+async def session_status(session_id: str, service: WithService) -> SessionStanding:
+    """Whether the session needs its agent brought back, and whether that can be done."""
+    return await service.session_standing(session_id)
+
+
+@api.post("/sessions/{session_id}/files")
+async def session_files(session_id: str, service: WithService) -> SessionFiles:
+    """Write the session's files anew from the journal, and tell whether those that were there had been right."""
+    return await service.session_files(session_id)
+
+
+@api.post("/sessions/{session_id}/resume")
+async def open_session(session_id: str, service: WithService, request: OpenRequest | None = None) -> Resumed:
+    """Bring the session's agent back, and ask nothing of it."""
+    return await service.open_session(session_id, request.environment if request else {})
+
+
+@api.post("/sessions/{session_id}/prompt")
+async def prompt_session(session_id: str, request: PromptRequest, context: InContext) -> Prompted:
+    """Say something to the session's agent."""
+    with context.stopping.interrupts():
+        return await context.service.prompt_session(session_id, request.text, request.environment)
+
+
+# ── agents ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@api.post("/agents")
+async def agents(service: WithService, request: AgentsRequest | None = None) -> AgentList:
+    """The agents there are, and whether their programs are on the caller's PATH. Nothing is started."""
+    return AgentList(agents=await service.agents(request.environment if request else {}))
+
+
+@api.post("/agents/{name}/check")
+async def check_agent(name: str, service: WithService, request: AgentsRequest | None = None) -> AgentCheck:
+    """Start the agent's program, and let it say what it is and what it can do; no conversation is opened."""
+    return await service.check_agent(name, request.environment if request else {})

@@ -10,7 +10,7 @@ from segue.model import events as e
 from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Failure, PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,6 +49,11 @@ class SessionState:
     runs: int = 0
     way: Way | None = None
     usage: Usage = field(default_factory=Usage)
+    capabilities: tuple[str, ...] | None = None
+    """What the agent said it can do, the last time it was up."""
+    failure: Failure | None = None
+    """What ended the last run, if it was the agent."""
+    reset_at: datetime | None = None
     compactions: int = 0
     """How often the agent replaced its conversation by a summary."""
     prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
@@ -78,6 +83,8 @@ class WorkflowState:
     sessions: Mapping[SessionId, SessionState] = field(default_factory=dict[SessionId, SessionState])
     current_session: SessionId | None = None
     last_snapshot: CheckpointId | None = None
+    messages: tuple[PromptId, ...] = ()
+    """What people said and no agent has got yet, oldest first."""
 
     @property
     def session(self) -> SessionState | None:
@@ -149,6 +156,10 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             session = SessionState(number=number, agent=agent, parent=parent)
             sessions = {**state.sessions, record.session_id: session}
             return replace(state, sessions=sessions, current_session=record.session_id)
+        case e.PromptQueued(prompt_id=prompt_id, task_id=None):
+            return replace(state, messages=(*state.messages, prompt_id))
+        case e.PromptSent(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id) if prompt_id in state.messages:
+            return replace(state, messages=tuple(each for each in state.messages if each != prompt_id))
         case e.TaskStarted(task_id=task_id):
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
@@ -185,14 +196,21 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.UsageReported():
             return replace(state, usage=_used(state.usage, record.event))
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
+            if task_id is None:
+                return state
             return _prompt(state, prompt_id, OpenPrompt(status=PromptStatus.QUEUED, task_id=task_id))
         case e.PromptSent(prompt_id=prompt_id):
-            sent = replace(state.prompts[prompt_id], status=PromptStatus.SENT)
+            queued = state.prompts.get(prompt_id)
+            sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
             return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={})
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnEnded() | e.TurnFailed():
             return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
+        case e.AgentStarted(capabilities=capabilities):
+            return replace(state, capabilities=capabilities)
+        case e.RunEnded(failure=failure, reset_at=reset_at):
+            return replace(state, failure=failure, reset_at=reset_at)
         case e.Compacted():
             return replace(state, compactions=state.compactions + 1)
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):
@@ -210,8 +228,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.AgentThought()
             | e.TodoUpdated()
             | e.AgentExited()
-            | e.RunEnded()
-            | e.AgentStarted()
+            | e.ContextCarried()
             | e.WorkflowCreated()
             | e.WorkflowMoved()
             | e.WorktreeReady()

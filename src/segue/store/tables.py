@@ -18,14 +18,18 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
 )
 
 from segue.model.checkpoint import CheckpointType
 from segue.model.plan import TaskStatus
 from segue.model.status import (
+    Carrying,
     Permissions,
     PromptStatus,
+    Purpose,
     RunStatus,
+    RuntimeStatus,
     SessionStatus,
     Trigger,
     WaitingFor,
@@ -61,13 +65,13 @@ def write_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def one_of(kind: type[StrEnum]) -> Enum:
-    """Text with a check, so that a new value is a migration and not a new type."""
+def one_of(kind: type[StrEnum], *, check: bool = True) -> Enum:
+    """Text with a check, so that a new value is a migration and not a new type; without, where values still join."""
 
     def values(members: type[StrEnum]) -> list[str]:
         return [member.value for member in members]
 
-    return Enum(kind, native_enum=False, create_constraint=True, length=32, values_callable=values, name=kind.__name__)
+    return Enum(kind, native_enum=False, create_constraint=check, length=32, values_callable=values, name=kind.__name__)
 
 
 def _of_workflow() -> Column[str]:
@@ -99,6 +103,8 @@ workflows = Table(
     Column("paused_at", Time),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
+    # Model, mode and servers of tools, as JSON.
+    Column("choices", Text, nullable=False, server_default="{}"),
 )
 Index("ix_workflows_status", workflows.c.status)
 # One writer per worktree: two workflows that have not ended never share one.
@@ -157,11 +163,34 @@ sessions = Table(
     Column("reason", Text, nullable=False),
     # The state a start returns to when it fails.
     Column("started_from", String),
-    Column("token", Text),
     Column("run_count", Integer, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("moved_at", Time, nullable=False),
+    # Whether it has yet to be told what was said before it.
+    Column("carrying", one_of(Carrying), nullable=False, server_default=Carrying.NOTHING),
     UniqueConstraint("workflow_id", "number"),
+)
+
+# What is known of a session's agent process. It outlives the process and the server.
+runtimes = Table(
+    "runtimes",
+    metadata,
+    Column("session_id", String, ForeignKey("sessions.id"), primary_key=True),
+    Column("status", one_of(RuntimeStatus), nullable=False),
+    # The agent's own id for the conversation, and how often it changed.
+    Column("token", Text),
+    Column("generation", Integer, nullable=False),
+    # The physical try that may change this row.
+    Column("execution", String),
+    Column("pid", Integer),
+    Column("pid_started", String),
+    Column("guardian_pid", Integer),
+    Column("machine_boot", String),
+    Column("container", String),
+    Column("last_message", String),
+    Column("last_seen_at", Time),
+    # What a dead execution still had to say, and nobody wrote down.
+    Column("dropped_events", Integer, nullable=False),
 )
 
 runs = Table(
@@ -171,7 +200,8 @@ runs = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     _of_workflow(),
     Column("status", one_of(RunStatus), nullable=False),
-    Column("way", one_of(Way), nullable=False),
+    Column("way", one_of(Way, check=False), nullable=False),
+    Column("purpose", one_of(Purpose), nullable=False, server_default=Purpose.WORK),
     Column("attempt", String),
     Column("boot", String),
     Column("queued_at", Time, nullable=False),
@@ -194,9 +224,13 @@ prompts = Table(
     Column("id", String, primary_key=True),
     _of_workflow(),
     Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
-    Column("run", Integer, nullable=False),
+    # None while it waits for a run to take it.
+    Column("run", Integer),
     Column("task_id", String),
     Column("status", one_of(PromptStatus), nullable=False),
+    # The event that has its words, so that the oldest comes first.
+    Column("seq", BigInteger, nullable=False, server_default="0"),
+    Column("carries", Boolean, nullable=False, server_default=false()),
 )
 Index("ix_prompts_session_id_run", prompts.c.session_id, prompts.c.run)
 

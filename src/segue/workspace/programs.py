@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from segue.model.errors import AgentMissing
 
 
-def require_program(program: str, environment: Mapping[str, str]) -> str:
+def require_program(program: str, environment: Mapping[str, str], hint: str = "") -> str:
     """Where the program is, on the caller's PATH and not on ours; refused here, it leaves nothing behind."""
     found = shutil.which(program, path=environment.get("PATH", os.defpath))
     if found is None:
         raise AgentMissing(
-            f"The program {program!r} was not found.", hint="Install it, or put the directory it is in on your PATH."
+            f"The program {program!r} was not found.",
+            hint=f"Install it{f' ({hint})' if hint else ''}, or put the directory it is in on your PATH.",
         )
     return found

@@ -10,8 +10,8 @@ import anyio
 import anyio.to_thread
 
 from segue.model.crash import crash_point
-from segue.model.errors import WorkspaceError, WorktreeInUse
-from segue.workspace.git import DETACHED, ask, git, head_commit, refusal, repository_root
+from segue.model.errors import WorkspaceError, WorktreeInUse, WorktreeMissing
+from segue.workspace.git import DETACHED, ask, branch_exists, git, head_commit, refusal, repository_root
 from segue.workspace.processes import run_guarded
 
 _HEADS = "refs/heads/"
@@ -59,6 +59,14 @@ async def ensure_worktree(repository: Path, path: Path, branch: str) -> Worktree
     crash_point("worktree.branch_made")
     await _add(root, path, branch)
     return Worktree(path, branch, commit, made=True)
+
+
+async def require_worktree(repository: Path, path: Path, branch: str, *, here: bool) -> None:
+    """The worktree is there, or can be made again from its branch; another one is never taken in its place."""
+    if await anyio.Path(path).is_dir() or (not here and await branch_exists(repository, branch)):
+        return
+    hint = "Bring the directory back." if here else f"Bring the branch {branch} or the directory back."
+    raise WorktreeMissing(f"The worktree {path} is gone, and no branch {branch} is left to make it from.", hint=hint)
 
 
 async def find_worktree(repository: Path, path: Path) -> Worktree | None:

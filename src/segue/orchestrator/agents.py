@@ -1,0 +1,85 @@
+"""The agents there are: whether their programs are here, and what these say of themselves."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from secrets import token_hex
+
+from segue import drivers
+from segue.drivers import Capabilities, Introduction, Launch
+from segue.drivers.environment import allowed
+from segue.model.agents import AgentConfiguration
+from segue.model.errors import SegueError, UnknownAgent
+from segue.model.views import AgentCheck, AgentView
+from segue.orchestrator.house import House
+
+
+def agent_named(house: House, name: str) -> AgentConfiguration:
+    if name not in house.agents:
+        known = ", ".join(sorted(house.agents))
+        raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
+    return house.agents[name]
+
+
+def agents(house: House, environment: Mapping[str, str]) -> list[AgentView]:
+    """All of them; nothing is started."""
+    return [_view(agent, environment) for agent in house.agents.values()]
+
+
+async def check(house: House, name: str, environment: Mapping[str, str]) -> AgentCheck:
+    """Start the agent's program, let it introduce itself, and end it. No conversation is opened, no model called."""
+    agent = agent_named(house, name)
+    view = _view(agent, environment)
+    if view.program is None:
+        hint = f"Install it: {agent.install}" if agent.install else "Install it, or set its command in segue.toml."
+        return AgentCheck(agent=view, ok=False, problem=f"The program {agent.command[0]} was not found.", hint=hint)
+    launch = Launch(
+        command=agent.command,
+        directory=Path(environment.get("HOME", "/")),
+        environment=allowed(environment, agent.environment),
+        execution=f"check-{token_hex(6)}",
+        handshake_timeout=house.rules.handshake_timeout,
+    )
+    try:
+        introduction = await drivers.load(agent.driver).introduce(launch)
+    except SegueError as error:
+        return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
+    return _checked(agent, view, introduction)
+
+
+def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduction) -> AgentCheck:
+    login = f"If it asks you to log in: {agent.login}" if agent.login else ""
+    return AgentCheck(
+        agent=view,
+        ok=True,
+        version=introduction.version,
+        reported=introduction.name,
+        capabilities=introduction.capabilities.names(),
+        logins=introduction.logins,
+        resume=_way(agent, introduction.capabilities),
+        hint=login,
+    )
+
+
+def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentView:
+    return AgentView(
+        name=agent.name,
+        driver=agent.driver,
+        command=agent.command,
+        program=shutil.which(agent.command[0], path=environment.get("PATH")),
+        resume=_way(agent, None),
+        install=agent.install,
+        login=agent.login,
+    )
+
+
+def _way(agent: AgentConfiguration, capabilities: Capabilities | None) -> str:
+    """How a conversation comes back: what the agent says counts, the table only where it says nothing."""
+    other = "a new conversation is told the history" if agent.history else "a new conversation starts from the plan"
+    if not agent.native_resume:
+        return f"{other}; its own way back was seen to lose conversations"
+    if capabilities is None:
+        return f"natively, if it says that it can; else {other}"
+    if not capabilities.native:
+        return f"{other}; it says that it cannot go back to a conversation"
+    return f"natively, by session/{'resume' if capabilities.resume else 'load'}"

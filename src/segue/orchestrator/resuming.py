@@ -1,0 +1,319 @@
+"""Bringing agents back: one way in, whoever asks.
+
+A workflow is resumed, a session is opened, somebody says something, or says it again because the agent was gone by
+then: all of them come through `_launch`, which holds the workflow's lock from the look at what there is to the run it
+queues. So two that ask at once make one launch, and the second gets the first one's answer.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from segue.drivers.environment import allowed
+from segue.journal import Transaction
+from segue.journal.rows import PromptRow, RunRow, WorkflowRow, prompt_by_id, session_by_id
+from segue.model.agents import AgentConfiguration
+from segue.model.crash import crash_point
+from segue.model.errors import BadInput, SegueError, WrongState
+from segue.model.events import Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
+from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
+from segue.model.status import (
+    Carrying,
+    PromptStatus,
+    Purpose,
+    RunStatus,
+    SessionStatus,
+    Way,
+    WorkflowStatus,
+)
+from segue.model.views import Prompted, Resumed, WorkspaceRestored
+from segue.orchestrator.agents import agent_named
+from segue.orchestrator.house import House
+from segue.resume.history import KINDS as HISTORY_KINDS
+from segue.resume.history import history
+from segue.resume.planner import Means, ResumePlan, plan_resume
+from segue.state.fold import SessionState, WorkflowState
+from segue.state.moves import SESSION_ENDED
+from segue.workspace.comparison import divergence
+from segue.workspace.programs import require_program
+from segue.workspace.worktrees import ensure_worktree, require_worktree
+
+W = WorkflowStatus
+READY_WITHIN = 90.0
+"""Seconds that somebody who said something waits for the agent to get it."""
+
+RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
+    Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
+    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW}),
+}
+ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
+"""Where a session is whose run was queued and whose agent is not up yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is wanted, and with whose variables."""
+
+    purpose: Purpose
+    environment: Mapping[str, str]
+    way: Way | None = None
+    agent: AgentConfiguration
+
+
+async def means_of(house: House, state: WorkflowState, session: SessionState, workflow_id: WorkflowId) -> Means:
+    """What there is to go back with."""
+    records = await house.journal.last_records(workflow_id, HISTORY_KINDS)
+    issue = state.issue
+    request = len(issue.title) + len(issue.description) if issue else 0
+    return Means(session=session, agent=agent_named(house, session.agent), history=history(records), request=request)
+
+
+def queue(house: House, t: Transaction, session_id: SessionId, plan: ResumePlan, purpose: Purpose) -> int:
+    """The next run of a session, in the journal and with the engine."""
+    queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices)
+    number = t.queue_run(session_id, queued, house.boot)
+    house.engine.enqueue(t, session_id, number)
+    return number
+
+
+class Resuming:
+    """The four entry points."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._journal = house.journal
+
+    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None) -> Resumed:
+        """The user's word to go on with the plan."""
+        row = await self._journal.workflow(name)
+        return await self._launch(row, self._ask(row, Purpose.WORK, environment, way))
+
+    async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
+        """Bring the agent of a session back, and ask nothing of it."""
+        row = await self._workflow_of(session_id)
+        return await self._launch(row, self._ask(row, Purpose.TALK, environment))
+
+    async def prompt(self, name: str, text: str, environment: Mapping[str, str]) -> Prompted:
+        """Say something to a workflow's agent, which is brought back for it if it is gone."""
+        if not text.strip():
+            raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
+        row = await self._journal.workflow(name)
+        said = PromptQueued(prompt_id=new_prompt_id(), text=text)
+        ask = self._ask(row, Purpose.TALK, environment)
+        head = await self._journal.head(row.id)
+        launched = await self._launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
+        crash_point("prompt.queued")
+        return await self._until_delivered(row, ask, launched, said.prompt_id, head)
+
+    async def prompt_session(self, session_id: str, text: str, environment: Mapping[str, str]) -> Prompted:
+        return await self.prompt((await self._workflow_of(session_id)).id, text, environment)
+
+    async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        """The worktree alone, for people to look at; no agent is started."""
+        row = await self._journal.workflow(name)
+        await require_worktree(Path(row.repository), Path(row.worktree), row.branch, here=row.here)
+        if not row.here:
+            await ensure_worktree(Path(row.repository), Path(row.worktree), row.branch)
+        return WorkspaceRestored(workflow_id=row.id, worktree=row.worktree, branch=row.branch)
+
+    async def _workflow_of(self, session_id: str) -> WorkflowRow:
+        """The workflow whose current session this is: an older one is never woken again."""
+        session = await self._journal.read(lambda c: session_by_id(c, session_id))
+        row = await self._journal.workflow(session.workflow_id)
+        if session.number != row.session_count:
+            raise WrongState(
+                f"Session {session.number} was followed by session {row.session_count}.",
+                hint=f"Talk to the workflow itself: {row.slug}.",
+            )
+        return row
+
+    def _ask(self, row: WorkflowRow, purpose: Purpose, environment: Mapping[str, str], way: Way | None = None) -> Ask:
+        agent = agent_named(self._house, row.agent)
+        require_program(agent.command[0], environment, hint=agent.install)
+        return Ask(purpose=purpose, environment=environment, way=way, agent=agent)
+
+    # ── the one path ────────────────────────────────────────────────────────────────────────────────
+
+    async def _launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
+        """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
+        state = await self._journal.state(row.id)
+        assert state.session is not None, "a workflow is created with its first session"
+        means = await means_of(self._house, state, state.session, row.id)
+        changes = await self._divergence(state, row.id)
+        child = new_session_id(self._house.clock.now())
+
+        def go_on(t: Transaction) -> Resumed:
+            launched = self._join(t, ask) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
+            if then is not None:
+                then(t)
+            if launched.status == "resumed":
+                for sentence in changes:
+                    warning = Warned(code="worktree_diverged", message=sentence)
+                    t.append(warning, session_id=launched.session, run=launched.run)
+            return replace(
+                launched,
+                paused_at=row.paused_at,
+                tasks_done=len(state.finished),
+                tasks_remaining=len(state.tasks) - len(state.finished),
+                divergence=changes,
+            )
+
+        crash_point("resume.before")
+        with self._lent(row.id, allowed(ask.environment, ask.agent.environment)):
+            launched = await self._journal.transact(row.id, go_on)
+        crash_point("resume.after")
+        if (live := self._house.live.get(row.id)) is not None:
+            live.spoken.set()
+        return launched
+
+    def _join(self, t: Transaction, ask: Ask) -> Resumed | None:
+        """The run that is there already, if there is one that serves; nothing is started twice."""
+        run = t.open_run
+        if run is None:
+            refuse_unless_resumable(t.workflow, ask.purpose)
+            return None
+        if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
+            t.put_to_work(run.session_id, run.number)
+            if t.workflow.status is not W.IN_PROGRESS:
+                t.move_workflow(W.IN_PROGRESS, reason="resumed")
+            return _answer(t, run, "resumed", "the agent is awake already")
+        if ask.purpose is Purpose.WORK and t.session.status not in ON_ITS_WAY and run.status is not RunStatus.QUEUED:
+            refuse_unless_resumable(t.workflow, ask.purpose)
+        return _answer(t, run, "joined", "it was on its way already")
+
+    def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
+        session = means.session
+        if ask.way is Way.NATIVE and session.token is None and session.refused_tokens:
+            t.retry_token(t.session.id, session.refused_tokens[-1])
+            means = replace(means, session=replace(session, token=session.refused_tokens[-1]))
+        plan = plan_resume(means, ask.way)
+        session_id = self._session_for(t, plan, child)
+        if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
+            t.move_workflow(W.IN_PROGRESS, reason="resumed")
+        queue(self._house, t, session_id, plan, ask.purpose)
+        run = t.open_run
+        assert run is not None, "it was queued just now"
+        return _answer(t, run, "resumed", plan.reason, plan.prices)
+
+    def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId) -> SessionId:
+        """The session itself, or a child that takes over from it."""
+        parent = t.session
+        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and parent.status is not SessionStatus.FAILED):
+            return parent.id
+        if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
+            t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
+        carrying = Carrying.NEEDED if plan.way is Way.HISTORY else Carrying.NOTHING
+        t.create_session(child, parent.agent, parent.id, carrying)
+        return child
+
+    @contextmanager
+    def _lent(self, workflow_id: WorkflowId, environment: Mapping[str, str]) -> Generator[None]:
+        """The caller's variables, for the run that is about to be queued; taken back when it is refused."""
+        before = self._house.environments.get(workflow_id, {})
+        self._house.environments[workflow_id] = environment
+        try:
+            yield
+        except SegueError:
+            self._house.environments[workflow_id] = before
+            raise
+
+    async def _divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
+        snapshots = await self._journal.snapshots(workflow_id, limit=1)
+        if not snapshots or snapshots[0].git is None or state.worktree is None:
+            return ()
+        try:
+            return await divergence(Path(state.worktree), snapshots[0].git, snapshots[0].commit)
+        except SegueError as error:
+            # The worktree may be gone; the run makes it again or says why not.
+            return (error.message,)
+
+    # ── after something was said ────────────────────────────────────────────────────────────────────
+
+    async def _until_delivered(
+        self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq
+    ) -> Prompted:
+        """Until the agent has it. A run that ended just before it could take it is followed by another, once."""
+        answer = Prompted(
+            status="waiting",
+            workflow_id=row.id,
+            session=launched.session,
+            prompt_id=prompt_id,
+            way=launched.way if launched.status == "resumed" else None,
+            reason="The agent gets it at the end of what it does now.",
+        )
+        with anyio.move_on_after(READY_WITHIN):
+            ended = await self._sent_or_ended(row.id, prompt_id, head)
+            if ended is not None and launched.status == "joined" and ended.failure is None:
+                answer = replace(answer, way=(await self._again(row, ask, prompt_id)).way)
+                ended = await self._sent_or_ended(row.id, prompt_id, await self._journal.head(row.id))
+            if ended is None:
+                return replace(answer, status="sent", reason="")
+            return replace(answer, status="not_delivered", reason=ended.reason)
+        return answer
+
+    async def _sent_or_ended(self, workflow_id: WorkflowId, prompt_id: PromptId, head: Seq) -> RunEnded | None:
+        """None when it was sent; else how the run ended that was to take it."""
+        async for record in self._journal.follow(workflow_id, head):
+            match record.event:
+                case PromptSent(prompt_id=sent) if sent == prompt_id:
+                    return None
+                case RunEnded() if (await self._prompt(prompt_id)).run is None:
+                    return record.event
+                case _:
+                    pass
+        raise AssertionError("a journal is followed for ever")
+
+    async def _again(self, row: WorkflowRow, ask: Ask, prompt_id: PromptId) -> Resumed:
+        try:
+            return await self._launch(row, ask)
+        except WrongState:
+            # The workflow came to its end meanwhile, so nobody will ever hear this.
+            await self._journal.transact(row.id, lambda t: _withdraw(t, prompt_id))
+            raise
+
+    async def _prompt(self, prompt_id: PromptId) -> PromptRow:
+        return await self._journal.read(lambda c: prompt_by_id(c, prompt_id))
+
+
+def _withdraw(t: Transaction, prompt_id: PromptId) -> None:
+    if prompt_by_id(t.connection, prompt_id).status is PromptStatus.QUEUED:
+        t.move_prompt(prompt_id, PromptStatus.NOT_SENT, t.session.id, None)
+
+
+def _now(t: Transaction, state: WorkflowState) -> SessionState:
+    return t.catch_up(state).sessions[t.session.id]
+
+
+def _answer(
+    t: Transaction, run: RunRow, status: Literal["resumed", "joined"], reason: str, prices: tuple[Price, ...] = ()
+) -> Resumed:
+    return Resumed(
+        status=status,
+        workflow_id=t.workflow_id,
+        session=run.session_id,
+        session_number=t.session.number,
+        run=run.number,
+        way=run.way,
+        reason=reason,
+        prices=prices,
+        paused_at=None,
+        tasks_done=0,
+        tasks_remaining=0,
+    )
+
+
+def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose) -> None:
+    if row.status in RESUMABLE[purpose]:
+        return
+    hints = {
+        W.IN_PROGRESS: "`segue logs -f` follows it.",
+        W.PENDING: "`segue resume` starts it.",
+        W.COMPLETED: "Start a new workflow with `segue run`.",
+        W.CANCELLED: "Start a new workflow with `segue run`.",
+    }
+    what = "resume" if purpose is Purpose.WORK else "talk to"
+    raise WrongState(f"The workflow is {row.status}; there is nothing to {what}.", hint=hints.get(row.status, ""))

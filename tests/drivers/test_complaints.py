@@ -130,8 +130,9 @@ def test_a_sentence_names_the_moment_when_it_is_over(sentence: str, moment: date
 
 def test_a_clock_without_a_zone_is_the_callers() -> None:
     here = timezone(timedelta(hours=-5))
-    now = NOW.astimezone(here)
-    assert reset_at("Try again at 3:00 PM.", now) == datetime(2026, 11, 16, 15, tzinfo=here)
+    moment = reset_at("Try again at 3:00 PM.", NOW.astimezone(here))
+    assert moment == datetime(2026, 11, 16, 15, tzinfo=here)
+    assert moment.tzinfo is UTC
 
 
 def test_only_a_quota_has_an_end() -> None:

@@ -118,11 +118,11 @@ _SHAPES: tuple[re.Pattern[str], ...] = tuple(
 
 
 def reset_at(sentence: str, now: datetime) -> datetime | None:
-    """The moment a sentence names, with its zone; None where it names none that can be understood."""
+    """The moment a sentence names, in UTC; None where it names none that can be understood."""
     for pattern, moment in _MOMENTS:
         if found := pattern.search(sentence):
             try:
-                return moment(found, now)
+                return moment(found, now).astimezone(UTC)
             except (ValueError, KeyError, OverflowError):
                 # A thirtieth of February, a zone nobody knows: unknown is an answer too.
                 continue

@@ -47,6 +47,9 @@ from segue.model.ids import RequestId
 LONGEST_OUTPUT = 20_000
 """Characters of a tool call's output that are kept."""
 
+# What is longer is no complaint.
+_LONGEST_MESSAGE = 2_000
+
 _log = logging.getLogger(__name__)
 
 
@@ -87,20 +90,25 @@ class _Call:
 
 
 class _LastMessage:
-    """What the agent said last, whole; cleared by whatever it does after it."""
+    """What the agent said last, as far as it matters; cleared by whatever it does after it."""
 
     def __init__(self) -> None:
         self.text = ""
         self._id: str | None = None
+        self._paragraph_ended = False
 
     def add(self, text: str, message_id: str | None) -> None:
         # Notices that come between messages have no id and a blank line of their own.
-        notice = message_id is None and text.endswith("\n\n") and self.text.endswith("\n\n")
-        self.text = text if notice or message_id != self._id else self.text + text
-        self._id = message_id
+        ends = text.endswith("\n\n")
+        notice = message_id is None and ends and self._paragraph_ended
+        if notice or message_id != self._id:
+            self.text = text
+        elif len(self.text) < _LONGEST_MESSAGE:
+            self.text += text
+        self._id, self._paragraph_ended = message_id, ends
 
     def clear(self) -> None:
-        self.text, self._id = "", None
+        self.text, self._id, self._paragraph_ended = "", None, False
 
 
 class Translation:
@@ -155,14 +163,14 @@ class Translation:
         """Take note of a tool call of an old conversation: it was told when it happened, only its end may be news."""
         for _ in self.hear(update):
             pass
-        for call in self._calls.values():
+        if (call := self._calls.get(str(update.get("toolCallId")))) is not None:
             call.told = True
         self._window.forget()
 
     def question(
         self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
     ) -> Iterator[AgentEvent]:
-        call = self._call(asked.tool_call_id)
+        call = self._unfinished(asked.tool_call_id)
         call.learn(asked)
         if call.begun:
             yield from call.called()
@@ -191,15 +199,19 @@ class Translation:
     def _call(self, call_id: str) -> _Call:
         return self._calls.setdefault(call_id, _Call(call_id))
 
+    def _unfinished(self, call_id: str) -> _Call:
+        """Some agents count their calls from one again in each turn."""
+        if self._call(call_id).finished:
+            self._calls[call_id] = _Call(call_id)
+        return self._calls[call_id]
+
     def _tool_call(self, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
         call = self._call(news.tool_call_id)
         if call.finished and isinstance(news, ToolCallProgress):
             if call.compacts:
                 yield from self._compaction(call, news)
             return
-        if call.finished:
-            # Some agents count their calls from one again in each turn.
-            call = self._calls[call.call_id] = _Call(call.call_id)
+        call = self._unfinished(news.tool_call_id)
         call.learn(news)
         call.begun = True
         if call.compacts:

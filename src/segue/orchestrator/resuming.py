@@ -166,6 +166,7 @@ class Resuming:
         with self._lent(row.id, allowed(ask.environment, ask.agent.environment)):
             launched = await self._journal.transact(row.id, go_on)
         crash_point("resume.after")
+        await self._house.engine.look()
         if (live := self._house.live.get(row.id)) is not None:
             live.spoken.set()
         return launched

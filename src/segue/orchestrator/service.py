@@ -160,6 +160,7 @@ class Orchestrator:
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
         crash_point("create.after")
+        await self._house.engine.look()
         return await self.workflow(new.id)
 
     async def _free_slug(self, title: str, repository: Path) -> str:

@@ -27,6 +27,8 @@ LATER = "This request would exceed your rate limit. Try again later."
         ("No tool output found for function call call_1.", Failure.TRANSCRIPT_CORRUPT),
         ("The session file is damaged at line 3.", Failure.TRANSCRIPT_CORRUPT),
         ("Failed to authenticate. API Error: 401 The API key is not valid.", Failure.LOGIN_REQUIRED),
+        ("Internal error: The API key is not valid.", Failure.LOGIN_REQUIRED),
+        ('status 401: {"error":{"code":401,"status":"UNAUTHENTICATED"}}', Failure.LOGIN_REQUIRED),
         ("Invalid API key · Please run /login", Failure.LOGIN_REQUIRED),
         ("unexpected status 401 Unauthorized: Incorrect API key provided", Failure.LOGIN_REQUIRED),
         (f"Internal error: API Error: Request rejected (429) · {LATER}", Failure.QUOTA),
@@ -72,6 +74,11 @@ def test_a_prompt_that_does_not_fit_says_that_the_window_is_full(sentence: str) 
             Failure.LOGIN_REQUIRED,
         ),
         ("Invalid API key · Please run /login", Failure.LOGIN_REQUIRED),
+        (
+            "Error: Failed to get response from the AI model; retried 5 times (total retry wait time: 51.61 seconds)"
+            f" Last error: 429 {LATER}",
+            Failure.QUOTA,
+        ),
         ("Selected model is at capacity. Please try a different model.", Failure.OTHER),
     ],
 )

@@ -332,6 +332,7 @@ class Run:
             self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._step("session.ready", ready)
+        self.token = agent.token
         self.reached_agent = True
 
     def _move(
@@ -691,7 +692,10 @@ def _failed_turn(event: e.TurnFailed) -> AgentError:
     return _FAILED_TURNS.get(event.failure, AgentError)(event.message)
 
 
-def _exit(event: e.AgentExited) -> AgentExited:
+def _exit(event: e.AgentExited) -> AgentError:
+    if event.code is None and event.detail:
+        # The process was there when the connection broke, so it is not known how it would have ended.
+        return TransportLost(event.detail)
     how = f"with exit code {event.code}" if event.code is not None else "and nobody knows how"
     detail = f": {event.detail.strip()}" if event.detail.strip() else "."
     return AgentExited(f"The agent's process ended {how}{detail}")

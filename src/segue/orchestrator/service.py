@@ -156,7 +156,9 @@ class Orchestrator:
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
             choices=request.choices,
         )
-        self._house.environments[new.id] = allowed(request.environment, agent.environment)
+        self._house.environments[new.id] = allowed(
+            request.environment, (*agent.environment, *request.choices.variables)
+        )
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
         crash_point("create.after")

@@ -36,14 +36,12 @@ class Candidate:
     """Write its configuration, and tell its variables."""
     asking: Callable[[str], Call | Shell] = Shell
     """A shell command that the agent asks permission for."""
-    announces: bool = True
-    """Whether it tells of a command before the command is over."""
     full: int | None = None
     """Tokens in use after which it compacts its conversation; None where it does not go by what the model says."""
     native: bool = True
     """Whether Segue may bring its conversation back by token."""
     files: str = ""
-    """Where, below its home, it keeps its conversations."""
+    """Its conversations, as a pattern below its home."""
 
 
 def environment(candidate: Candidate, housing: Housing) -> dict[str, str]:
@@ -90,8 +88,6 @@ def _codex(housing: Housing) -> dict[str, str]:
     return {
         "CODEX_HOME": str(housing.home / ".codex"),
         "CODEX_SCRIPTED_KEY": KEY,
-        # In its own default mode it asks a model what it may do outside the sandbox, and never the user.
-        "INITIAL_AGENT_MODE": "workspace-write",
     }
 
 
@@ -169,7 +165,7 @@ CANDIDATES = {
         ),
         Candidate(
             name="codex",
-            patterns=("OPENAI_*", "CODEX_*", "INITIAL_AGENT_MODE"),
+            patterns=("OPENAI_*", "CODEX_*"),
             furnish=_codex,
             asking=_codex_asking,
             full=260_000,
@@ -185,9 +181,8 @@ CANDIDATES = {
             name="gemini",
             patterns=("GEMINI_*", "GOOGLE_*"),
             furnish=_gemini,
-            announces=False,
             native=False,
-            files=".gemini/tmp",
+            files=".gemini/tmp/*/chats/*",
         ),
     )
 }

@@ -86,9 +86,10 @@ class Observed:
     """Whether the command that nobody allowed has run."""
     trees: list[int] = field(default_factory=list[int])
     """How many processes hung on the server at each kill."""
-    files: int = 0
-    untouched: bool = False
-    """Whether the agent's own files, of which there were so many, are byte for byte what they were at the kill."""
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """The agent's own conversations at the first kill, by a hash of each."""
+    changed: list[str] = field(default_factory=list[str])
+    """Those of them that were not the same at the end."""
     orphans: set[int] = field(default_factory=set[int])
     faults: list[str] = field(default_factory=list[str])
     stopped_at: str = ""
@@ -150,7 +151,11 @@ def _script(candidate: Candidate, worktree: Path) -> list[object]:
     """What the model answers. An interrupted task is asked for again, so those rules come first."""
     asking = candidate.asking(f"date > {worktree / LATER}")
     note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
+    # A prompt that carries the history has the earlier requests in it too.
+    told = r"=== CURRENT REQUEST ===[\s\S]*"
     return [
+        _rule(f"/{told}COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
+        _rule(f"/{told}COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
         _rule("/interrupted in the middle[^$]*COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
         _rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
         _rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
@@ -232,9 +237,8 @@ def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, 
 
 
 def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    """Until the command is announced, where the agent does that, and runs."""
-    if candidate.announces:
-        actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
+    """Until the command is announced, and runs."""
+    actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
     started = Path(actor.view.worktree or "") / STARTED
     deadline = monotonic() + WITHIN
     while not started.exists():
@@ -263,17 +267,21 @@ def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: O
     seen.seconds.append(round(monotonic() - begin, 2))
 
 
-def _left_alone(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    """An agent that loses its conversations when they are loaded is not asked to load one."""
-    files = Path(actor.environment["HOME"]) / candidate.files
-    before = _contents(files)
-    stage.up()
-    seen.files = len(before)
-    seen.untouched = bool(before) and _contents(files) == before
+def _note_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    seen.files = _contents(actor, candidate)
 
 
-def _contents(files: Path) -> dict[str, str]:
-    return {str(file): sha256(file.read_bytes()).hexdigest() for file in files.rglob("*") if file.is_file()}
+def _compare_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+    """An agent that loses its conversations when they are loaded must not have been asked to load one."""
+    now = _contents(actor, candidate)
+    seen.changed = [file for file, content in seen.files.items() if now.get(file) != content]
+
+
+def _contents(actor: Actor, candidate: Candidate) -> dict[str, str]:
+    """Files without a word of it are the agent's own affair: it makes some at each start, and removes them again."""
+    files = Path(actor.environment["HOME"]).glob(candidate.files)
+    found = {file.name: file.read_bytes() for file in files}
+    return {name: sha256(content).hexdigest() for name, content in found.items() if b"REMEMBER-ALPHA" in content}
 
 
 def _first_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
@@ -322,7 +330,7 @@ COMPACTION: tuple[Act, ...] = (_text_alone, _long_command, _kill, _resume, _last
 def _acts(candidate: Candidate, compacting: bool) -> tuple[Act, ...]:
     if compacting:
         return COMPACTION
-    return ACTS if candidate.native else (*ACTS[:3], _left_alone)
+    return ACTS if candidate.native else (*ACTS[:3], _note_files, *ACTS[3:], _compare_files)
 
 
 def _completed(task: str) -> Callable[[e.Event], bool]:

@@ -110,14 +110,11 @@ def _compacted(seen: Observed) -> Iterator[Check]:
 def _checks(candidate: Candidate, seen: Observed, diary: list[DiaryEntry]) -> Iterator[Check]:
     yield _ended(seen)
     yield from _torn(seen)
-    yield from _resumed(seen)
-    yield from _remembered(seen)
+    yield from _resumed(candidate, seen)
+    yield from _remembered(candidate, seen)
     if not candidate.native:
-        yield seen.untouched, f"the agent's own files ({seen.files}) are byte for byte what they were at the kill"
-        yield (
-            bool(seen.resumes),
-            "Segue goes on, but not by loading the conversation, which this agent loses then",
-        )
+        survived = f"the file of its conversation ({', '.join(seen.files) or 'none'}) is byte for byte what it was"
+        yield bool(seen.files) and not seen.changed, f"{survived} at the first kill"
     yield from _once(seen, diary)
     alive = ", ".join(map(str, seen.trees)) or "none"
     yield not seen.orphans, f"processes in the tree at each kill: {alive}; left afterwards: {len(seen.orphans)}"
@@ -130,7 +127,8 @@ def _ended(seen: Observed) -> Check:
 
 def _torn(seen: Observed) -> Iterator[Check]:
     """That the kills came where they were meant to come."""
-    first = [record.event for record in seen.journal if record.run == 1]
+    sessions = [record.session_id for record in seen.journal if record.session_id is not None]
+    first = [record.event for record in seen.journal if record.run == 1 and record.session_id == sessions[0]]
     called = [event.call_id for event in first if isinstance(event, e.ToolCalled | e.PermissionRequested)]
     finished = {event.call_id for event in first if isinstance(event, e.ToolFinished)}
     torn = {call for call in called if call not in finished}
@@ -144,15 +142,21 @@ def _torn(seen: Observed) -> Iterator[Check]:
         yield not seen.later_ran, "the command that nobody allowed has not run"
 
 
-def _resumed(seen: Observed) -> Iterator[Check]:
+def _resumed(candidate: Candidate, seen: Observed) -> Iterator[Check]:
     tokens = {record.event.token for record in seen.journal if isinstance(record.event, e.TokenCaptured)}
+    expected = 1 if candidate.native else 1 + len(seen.resumes)
     if seen.resumes:
-        yield len(tokens) == 1, f"conversation tokens in the journal: {len(tokens)}"
+        yield len(tokens) == expected, f"conversation tokens in the journal: {len(tokens)}"
     for number, resumed in enumerate(seen.resumes, 1):
-        yield resumed.way == "native", f"resume {number} went the way: {resumed.way}"
+        yield resumed.way == _way(candidate), f"resume {number} went the way: {resumed.way} ({resumed.reason})"
 
 
-def _remembered(seen: Observed) -> Iterator[Check]:
+def _way(candidate: Candidate) -> str:
+    """An agent that loses its conversations when they are loaded is told the history instead."""
+    return "native" if candidate.native else "history"
+
+
+def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
     """What the first request of each resumed turn had in it, in the model's own log."""
     for number, mark in enumerate(seen.marks, 1):
         request = _first_prompted(seen.requests[mark:])
@@ -160,12 +164,17 @@ def _remembered(seen: Observed) -> Iterator[Check]:
             yield False, f"resume {number}: the model never got the prompt"
             continue
         expected = MEMORIES[:-1] if number == 1 else MEMORIES
-        held = [name for name, words, role in expected if request.remembers(words, role)]
+        held = [name for name, words, role in expected if _holds(candidate, request, words, role)]
         missing = [name for name, _, _ in expected if name not in held]
-        where = f"resume {number}: request {request.number} to the model, before the new prompt,"
+        place = "before the new prompt," if candidate.native else "as history in the prompt,"
+        where = f"resume {number}: request {request.number} to the model, {place}"
         yield bool(held), f"{where} holds {', '.join(held) or 'nothing'}"
         if missing:
             yield False, f"{where} lacks {', '.join(missing)}"
+
+
+def _holds(candidate: Candidate, request: LoggedRequest, words: str, role: Role) -> bool:
+    return request.remembers(words, role) if candidate.native else request.says(words)
 
 
 def _first_prompted(requests: list[LoggedRequest]) -> LoggedRequest | None:

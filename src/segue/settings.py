@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
+from segue.model.status import Permissions
 
 VARIABLE_PREFIX = "SEGUE_"
 
@@ -31,7 +32,16 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             environment=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
         ),
         AgentConfiguration(
-            name="codex", command=("codex-acp",), environment=("OPENAI_*", "CODEX_*", "INITIAL_AGENT_MODE")
+            name="codex",
+            command=("codex-acp",),
+            environment=("OPENAI_*", "CODEX_*"),
+            # In its own default mode it asks a model what it may do outside its sandbox, and never the user.
+            modes={
+                Permissions.ASK: "workspace-write",
+                Permissions.EDITS: "workspace-write",
+                Permissions.ALL: "workspace-write",
+                Permissions.READ_ONLY: "read-only",
+            },
         ),
         AgentConfiguration(name="opencode", command=("opencode", "acp"), environment=("OPENCODE_*",)),
         AgentConfiguration(name="copilot", command=("copilot", "--acp"), environment=("COPILOT_*", "GH_*", "GITHUB_*")),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from segue.cli import words
 from segue.cli.output import moment, plain
 
 Fields = Mapping[str, Any]
@@ -25,9 +26,9 @@ def names_of(view: Fields) -> Names:
     return Names(view["slug"], {task["id"]: task["title"] for task in view["tasks"]})
 
 
-def line(record: Fields, names: Names, *, milestones_only: bool = False) -> str | None:
+def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = None) -> str | None:
     """The line of one event, or nothing if it has none."""
-    write = (MILESTONES if milestones_only else TABLE).get(record["kind"])
+    write = (TABLE if writers is None else writers).get(record["kind"])
     try:
         return write(record["event"], names) if write else None
     except (KeyError, TypeError, ValueError):
@@ -53,8 +54,20 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
 
 
 def _run_queued(event: Fields, _names: Names) -> str | None:
-    ways = {"native": "Goes on with the same conversation", "fresh": "Goes on with a fresh conversation"}
-    return ways[event["way"]] + _because(event) if event["way"] in ways else None
+    if event["way"] == "first":
+        return None
+    begins = "The agent is brought back to talk" if event["purpose"] == "talk" else "Goes on"
+    return f"{begins} in {words.way(event['way'])}{_price(event)}{_because(event)}"
+
+
+def _price(event: Fields) -> str:
+    tokens = next((price["tokens"] for price in event["prices"] if price["way"] == event["way"]), None)
+    return "" if tokens is None else f" ({tokens:,} tokens)"
+
+
+def _turn_failed(event: Fields, _names: Names) -> str:
+    again = f"; full again at {moment(event['reset_at'])}" if event["reset_at"] else ""
+    return f"! The agent could not go on ({event['failure'].replace('_', ' ')}): {plain(event['message'])}{again}"
 
 
 def _permission_requested(event: Fields, names: Names) -> str:
@@ -107,7 +120,8 @@ MILESTONES: Mapping[str, Writer] = {
     "run.queued": _run_queued,
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
-    "turn.failed": lambda e, n: f"! The agent could not go on: {plain(e['message'])}",
+    "context.carried": lambda e, n: f"It is told what was said before ({len(e['text']):,} characters)",
+    "turn.failed": _turn_failed,
     "agent.compacted": _compacted,
     "task.started": lambda e, n: f"▶ {n.task(e)}",
     "task.completed": lambda e, n: f"✓ {n.task(e)}",
@@ -139,3 +153,14 @@ TABLE: Mapping[str, Writer] = {
     "prompt.not_sent": lambda e, n: "The prompt was not sent",
 }
 """What `logs` shows."""
+
+RETURN: Mapping[str, Writer] = {kind: MILESTONES[kind] for kind in ("run.queued", "token.refused", "warning")}
+"""What `prompt` shows of the agent's return, before it has the words."""
+
+ANSWER: Mapping[str, Writer] = {
+    **RETURN,
+    **{kind: TABLE[kind] for kind in ("tool.called", "tool.finished", "context.carried", "turn.failed")},
+    **{kind: MILESTONES[kind] for kind in ("permission.requested", "permission.answered")},
+    **{kind: MILESTONES[kind] for kind in ("agent.compacted", "agent.exited", "incident")},
+}
+"""What `prompt` shows of the agent's answer, beside its own words."""

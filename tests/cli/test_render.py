@@ -74,11 +74,11 @@ def test_an_event_becomes_a_line(event: Any, expected: str | None) -> None:
 def test_a_question_tells_whoever_follows_how_to_answer() -> None:
     question = Asked(request_id="r", call_id="c", title="Delete old files?", tool="delete", options=())
     answer = "Answer with: segue approve add-parser, or: segue reject add-parser"
-    assert shown(question, milestones_only=True) == f"? Delete old files?\n  {answer}"
+    assert shown(question, writers=MILESTONES) == f"? Delete old files?\n  {answer}"
 
 
 def test_chatter_is_not_a_milestone() -> None:
-    assert shown(Used(context_tokens=1, window=2), milestones_only=True) is None
+    assert shown(Used(context_tokens=1, window=2), writers=MILESTONES) is None
 
 
 def test_what_an_agent_writes_cannot_move_the_cursor() -> None:

@@ -27,16 +27,15 @@ def list_(out: Output) -> None:
     with borrowed_server():
         document = client.call("POST", "/api/agents", {"environment": environment()})
     out.result(document)
-    rows = [
-        (each["name"], "found" if each["program"] else "missing", each["resume"], _where(each))
-        for each in document["agents"]
-    ]
-    for line in table([("agent", "program", "how it comes back", "where, or how to install it"), *rows]):
+    for line in table([row for each in document["agents"] for row in _rows(each)]):
         out.say(line)
 
 
-def _where(agent: dict[str, Any]) -> str:
-    return agent["program"] or agent["install"] or f"{agent['command'][0]} is not on PATH"
+def _rows(agent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Two lines: where it is, or the command that installs it; and how Segue brings its conversations back."""
+    where = agent["program"] or agent["install"] or f"{agent['command'][0]} is not on PATH"
+    yield agent["name"], "found" if agent["program"] else "missing", where
+    yield "", "", f"comes back {agent['resume']}"
 
 
 @command

@@ -54,9 +54,10 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
 
 
 def _run_queued(event: Fields, _names: Names) -> str | None:
+    talks = event["purpose"] == "talk"
     if event["way"] == "first":
-        return None
-    begins = "The agent is brought back to talk" if event["purpose"] == "talk" else "Goes on"
+        return "The agent is started, to talk" if talks else None
+    begins = "The agent is brought back to talk," if talks else "Goes on"
     return f"{begins} in {words.way(event['way'])}{_price(event)}{_because(event)}"
 
 
@@ -117,7 +118,6 @@ MILESTONES: Mapping[str, Writer] = {
     "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",
     "session.created": lambda e, n: f"Session {e['number']} with {e['agent']}",
     "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
-    "run.queued": _run_queued,
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
     "context.carried": lambda e, n: f"It is told what was said before ({len(e['text']):,} characters)",
@@ -140,6 +140,8 @@ TABLE: Mapping[str, Writer] = {
     **MILESTONES,
     # In a log the question may be answered long since.
     "permission.requested": lambda e, n: f"? {plain(e['title'])}",
+    # Whoever follows was told by the command that queued it.
+    "run.queued": _run_queued,
     "session.moved": lambda e, n: f"Session: {e['before']} → {e['after']}{_because(e)}",
     "run.ended": lambda e, n: f"Run {e['outcome']}{_because(e)}",
     "agent.message": lambda e, n: plain(e["text"], 400),
@@ -154,7 +156,7 @@ TABLE: Mapping[str, Writer] = {
 }
 """What `logs` shows."""
 
-RETURN: Mapping[str, Writer] = {kind: MILESTONES[kind] for kind in ("run.queued", "token.refused", "warning")}
+RETURN: Mapping[str, Writer] = {kind: TABLE[kind] for kind in ("run.queued", "token.refused", "warning")}
 """What `prompt` shows of the agent's return, before it has the words."""
 
 ANSWER: Mapping[str, Writer] = {

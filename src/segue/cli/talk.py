@@ -79,7 +79,7 @@ def _tell_brought_back(view: dict[str, Any], after: int, out: Output) -> None:
 def _not_delivered(view: dict[str, Any], prompted: dict[str, Any]) -> NotDelivered:
     now = client.call("GET", f"/api/workflows/{view['id']}")
     kept = "It is kept, and is the first thing the agent gets when it is back." if now["waiting_messages"] else ""
-    hint = "\n  ".join(part for part in (*words.trouble(now), kept) if part)
+    hint = "\n  ".join(part for part in (*words.trouble(now)[1:], kept) if part)
     return NotDelivered(f"The agent did not get it: {plain(prompted['reason'])}", hint=hint)
 
 
@@ -100,7 +100,7 @@ def _listen(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> No
         now = client.call("GET", f"/api/workflows/{view['id']}")
         raise NotAnswered(
             f"The agent did not answer to the end: {plain(end['reason'] or end['outcome'])}",
-            hint="\n  ".join(words.trouble(now)),
+            hint="\n  ".join(words.trouble(now)[1:]),
         )
     if end["reason"] != "end_turn":
         raise NotAnswered(f"The agent stopped before it was done ({end['reason'].replace('_', ' ')}).")

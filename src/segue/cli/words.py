@@ -22,8 +22,11 @@ def way(name: str) -> str:
 
 def prices(found: Iterable[Fields], taken: str) -> list[str]:
     """A line for each way back: what it costs and how that is known, or why it is closed."""
-    rows = [("→" if price["way"] == taken else "", price["way"], _cost(price), plain(price["note"])) for price in found]
-    return table(rows, right=(2,))
+    rows = [
+        (f"{'→' if price['way'] == taken else ' '} {price['way']}", _cost(price), plain(price["note"]))
+        for price in found
+    ]
+    return table(rows, right=(1,))
 
 
 def _cost(price: Fields) -> str:

@@ -187,6 +187,7 @@ class Standin:
         self.plot: list[tuple[Event, dict[str, Any]]] = []
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
+        self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
         self.resumed: dict[str, Any] = {}
         self.prompted: dict[str, Any] = {}
@@ -208,6 +209,8 @@ class Standin:
         self.asked.append(asked)
         if self.failure is not None:
             raise self.failure
+        if asked[0] in self.refusals:
+            raise self.refusals[asked[0]]
 
     def _named(self, name: str) -> WorkflowView:
         for view in self.views.values():

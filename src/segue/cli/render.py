@@ -156,12 +156,14 @@ TABLE: Mapping[str, Writer] = {
 }
 """What `logs` shows."""
 
-RETURN: Mapping[str, Writer] = {kind: TABLE[kind] for kind in ("run.queued", "token.refused", "warning")}
+RETURN: Mapping[str, Writer] = {
+    kind: TABLE[kind] for kind in ("run.queued", "token.refused", "context.carried", "warning")
+}
 """What `prompt` shows of the agent's return, before it has the words."""
 
 ANSWER: Mapping[str, Writer] = {
     **RETURN,
-    **{kind: TABLE[kind] for kind in ("tool.called", "tool.finished", "context.carried", "turn.failed")},
+    **{kind: TABLE[kind] for kind in ("tool.called", "tool.finished", "turn.failed")},
     **{kind: MILESTONES[kind] for kind in ("permission.requested", "permission.answered")},
     **{kind: MILESTONES[kind] for kind in ("agent.compacted", "agent.exited", "incident")},
 }

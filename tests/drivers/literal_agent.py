@@ -15,8 +15,14 @@ def main(path: str) -> None:
             heard.write(line)
             heard.flush()
             message = json.loads(line)
-            for each in answers.get(message.get("method", "response"), []):
+            for each in answers.get(message.get("method"), []) if "method" in message else react(answers):
                 send(each, message.get("id"))
+
+
+def react(answers: Any) -> list[Any]:
+    """What comes after an answer: the next of `responses`, or `response` each time."""
+    following = answers.get("responses")
+    return following.pop(0) if following else answers.get("response", [])
 
 
 def send(each: Any, request_id: Any) -> None:
@@ -28,6 +34,8 @@ def send(each: Any, request_id: Any) -> None:
         signal.pause()
     elif isinstance(each, str):
         os.write(1, f"{each}\n".encode())
+    elif "one of" in each:
+        send(each["one of"].pop(0), request_id)
     else:
         os.write(1, json.dumps(each).replace('"$id"', json.dumps(request_id)).encode() + b"\n")
 

@@ -13,7 +13,8 @@ from segue.drivers.environment import allowed
 class LiteralAgent:
     """Answers each method with the messages the test wrote for it; `"$id"` becomes the id of the request.
 
-    What it does once its own request is answered stands under `response`.
+    What it does each time its own request is answered stands under `response`, or under `responses`, one list after
+    the other.
     """
 
     def __init__(self, root: Path) -> None:
@@ -22,7 +23,7 @@ class LiteralAgent:
     def launch(self, **answers: list[Any]) -> Launch:
         answers = {"initialize": [answer(protocolVersion=1)], "session_new": [answer(sessionId="s")], **answers}
         path = self._root / "answers.json"
-        path.write_text(json.dumps({method.replace("_", "/"): lines for method, lines in answers.items()}))
+        path.write_text(json.dumps({method.replace("_", "/", 1): lines for method, lines in answers.items()}))
         return Launch(
             command=(sys.executable, str(Path(__file__).with_name("literal_agent.py")), str(path)),
             directory=self._root,

@@ -8,7 +8,7 @@ import pytest
 from literally import LiteralAgent, answer, update
 
 from segue.drivers import Launch, load
-from segue.drivers.updates import LONGEST_OUTPUT
+from segue.drivers.acp.updates import LONGEST_OUTPUT
 from segue.model import errors
 from segue.model.events import (
     AgentEvent,
@@ -21,9 +21,11 @@ from segue.model.events import (
     ToolCalled,
     ToolFinished,
     TurnEnded,
+    TurnFailed,
     UsageReported,
 )
 from segue.model.ids import PromptId
+from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
 
 pytestmark = pytest.mark.anyio
@@ -205,11 +207,16 @@ async def test_plans_and_costs_in_their_other_forms_are_understood(literal: Lite
     ]
 
 
-async def test_files_and_terminals_that_were_not_offered_are_refused(literal: LiteralAgent) -> None:
-    request = {"jsonrpc": "2.0", "id": 98, "method": "fs/write_text_file", "params": {}}
+@pytest.mark.parametrize(
+    ("method", "code"), [("fs/write_text_file", -32602), ("terminal/create", -32602), ("elicitation/create", -32601)]
+)
+async def test_requests_that_belong_to_no_conversation_are_refused(
+    literal: LiteralAgent, method: str, code: int
+) -> None:
+    request = {"jsonrpc": "2.0", "id": 98, "method": method, "params": {"sessionId": "other"}}
     assert await events_of(literal.launch(session_prompt=[request], response=[LATER_END])) == [TURN_ENDED]
     [refusal] = [message["error"] for message in literal.heard() if message.get("id") == 98]
-    assert refusal["code"] == -32601
+    assert refusal["code"] == code
 
 
 async def test_a_turn_that_ends_for_no_known_reason_is_a_refusal(literal: LiteralAgent) -> None:
@@ -221,14 +228,16 @@ async def test_a_turn_that_ends_for_no_known_reason_is_a_refusal(literal: Litera
 
 
 async def test_an_error_that_is_only_text_is_still_the_agents_sentence(literal: LiteralAgent) -> None:
-    events = await events_of(literal.launch(session_prompt=[{"jsonrpc": "2.0", "id": "$id", "error": "no credit"}]))
-    assert events[0] == TextDelta(role="message", text="no credit")
+    events = await events_of(literal.launch(session_prompt=[{"jsonrpc": "2.0", "id": "$id", "error": "no luck"}]))
+    assert events == [TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.OTHER, message="no luck")]
 
 
 async def test_the_details_of_an_error_are_part_of_the_sentence(literal: LiteralAgent) -> None:
     error = {"code": -32603, "message": "Internal error", "data": {"details": "Quota exceeded"}}
     events = await events_of(literal.launch(session_prompt=[{"jsonrpc": "2.0", "id": "$id", "error": error}]))
-    assert events[0] == TextDelta(role="message", text="Internal error: Quota exceeded")
+    assert events == [
+        TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.QUOTA, message="Internal error: Quota exceeded")
+    ]
 
 
 async def test_a_cancelled_agent_that_answers_with_an_error_was_cancelled(literal: LiteralAgent) -> None:
@@ -240,7 +249,7 @@ async def test_a_cancelled_agent_that_answers_with_an_error_was_cancelled(litera
         await agent.prompt(PromptId("prompt-1"), "go")
         await anext(agent.events())
         await agent.cancel()
-        assert (await rest_of_turn(agent))[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
+        assert await rest_of_turn(agent) == [TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")]
 
 
 async def test_what_is_said_before_the_conversation_has_a_name_is_kept(literal: LiteralAgent) -> None:
@@ -310,3 +319,67 @@ async def test_the_client_introduces_itself_and_offers_nothing(literal: LiteralA
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
     }
+
+
+async def test_a_call_of_which_only_the_directory_is_known_is_kept_back(literal: LiteralAgent) -> None:
+    call = {"toolCallId": "c", "title": "bash", "kind": "execute"}
+    launch = literal.launch(
+        session_prompt=[
+            update("tool_call", **call, status="pending", rawInput={"cwd": "/w"}, locations=[{"path": "/w"}]),
+            update("tool_call_update", **call, status="in_progress", rawInput={"cwd": "/w", "command": "ls"}),
+            END,
+        ]
+    )
+    assert await events_of(launch) == [
+        ToolCalled(call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}, paths=("/w",)),
+        TURN_ENDED,
+    ]
+
+
+@pytest.mark.parametrize(("option", "told"), [("yes", [ToolCalled, ToolFinished]), ("no", [])])
+async def test_a_call_that_is_announced_too_late_is_told_when_it_is_allowed(
+    literal: LiteralAgent, option: str, told: list[type]
+) -> None:
+    options = [
+        {"optionId": "yes", "name": "", "kind": "allow_once"},
+        {"optionId": "no", "name": "", "kind": "reject_once"},
+    ]
+    call = {"toolCallId": "c", "title": "make", "kind": "execute"}
+    over = [update("tool_call", **call, status="completed")] if option == "yes" else []
+    launch = literal.launch(session_prompt=[permission("s", call, options)], response=[*over, LATER_END])
+    async with DRIVER.start(launch) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        with anyio.fail_after(30):
+            asked = await anext(agent.events())
+        assert isinstance(asked, PermissionRequested)
+        await agent.answer(asked.request_id, option)
+        assert [type(event) for event in await rest_of_turn(agent)] == [*told, TurnEnded]
+
+
+async def test_what_is_said_after_a_turn_comes_before_the_next_one(literal: LiteralAgent) -> None:
+    late = [update("agent_message_chunk", content=text(words)) for words in ("one", "two")]
+    async with DRIVER.start(literal.launch(session_prompt=[END, *late])) as agent:
+        assert len(await turn(agent, "go")) == 1
+        events = await turn(agent, "go on")
+    assert events[:2] == [TextDelta(role="message", text="one"), TextDelta(role="message", text="two")]
+
+
+async def test_a_history_that_comes_after_the_answer_is_still_history(literal: LiteralAgent) -> None:
+    call = {"toolCallId": "c", "title": "ls", "kind": "execute", "rawInput": {"command": "ls"}}
+    launch = literal.launch(
+        initialize=[answer(protocolVersion=1, agentCapabilities={"loadSession": True})],
+        session_load=[
+            update("agent_message_chunk", content=text("ol")),
+            answer(),
+            update("agent_message_chunk", content=text("d")),
+            update("user_message_chunk", content=text("go")),
+            update("tool_call", **call, status="completed"),
+            update("usage_update", used=5, size=10),
+        ],
+        session_prompt=[update("tool_call", **call, status="completed"), END],
+    )
+    async with DRIVER.resume(launch, "s") as agent:
+        with anyio.fail_after(30):
+            assert await anext(agent.events()) == UsageReported(context_tokens=5, window=10)
+        events = await turn(agent, "go")
+    assert [type(event) for event in events] == [ToolCalled, ToolFinished, TurnEnded]

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import anyio
 import pytest
@@ -90,10 +91,32 @@ async def test_another_conversation_than_the_one_asked_for_is_not_taken(rehearsa
         await opened(rehearsal, f"{ONLY_LOAD}on_load: {{other_id: {where}}}", token)
 
 
-@pytest.mark.parametrize("trouble", ["The disk is full.", "Model not found.", "Your credentials have expired."])
+@pytest.mark.parametrize("trouble", ["The disk is full.", "Model not found."])
 async def test_trouble_that_says_nothing_about_the_token_does_not_reject_it(rehearsal: Rehearsal, trouble: str) -> None:
     with pytest.raises(errors.HandshakeFailed, match=f"answered session/resume with an error: {trouble}"):
         await opened(rehearsal, f"on_load: {{error: {trouble}}}", "x")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [
+        ("Your credentials have expired.", errors.LoginRequired),
+        ("You've hit your usage limit.", errors.QuotaExceeded),
+        ("The session file is damaged.", errors.TranscriptCorrupt),
+        ("messages.1: `tool_use` ids were found without `tool_result` blocks", errors.TranscriptCorrupt),
+    ],
+)
+async def test_trouble_that_can_be_understood_has_a_name(
+    rehearsal: Rehearsal, trouble: str, kind: type[errors.AgentError]
+) -> None:
+    with pytest.raises(kind, match=trouble.split("`")[0]):
+        await opened(rehearsal, f'on_load: {{error: "{trouble}"}}', "x")
+
+
+async def test_a_quota_that_is_used_up_says_when_it_is_full_again(rehearsal: Rehearsal) -> None:
+    with pytest.raises(errors.QuotaExceeded) as caught:
+        await opened(rehearsal, 'on_new: {error: "usage limit, resets at 2031-01-01T00:00:00Z"}')
+    assert caught.value.reset_at == datetime(2031, 1, 1, tzinfo=UTC)
 
 
 async def opened(rehearsal: Rehearsal, script: str, token: str | None = None, timeout: float = 30.0) -> None:
@@ -114,7 +137,7 @@ async def test_an_exit_while_the_conversation_comes_back_keeps_the_token(rehears
 
 
 async def test_an_agent_that_never_answers_is_given_up(rehearsal: Rehearsal) -> None:
-    with anyio.fail_after(30), pytest.raises(errors.HandshakeFailed, match=r"did not answer within 2.5 seconds\."):
+    with anyio.fail_after(30), pytest.raises(errors.HandshakeTimeout, match=r"did not answer within 2.5 seconds\."):
         await opened(rehearsal, "on_new: {hang: true}", timeout=2.5)
 
 
@@ -130,9 +153,8 @@ async def test_a_program_that_is_no_agent_is_quoted(rehearsal: Rehearsal) -> Non
 
 
 async def test_an_agent_that_wants_a_login_says_so(rehearsal: Rehearsal) -> None:
-    with pytest.raises(errors.AgentError, match="Authentication required") as caught:
+    with pytest.raises(errors.LoginRequired, match="Authentication required") as caught:
         await opened(rehearsal, "on_new: {login: true}")
-    assert type(caught.value) is errors.AgentError
     assert "Log in with the agent's own program" in caught.value.hint
 
 

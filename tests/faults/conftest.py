@@ -13,6 +13,8 @@ from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.work import Work
 
+SHORT_TALKS = "talk_linger = 0.3\n"
+
 
 class SetStage(Protocol):
     def __call__(self, *, settings: str = "", **variables: str) -> Stage: ...
@@ -47,7 +49,9 @@ def set_stage(tmp_path: Path, nursery: Nursery, empty_database: Path) -> Iterato
             nonlocal number
             number += 1
             current.close()
-            stage = Stage(tmp_path / str(number), settings=settings, variables=variables, start=nursery.start)
+            stage = Stage(
+                tmp_path / str(number), settings=SHORT_TALKS + settings, variables=variables, start=nursery.start
+            )
             current.enter_context(stage)
             if "SEGUE_DATABASE_URL" not in variables:
                 shutil.copy(empty_database, stage.home)

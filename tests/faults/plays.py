@@ -32,6 +32,8 @@ class Piece:
     title: str
     script: str
     ending: str = "completed"
+    says: str = ""
+    """What the user says to the agent while the workflow stands still."""
 
 
 ORDINARY = Piece(
@@ -64,6 +66,7 @@ turns:
         once: true
 """,
 )
+TALKATIVE = Piece("Talk in the break", ORDINARY.script, says="What is left to do?")
 HELD = """
 turns:
   - match: Task 1 of 2
@@ -74,7 +77,7 @@ turns:
     do:
       - write: {{path: two.txt, content: "two\\n"}}
 """
-PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY)}
+PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE)}
 
 
 class Play:
@@ -114,7 +117,11 @@ class Play:
         if view.status == self.piece.ending:
             self.work.drain()
             return True
-        if view.status in AT_REST or (view.status == "pending" and self._boot != self.stage.server.boot):
+        if view.status == "paused" and self.piece.says and not self._said():
+            self.work.prompt(self.piece.says)
+        elif view.status in AT_REST and self._is_talking():
+            self.work.next_event(BOUND)
+        elif view.status in AT_REST or (view.status == "pending" and self._boot != self.stage.server.boot):
             self.work.resume()
             self._boot = self.stage.server.boot
         elif view.question is not None:
@@ -122,6 +129,16 @@ class Play:
         else:
             self.work.next_event(BOUND)
         return False
+
+    def _said(self) -> bool:
+        """Whether it was taken down, which a server that died need not have told."""
+        queued = (line.event for line in self.work.journal() if isinstance(line.event, e.PromptQueued))
+        return any(event.text == self.piece.says for event in queued)
+
+    def _is_talking(self) -> bool:
+        """Whether an agent is kept for another word."""
+        session = self.work.view.session
+        return session is not None and self.work.standing(session.id).is_agent_running
 
     def _view(self) -> WorkflowView:
         """The workflow, begun if need be; or taken up, if its server died before it could say that it was begun."""

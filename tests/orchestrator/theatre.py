@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import Event, Record
 from segue.model.ids import NOTHING_SEEN
 from segue.model.plan import Issue
@@ -48,6 +48,7 @@ class Theatre:
             "missing": ("no-such-program-anywhere",),
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
+        self.choices = Choices()
         self.orchestrator: Orchestrator
         self.settings: dict[str, Any] = {
             "setup": None,
@@ -106,6 +107,7 @@ class Theatre:
                 permissions=Permissions(permissions),
                 repository=self.repository,
                 environment=self.environment,
+                choices=self.choices,
                 **more,
             )
         )

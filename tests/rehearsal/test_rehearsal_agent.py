@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -305,3 +306,42 @@ def test_paths_may_come_from_the_environment(tmp_path: Path) -> None:
     )
     assert "From the script." in done.stdout
     assert (tmp_path / "elsewhere.jsonl").exists()
+
+
+@pytest.mark.anyio
+async def test_a_conversation_remembers_what_was_chosen_for_it(rehearsal: Rehearsal) -> None:
+    launch = replace(rehearsal.launch("modes: [ask, edits]\nmodels: [small, large]"), mode="edits", model="large")
+    async with DRIVER.start(launch) as agent:
+        pass
+    async with DRIVER.fork(launch, agent.token):
+        pass
+    async with DRIVER.resume(launch, agent.token):
+        pass
+    assert [entry.kind for entry in rehearsal.diary()] == ["started", "mode", "model", "forked", "resumed"]
+
+
+@pytest.mark.anyio
+async def test_a_conversation_that_was_closed_can_be_opened_again(rehearsal: Rehearsal) -> None:
+    launch = rehearsal.launch("turns: [{do: [{recall: true}]}]")
+    async with DRIVER.start(launch) as agent:
+        await turn(agent, "first")
+        await agent.close()
+    async with DRIVER.resume(launch, agent.token) as agent:
+        assert said(await turn(agent, "second")) == "I remember:\nfirst"
+
+
+@pytest.mark.anyio
+async def test_what_the_client_did_is_sworn_to(rehearsal: Rehearsal) -> None:
+    script = "turns: [{do: [{client_write: {path: a, content: x}}, {client_read: {path: a}}, {client_run: cat a}]}]"
+    async with DRIVER.start(rehearsal.launch(script)) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        events: list[AgentEvent] = []
+        with anyio.fail_after(30):
+            async for event in agent.events():
+                events.append(event)
+                if isinstance(event, PermissionRequested):
+                    await agent.answer(event.request_id, "allow")
+                if isinstance(event, TurnEnded):
+                    break
+    assert finished(events) == [("completed", "Wrote a."), ("completed", "x"), ("completed", "x")]
+    assert [entry["what"] for entry in rehearsal.diary("effect")] == ["client_write", "client_read", "client_run"]

@@ -10,9 +10,15 @@ from segue.testing.rehearsal.reading import BadScript, parse_script, read_script
 from segue.testing.rehearsal.script import (
     Advertised,
     Ask,
+    ClientRead,
+    ClientRun,
+    ClientWrite,
+    Compact,
     Crash,
+    Fail,
     Hang,
     Loading,
+    Mute,
     Opening,
     Run,
     Say,
@@ -77,6 +83,43 @@ def test_a_script_becomes_values() -> None:
     )
 
 
+def test_what_an_agent_can_do_and_how_it_fails_become_values_too() -> None:
+    document = yaml.safe_load("""
+        turns:
+          - do:
+              - client_read: {path: a, line: 2}
+              - client_write: {path: a, content: b}
+              - client_run: make
+                ask: true
+              - compact: {before: 900, after: 100}
+              - mute: true
+        on_new: {delay: 0.5, mute: true}
+        on_choose: {error: No.}
+        capabilities: {fork: false, list: false, close: false, images: false}
+        modes: [ask, edits]
+        models: [small]
+    """)
+    script = parse_script(document)
+    assert [step.action for step in script.turns[0].steps] == [
+        ClientRead("a", 2, None),
+        ClientWrite("a", "b"),
+        ClientRun("make"),
+        Compact(900, 100),
+        Mute(),
+    ]
+    assert (script.on_new, script.on_choose) == (Opening(delay=0.5, mute=True), Opening(error="No."))
+    assert script.capabilities == Advertised(fork=False, list=False, close=False, images=False)
+    assert (script.modes, script.models) == (("ask", "edits"), ("small",))
+
+
+@pytest.mark.parametrize("reset", ["2031-01-01T12:00:00Z", "'2031-01-01T12:00:00+00:00'"])
+def test_a_used_up_quota_can_name_its_end(reset: str) -> None:
+    [turn] = parse_script(yaml.safe_load(f"turns: [{{do: [{{fail: {{kind: quota, reset: {reset}}}}}]}}]")).turns
+    [step] = turn.steps
+    assert isinstance(step.action, Fail)
+    assert step.action.message.endswith("You have reached your usage limit. Resets at 2031-01-01T12:00:00+00:00.")
+
+
 @pytest.mark.parametrize(
     ("match", "prompt", "matches"),
     [
@@ -116,6 +159,9 @@ def do(*steps: Any) -> dict[str, Any]:
         (do({"usage": {"used": 1}}), "expected `used` and `size` together"),
         (do({"usage": {"input": 1}}), "expected `input` and `output` together"),
         (do({"recall": False}), "recall: expected true"),
+        (do({"fail": {"kind": "sadness"}}), "fail.kind: expected one of quota, login, corrupt, full"),
+        (do({"compact": {"before": 1}}), "compact: 'after' is missing"),
+        ({"modes": "ask"}, "modes: expected a list"),
         (do({"plan": [{"content": "a", "status": "done"}]}), r"plan\[0\].status: expected one of pending"),
         (do({"ask": {"title": "?", "then": [{"sya": "a"}]}}), r"ask.then\[0\]: unknown word 'sya'"),
         ({"on_load": {"other_id": "both"}}, "on_load.other_id: expected one of answer, updates"),

@@ -33,7 +33,7 @@ T = TypeVar("T")
 PAGE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Append:
     workflow_id: WorkflowId
     entries: Sequence[Entry]

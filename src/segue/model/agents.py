@@ -1,5 +1,6 @@
 """An agent as it is configured, and what is chosen for its conversations."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -30,6 +31,12 @@ class Choices:
     model: str | None = None
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The caller's variables that the servers are filled in with."""
+        values = (value for server in self.mcp_servers for value in server.variables.values())
+        return tuple(name for value in values for name in re.findall(r"\$\{(\w+)\}", value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

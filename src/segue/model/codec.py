@@ -4,6 +4,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter
+from pydantic_core import SchemaSerializer
 
 from segue.model.checkpoint import Checkpoint
 from segue.model.events import Event
@@ -19,8 +20,16 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
 
 
+@cache
+def _serializer(kind: type[Event]) -> SchemaSerializer:
+    """By its own type: going through the whole union would take three times as long, and this is the busiest path."""
+    serializer = adapter(kind).serializer
+    assert isinstance(serializer, SchemaSerializer)
+    return serializer
+
+
 def encode_event(event: Event) -> bytes:
-    return _EVENT.dump_json(event)
+    return _serializer(type(event)).to_json(event)
 
 
 def decode_event(body: str | bytes) -> Event:

@@ -339,3 +339,17 @@ class WorkspaceRestored:
     workflow_id: WorkflowId
     worktree: str
     branch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFiles:
+    """A session's files, written anew from the journal."""
+
+    session_id: SessionId
+    history: str
+    """One line for each thing said or done."""
+    session: str
+    """The whole conversation as one document."""
+    entries: int
+    were_right: bool
+    """Whether the files that were there before said the same."""

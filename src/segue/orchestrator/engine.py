@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from segue.journal import Journal, Transaction, as_write_failure
 from segue.model.ids import BootId, SessionId, WorkflowId
+from segue.orchestrator.looking import look_at_queue
 
 T = TypeVar("T")
 
@@ -23,8 +24,8 @@ APPLICATION = "segue"
 # Pinned: the default is a hash of the source, and a run of an older version would never be looked at again.
 PROTOCOL_VERSION = "runs-1"
 
-# The engine can be asked, but not woken: four looks a second cost an idle server 1 % of a core.
-POLL_EVERY = 0.25
+# Only for what nobody looked at when it was queued.
+POLL_EVERY = 1.0
 
 Isolation = Literal["SERIALIZABLE", "READ COMMITTED"]
 _OPEN = ["PENDING", "ENQUEUED", "DELAYED"]
@@ -47,8 +48,11 @@ class _Refused(Exception):
 class Engine:
     """Made by `open_engine`: enqueues runs, and runs transactions that the engine fences."""
 
-    def __init__(self, journal: Journal, client: DBOSClient, datasource: AsyncSQLAlchemyDatasource) -> None:
+    def __init__(
+        self, journal: Journal, client: DBOSClient, datasource: AsyncSQLAlchemyDatasource, workers: int
+    ) -> None:
         self._journal = journal
+        self._workers = workers
         self._client = client
         self._datasource = datasource
         # The head row's lock orders the writers; SQLite has one writer anyway, and no such level.
@@ -67,6 +71,10 @@ class Engine:
             session_id,
             number,
         )
+
+    async def look(self) -> None:
+        """See at once what was just queued, instead of at the engine's next look."""
+        await run_sync(look_at_queue, QUEUE, self._workers)
 
     async def step(self, name: str, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
         """Like `Journal.transact`, inside a run: commits only while this process owns the run."""
@@ -175,7 +183,7 @@ async def open_engine(journal: Journal, boot: BootId, body: Body, workers: int) 
             QUEUE, worker_concurrency=workers, partition_concurrency=1, polling_interval_sec=POLL_EVERY
         )
         client = DBOSClient(system_database_engine=engines.system, application_name=APPLICATION)
-        yield Engine(journal, client, datasource)
+        yield Engine(journal, client, datasource, workers)
     finally:
         # After a run's end the engine still tidies up its own rows; cut off there, it would leave connections open.
         with anyio.CancelScope(shield=True):

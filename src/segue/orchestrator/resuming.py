@@ -16,7 +16,8 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.rows import PromptRow, RunRow, WorkflowRow, prompt_by_id, session_by_id
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices
+from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
 from segue.model.events import Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
@@ -163,9 +164,11 @@ class Resuming:
             )
 
         crash_point("resume.before")
-        with self._lent(row.id, allowed(ask.environment, ask.agent.environment)):
+        wanted = (*ask.agent.environment, *decode(Choices, row.choices).variables)
+        with self._lent(row.id, allowed(ask.environment, wanted)):
             launched = await self._journal.transact(row.id, go_on)
         crash_point("resume.after")
+        await self._house.engine.look()
         if (live := self._house.live.get(row.id)) is not None:
             live.spoken.set()
         return launched

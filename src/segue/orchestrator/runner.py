@@ -43,6 +43,7 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
+from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import by_policy, option_for, policy
@@ -129,9 +130,18 @@ async def run_session(house: House, session_id: SessionId, number: int) -> None:
         run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
         with house.alive(workflow.id) as live:
             await Run(house, live, workflow, session, run).carry_out()
+            await _project(house, session_id)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
+
+
+async def _project(house: House, session_id: SessionId) -> None:
+    """The files are for reading only: what goes wrong with them is noted, and the next run mends it."""
+    try:
+        await projections.extend(house, session_id)
+    except Exception:  # a full disk, perhaps
+        log.exception("the files of session %s could not be written", session_id)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:
@@ -322,6 +332,7 @@ class Run:
             self._move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._step("session.ready", ready)
+        self.token = agent.token
         self.reached_agent = True
 
     def _move(
@@ -681,7 +692,10 @@ def _failed_turn(event: e.TurnFailed) -> AgentError:
     return _FAILED_TURNS.get(event.failure, AgentError)(event.message)
 
 
-def _exit(event: e.AgentExited) -> AgentExited:
+def _exit(event: e.AgentExited) -> AgentError:
+    if event.code is None and event.detail:
+        # The process was there when the connection broke, so it is not known how it would have ended.
+        return TransportLost(event.detail)
     how = f"with exit code {event.code}" if event.code is not None else "and nobody knows how"
     detail = f": {event.detail.strip()}" if event.detail.strip() else "."
     return AgentExited(f"The agent's process ended {how}{detail}")

@@ -37,12 +37,13 @@ from segue.model.views import (
     RecordView,
     Resumed,
     SessionDetail,
+    SessionFiles,
     SessionStanding,
     Verification,
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, sessions
+from segue.orchestrator import agents, projections, sessions
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
@@ -120,6 +121,9 @@ class Orchestrator:
     async def session(self, session_id: str) -> SessionDetail:
         return await sessions.detail(self._house, session_id)
 
+    async def session_files(self, session_id: str) -> SessionFiles:
+        return await projections.rebuild(self._house, session_id)
+
     async def session_standing(self, session_id: str) -> SessionStanding:
         return await sessions.standing(self._house, session_id)
 
@@ -152,10 +156,13 @@ class Orchestrator:
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
             choices=request.choices,
         )
-        self._house.environments[new.id] = allowed(request.environment, agent.environment)
+        self._house.environments[new.id] = allowed(
+            request.environment, (*agent.environment, *request.choices.variables)
+        )
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
         crash_point("create.after")
+        await self._house.engine.look()
         return await self.workflow(new.id)
 
     async def _free_slug(self, title: str, repository: Path) -> str:

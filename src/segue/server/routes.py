@@ -22,6 +22,7 @@ from segue.model.views import (
     Prompted,
     Resumed,
     SessionDetail,
+    SessionFiles,
     SessionStanding,
     Verification,
     WorkflowView,
@@ -249,6 +250,12 @@ async def session(session_id: SessionName, service: WithService) -> SessionDetai
 async def session_status(session_id: SessionName, service: WithService) -> SessionStanding:
     """Whether the session needs its agent brought back, and whether that can be done."""
     return await service.session_standing(session_id)
+
+
+@api.post("/sessions/{session_id}/files")
+async def session_files(session_id: str, service: WithService) -> SessionFiles:
+    """Write the session's files anew from the journal, and tell whether those that were there had been right."""
+    return await service.session_files(session_id)
 
 
 @api.post("/sessions/{session_id}/resume")

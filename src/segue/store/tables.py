@@ -62,7 +62,8 @@ class Time(TypeDecorator[datetime]):
 
 
 def write_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds")
 
 
 def one_of(kind: type[StrEnum], *, check: bool = True) -> Enum:

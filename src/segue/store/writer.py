@@ -17,7 +17,7 @@ Write = Callable[[Connection, Sequence[Item]], Sequence[Result]]
 """Writes several items in one transaction and answers each of them, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome(Generic[Item, Result]):
     """What became of an item: its result when it is on disk, or the error that kept it from getting there."""
 

@@ -60,6 +60,8 @@ def fact_of(record: RecordView) -> Fact:
             return ("prompt", prompt_id)
         case e.PermissionAnswered(request_id=request_id, outcome=outcome):
             return ("answer", request_id, outcome)
+        case e.PromptQueued(prompt_id=prompt_id, task_id=None):
+            return ("message", prompt_id)
         case _:
             return line_of(record)
 
@@ -114,6 +116,8 @@ def _answered(entry: DiaryEntry) -> Fact | None:
             return ("answer", entry["request_id"], "allowed" if entry.kind == "approved" else "denied")
         case "cancelled":
             return ("cancel",)
+        case "said":
+            return ("message", entry["prompt_id"])
         case _:
             return None
 

@@ -13,7 +13,18 @@ from segue.model import events as e
 from segue.model.codec import adapter
 from segue.model.errors import SegueError
 from segue.model.ids import WorkflowId
-from segue.model.views import Action, Answered, EventPage, RecordView, Resumed, SessionView, Verification, WorkflowView
+from segue.model.views import (
+    Action,
+    Answered,
+    EventPage,
+    Prompted,
+    RecordView,
+    Resumed,
+    SessionStanding,
+    SessionView,
+    Verification,
+    WorkflowView,
+)
 from segue.testing.losses import fact_of, line_of
 from segue.testing.processes import carrying
 from segue.testing.rehearsal.diary import Diary, DiaryEntry, read_diary
@@ -90,6 +101,11 @@ class Work:
         self._diary.write(answered.status, **asdict(answered))
         return answered
 
+    def prompt(self, text: str) -> Prompted:
+        prompted = _read(Prompted, self._post("prompt", {"text": text, "environment": self.environment}))
+        self._diary.write("said", **asdict(prompted))
+        return prompted
+
     def cancel(self, reason: str = "") -> Action:
         action = self._act("cancel", {"reason": reason})
         self._diary.write(action.status, **asdict(action))
@@ -113,6 +129,9 @@ class Work:
 
     def session(self, session_id: str) -> SessionView:
         return _read(SessionView, client.call("GET", f"/api/sessions/{session_id}"))
+
+    def standing(self, session_id: str) -> SessionStanding:
+        return _read(SessionStanding, client.call("GET", f"/api/sessions/{session_id}/status"))
 
     def until(self, wanted: Wanted, *, within: float = WITHIN) -> RecordView:
         """Follow the workflow to the next event that is wanted."""

@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ class Conversation:
         """Everything the agent was ever asked in this conversation."""
         return [line["text"] for line in self._past if line["kind"] == "prompt"]
 
+    def last(self, kind: str, name: str) -> str | None:
+        """What was said last about something, if anything was."""
+        return next((line[name] for line in reversed(self._past) if line["kind"] == kind), None)
+
     def __iter__(self) -> Iterator[Line]:
         return iter(tuple(self._past))
 
@@ -50,6 +55,18 @@ class Memory:
         if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
             return None
         return Conversation(self._path(token))
+
+    def copy(self, conversation: Conversation) -> Conversation:
+        copied = self.begin()
+        for line in conversation:
+            copied.add(**line)
+        return copied
+
+    def all(self, directory: str) -> list[tuple[Conversation, str]]:
+        """The conversations of a directory, and when each was last at work."""
+        paths = sorted(self._conversations.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+        dated = [(Conversation(path), datetime.fromtimestamp(path.stat().st_mtime, UTC)) for path in paths]
+        return [(each, at.isoformat()) for each, at in dated if each.last("opened", "directory") == directory]
 
     def first_time(self, key: str) -> bool:
         """Whether this step was never played before; from now on it was."""

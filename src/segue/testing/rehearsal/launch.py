@@ -9,7 +9,7 @@ import anyio
 
 from segue.drivers import Agent, Launch
 from segue.drivers.environment import allowed
-from segue.model.events import AgentEvent, AgentExited, TurnEnded
+from segue.model.events import AgentEvent, AgentExited, TurnEnded, TurnFailed
 from segue.model.ids import new_prompt_id
 from segue.testing.rehearsal.diary import DiaryEntry, read_diary
 
@@ -60,6 +60,6 @@ async def rest_of_turn(agent: Agent, within: float = 30.0) -> list[AgentEvent]:
     with anyio.fail_after(within):
         async for event in agent.events():
             collected.append(event)
-            if isinstance(event, TurnEnded | AgentExited):
+            if isinstance(event, TurnEnded | TurnFailed | AgentExited):
                 break
     return collected

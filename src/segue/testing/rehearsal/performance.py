@@ -29,6 +29,10 @@ from segue.testing.rehearsal.conversation import Conversation, Memory
 from segue.testing.rehearsal.diary import Diary
 from segue.testing.rehearsal.script import (
     Ask,
+    ClientRead,
+    ClientRun,
+    ClientWrite,
+    Compact,
     Crash,
     Edit,
     ExceedWindow,
@@ -36,6 +40,7 @@ from segue.testing.rehearsal.script import (
     Fail,
     Garbage,
     Hang,
+    Mute,
     PlainAction,
     Recall,
     Run,
@@ -138,12 +143,16 @@ class Performance:
                 await self._crash(None if spent else when, of)
             case _ if spent:
                 pass
-            case Write() | Edit() | Run() | Spawn() | Touch() as action:
-                await self._use_tool(step, action, fate)
             case action:
-                _die_if(fate == "before")
-                await self._speak(action)
-                _die_if(fate == "after")
+                await self._act(step, action, fate)
+
+    async def _act(self, step: Step, action: ToolAction | PlainAction, fate: Fate) -> None:
+        if isinstance(action, ToolAction):
+            await self._use_tool(step, action, fate)
+            return
+        _die_if(fate == "before")
+        await self._speak(action)
+        _die_if(fate == "after")
 
     async def _crash(self, when: Literal["now", "before", "after"] | None, of: Step | None) -> None:
         _die_if(when == "now")
@@ -167,6 +176,8 @@ class Performance:
                 await self._stage.send(acp.update_plan(plan))
             case Usage():
                 await self._report_usage(action)
+            case Compact(before, after):
+                await self._compact(before, after)
             case WaitFor(path):
                 await self._wait_for(path)
             case Ask():
@@ -176,8 +187,10 @@ class Performance:
                 await anyio.sleep_forever()
             case ExceedWindow():
                 raise TurnStopped("max_tokens")
-            case Fail(message):
-                raise acp.RequestError(-32603, message)
+            case Fail(message, code):
+                raise acp.RequestError(code, message)
+            case Mute():
+                mute()
             case Garbage(line):
                 self._stage.print_line(line)
             case Exit(code):
@@ -198,6 +211,16 @@ class Performance:
             await self._stage.send(
                 UsageUpdate(session_update="usage_update", used=usage.used, size=usage.size, cost=cost)
             )
+
+    async def _compact(self, before: int, after: int) -> None:
+        """As claude tells it."""
+        call_id, meta = f"call-{secrets.token_hex(6)}", {"claudeCode": {"toolName": "compact"}}
+        start = acp.start_tool_call(call_id, "Compact conversation", kind="think", status="in_progress")
+        counted = {"preTokens": before, "postTokens": after}
+        end = acp.update_tool_call(call_id, status="completed", raw_output=counted)
+        for update in (start, end):
+            update.field_meta = meta
+            await self._stage.send(update)
 
     async def _wait_for(self, path: str) -> None:
         # There is no portable way to be told of a file that appears.
@@ -238,6 +261,13 @@ class Performance:
                 return Call(title=f"{command} &", tool="execute", input={"command": command, "background": True})
             case Touch(path):
                 return Call(title=f"Touch {path}", tool="edit", input={"path": path}, paths=(path,))
+            case ClientRead(path):
+                return Call(title=f"Read {path}", tool="read", input={"path": path}, paths=(path,))
+            case ClientWrite(path, content):
+                given = {"path": path, "content": content}
+                return Call(title=f"Write {path}", tool="edit", input=given, paths=(path,))
+            case ClientRun(command):
+                return Call(title=command, tool="execute", input={"command": command})
             case _:
                 assert_never(action)
 
@@ -270,10 +300,16 @@ class Performance:
 
     async def _effect(self, call_id: str, action: ToolAction) -> tuple[ToolCallStatus, str]:
         try:
-            if isinstance(action, Run):
-                return await self._run(action.command)
-            return "completed", self._do(action)
-        except (ToolFailed, OSError) as error:
+            match action:
+                case Run(command):
+                    return await self._run(command)
+                case ClientRun(command):
+                    return await self._client_run(command)
+                case ClientRead() | ClientWrite():
+                    return "completed", await self._client_file(action)
+                case _:
+                    return "completed", self._do(action)
+        except (ToolFailed, OSError, acp.RequestError) as error:
             return "failed", str(error)
         except asyncio.CancelledError:
             # At the end of the process nobody is left to be told.
@@ -341,6 +377,25 @@ class Performance:
         text = output.decode(errors="replace")
         return ("completed", text) if process.returncode == 0 else ("failed", f"{text}\nExit code {process.returncode}")
 
+    async def _client_file(self, action: ClientRead | ClientWrite) -> str:
+        client, token, path = self._stage.client, self._stage.conversation.token, str(self._path(action.path))
+        if isinstance(action, ClientRead):
+            answer = await client.read_text_file(session_id=token, path=path, line=action.line, limit=action.limit)
+            self._stage.note("effect", what="client_read", path=action.path)
+            return answer.content
+        await client.write_text_file(session_id=token, path=path, content=action.content)
+        self._stage.note("effect", what="client_write", path=action.path)
+        return f"Wrote {action.path}."
+
+    async def _client_run(self, command: str) -> tuple[ToolCallStatus, str]:
+        client, token = self._stage.client, self._stage.conversation.token
+        terminal = (await client.create_terminal(session_id=token, command=command)).terminal_id
+        end = await client.wait_for_terminal_exit(session_id=token, terminal_id=terminal)
+        output = await client.terminal_output(session_id=token, terminal_id=terminal)
+        await client.release_terminal(session_id=token, terminal_id=terminal)
+        self._stage.note("effect", what="client_run", command=command, exit_code=end.exit_code)
+        return "completed" if end.exit_code == 0 else "failed", output.output
+
     async def _finish(self, call_id: str, status: ToolCallStatus, output: str) -> None:
         self._stage.conversation.add("tool_finished", call_id=call_id, status=status, output=output)
         content = [acp.tool_content(acp.text_block(output))]
@@ -355,6 +410,13 @@ def leave(code: int) -> NoReturn:
     sys.stderr.write(f"rehearsal: exit {code}, as the script says\n")
     sys.stderr.flush()
     os._exit(code)
+
+
+def mute() -> None:
+    """Nobody hears this process any more, and it does not know."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 def _die_if(condition: bool) -> None:

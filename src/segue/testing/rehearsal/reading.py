@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -13,6 +14,10 @@ from segue.testing.rehearsal.script import (
     Action,
     Advertised,
     Ask,
+    ClientRead,
+    ClientRun,
+    ClientWrite,
+    Compact,
     Crash,
     Edit,
     ExceedWindow,
@@ -21,6 +26,7 @@ from segue.testing.rehearsal.script import (
     Garbage,
     Hang,
     Loading,
+    Mute,
     Opening,
     Recall,
     Run,
@@ -91,6 +97,10 @@ class Place:
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong("a number")
         return float(self.value)
+
+    def moment(self) -> str:
+        # YAML knows moments by their looks.
+        return self.value.isoformat() if isinstance(self.value, datetime) else self.text()
 
     def flag(self) -> bool:
         if not isinstance(self.value, bool):
@@ -222,6 +232,44 @@ def _usage(place: Place) -> Usage:
     return Usage(used, size, given["cost"].number() if "cost" in given else None, input, output)
 
 
+def _compact(place: Place) -> Compact:
+    given = place.fields(required=("before", "after"))
+    return Compact(given["before"].whole(), given["after"].whole())
+
+
+def _client_read(place: Place) -> ClientRead:
+    given = place.fields(required=("path",), optional=("line", "limit"))
+    line, limit = (given[name].whole() if name in given else None for name in ("line", "limit"))
+    return ClientRead(given["path"].text(), line, limit)
+
+
+def _client_write(place: Place) -> ClientWrite:
+    given = place.fields(required=("path", "content"))
+    return ClientWrite(given["path"].text(), given["content"].text())
+
+
+# Each as a vendor words it.
+_FAILURES = {
+    "quota": Fail("API Error: Request rejected (429) · You have reached your usage limit."),
+    "login": Fail("Authentication required", -32000),
+    "corrupt": Fail(
+        "API Error: 400 messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message"
+        " cannot be modified."
+    ),
+    "full": Fail("Prompt is too long"),
+}
+
+
+def _fail(place: Place) -> Fail:
+    if isinstance(place.value, str):
+        return Fail(place.text())
+    given = place.fields(required=("kind",), optional=("reset",))
+    failure = _FAILURES[given["kind"].one_of(*_FAILURES)]
+    if "reset" not in given:
+        return failure
+    return replace(failure, message=f"{failure.message} Resets at {given['reset'].moment()}.")
+
+
 def _ask(place: Place) -> Ask:
     given = place.fields(required=("title",), optional=("then", "otherwise"))
     then, otherwise = (_steps(given[name]) if name in given else () for name in ("then", "otherwise"))
@@ -255,17 +303,22 @@ _ACTIONS: dict[str, Callable[[Place], Action]] = {
     "recall": _if_true(Recall()),
     "plan": lambda place: Todo(tuple(_todo_item(each) for each in place.items())),
     "usage": _usage,
+    "compact": _compact,
     "write": _write,
     "edit": _edit,
     "run": lambda place: Run(place.text()),
     "spawn": lambda place: Spawn(place.text()),
     "touch": lambda place: Touch(place.text()),
+    "client_read": _client_read,
+    "client_write": _client_write,
+    "client_run": lambda place: ClientRun(place.text()),
     "wait_for": lambda place: WaitFor(place.text()),
     "ask": _ask,
     "crash": _crash,
     "hang": _if_true(Hang(deaf=False)),
     "exceed_window": _if_true(ExceedWindow()),
-    "fail": lambda place: Fail(place.text()),
+    "fail": _fail,
+    "mute": _if_true(Mute()),
     "garbage": lambda place: Garbage(place.text()),
     "exit": lambda place: Exit(place.whole()),
 }
@@ -274,6 +327,8 @@ _ACTIONS: dict[str, Callable[[Place], Action]] = {
 # ── openings ────────────────────────────────────────────────────────────────────────────────────────
 
 _MISHAPS: dict[str, Callable[[Place], Any]] = {
+    "delay": Place.number,
+    "mute": Place.flag,
     "garbage": Place.text,
     "exit": Place.whole,
     "hang": Place.flag,
@@ -303,13 +358,20 @@ def _other_id(place: Place) -> str:
 
 
 def _advertised(place: Place) -> Advertised:
-    given = place.fields(optional=("load", "resume"))
-    return Advertised(load=_flag(given, "load", default=True), resume=_flag(given, "resume", default=True))
+    given = place.fields(optional=tuple(each.name for each in fields(Advertised)))
+    return Advertised(**{name: value.flag() for name, value in given.items()})
+
+
+def _words(place: Place) -> tuple[str, ...]:
+    return tuple(each.text() for each in place.items())
 
 
 _PARTS: dict[str, Callable[[Place], object]] = {
     "on_initialize": _opening,
     "on_new": _opening,
     "on_load": _loading,
+    "on_choose": _opening,
     "capabilities": _advertised,
+    "modes": _words,
+    "models": _words,
 }

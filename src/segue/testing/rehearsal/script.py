@@ -72,6 +72,30 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientRead:
+    """Let the client read a file."""
+
+    path: str
+    line: int | None
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientWrite:
+    """Let the client write a file."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRun:
+    """Let the client run a command in a terminal of its own."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Spawn:
     """Start a shell in a session of its own and leave it behind."""
 
@@ -116,10 +140,24 @@ class ExceedWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class Compact:
+    """Say that the conversation was replaced by a summary of it."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """Answer the prompt with an error."""
 
     message: str
+    code: int = -32603
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Close the output, and live on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +172,26 @@ class Exit:
     code: int
 
 
-ToolAction = Write | Edit | Run | Spawn | Touch
+ToolAction = Write | Edit | Run | Spawn | Touch | ClientRead | ClientWrite | ClientRun
 """What has an effect outside; each is reported as a tool call."""
 
-PlainAction = Think | Say | Stream | Recall | Todo | Usage | WaitFor | Ask | Hang | ExceedWindow | Fail | Garbage | Exit
+PlainAction = (
+    Think
+    | Say
+    | Stream
+    | Recall
+    | Todo
+    | Usage
+    | Compact
+    | WaitFor
+    | Ask
+    | Hang
+    | ExceedWindow
+    | Fail
+    | Mute
+    | Garbage
+    | Exit
+)
 
 Action = ToolAction | PlainAction | Crash
 
@@ -172,8 +226,11 @@ class Turn:
 class Opening:
     """How the agent answers `initialize` or `session/new`: well, unless told otherwise."""
 
+    delay: float = 0.0
+    """Seconds until it answers."""
     garbage: str | None = None
     exit: int | None = None
+    mute: bool = False
     hang: bool = False
     login: bool = False
     error: str | None = None
@@ -195,6 +252,10 @@ class Advertised:
 
     load: bool = True
     resume: bool = True
+    fork: bool = True
+    list: bool = True
+    close: bool = True
+    images: bool = True
 
 
 DEFAULT_TURN = Turn(key="default", match="", steps=(Step(key="default.do[0]", action=Say("Done.")),))
@@ -206,4 +267,9 @@ class Script:
     on_initialize: Opening = field(default_factory=Opening)
     on_new: Opening = field(default_factory=Opening)
     on_load: Loading = field(default_factory=Loading)
+    on_choose: Opening = field(default_factory=Opening)
+    """How it answers when its mode or its model is chosen."""
     capabilities: Advertised = field(default_factory=Advertised)
+    modes: tuple[str, ...] = ()
+    """The first is the one it begins with."""
+    models: tuple[str, ...] = ()

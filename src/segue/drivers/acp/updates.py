@@ -15,6 +15,7 @@ from acp.schema import (
     ContentToolCallContent,
     EmbeddedResourceContentBlock,
     FileEditToolCallContent,
+    ImageContentBlock,
     PlanEntry,
     PlanUpdateItems,
     ResourceContentBlock,
@@ -28,6 +29,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
+from segue.drivers.acp.window import Window
 from segue.model.events import (
     AgentEvent,
     JsonObject,
@@ -45,6 +47,9 @@ from segue.model.ids import RequestId
 LONGEST_OUTPUT = 20_000
 """Characters of a tool call's output that are kept."""
 
+# What is longer is no complaint.
+_LONGEST_MESSAGE = 2_000
+
 _log = logging.getLogger(__name__)
 
 
@@ -61,8 +66,15 @@ class _Call:
     begun: bool = False
     told: bool = False
     finished: bool = False
+    compacts: bool = False
+
+    @property
+    def understood(self) -> bool:
+        """Whether there is something to tell: some agents know the directory before they know the command."""
+        return bool(self.input.keys() - {"cwd"} or set(self.paths) - {self.input.get("cwd")})
 
     def learn(self, news: ToolCallStart | ToolCallUpdate) -> None:
+        self.compacts = self.compacts or _compacts(news)
         self.title = news.title or self.title
         self.tool = news.kind or self.tool
         if news.raw_input:
@@ -72,9 +84,31 @@ class _Call:
         self.output = _output(news) or self.output
 
     def called(self) -> Iterator[AgentEvent]:
-        if not self.told:
+        if not self.told and not self.compacts:
             self.told = True
             yield ToolCalled(call_id=self.call_id, title=self.title, tool=self.tool, input=self.input, paths=self.paths)
+
+
+class _LastMessage:
+    """What the agent said last, as far as it matters; cleared by whatever it does after it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._id: str | None = None
+        self._paragraph_ended = False
+
+    def add(self, text: str, message_id: str | None) -> None:
+        # Notices that come between messages have no id and a blank line of their own.
+        ends = text.endswith("\n\n")
+        notice = message_id is None and ends and self._paragraph_ended
+        if notice or message_id != self._id:
+            self.text = text
+        elif len(self.text) < _LONGEST_MESSAGE:
+            self.text += text
+        self._id, self._paragraph_ended = message_id, ends
+
+    def clear(self) -> None:
+        self.text, self._id, self._paragraph_ended = "", None, False
 
 
 class Translation:
@@ -82,6 +116,16 @@ class Translation:
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
+        self._window = Window()
+        self._last = _LastMessage()
+
+    @property
+    def last_message(self) -> str:
+        """What the agent said last in this turn, if it did nothing after it."""
+        return self._last.text
+
+    def begin_turn(self) -> None:
+        self._last.clear()
 
     def hear(self, update: JsonObject) -> Iterator[AgentEvent]:
         model = _UPDATES.get(str(update.get("sessionUpdate")))
@@ -96,17 +140,22 @@ class Translation:
             return
         match news:
             case AgentMessageChunk():
+                yield from self._window.settle()
+                self._last.add(_text(news.content), news.message_id)
                 yield from _delta("message", _text(news.content))
             case AgentThoughtChunk():
+                self._last.clear()
                 yield from _delta("thought", _text(news.content))
             case ToolCallStart() | ToolCallProgress():
+                self._last.clear()
                 yield from self._tool_call(news)
             case AgentPlanUpdate():
                 yield _todo(news.entries)
             case AgentPlanContentUpdate(plan=PlanUpdateItems() as plan):
                 yield _todo(plan.entries)
             case UsageUpdate():
-                yield _window(news)
+                yield from self._window.report(news.used)
+                yield _usage(news)
             case _:
                 return
 
@@ -114,13 +163,14 @@ class Translation:
         """Take note of a tool call of an old conversation: it was told when it happened, only its end may be news."""
         for _ in self.hear(update):
             pass
-        for call in self._calls.values():
+        if (call := self._calls.get(str(update.get("toolCallId")))) is not None:
             call.told = True
+        self._window.forget()
 
     def question(
         self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
     ) -> Iterator[AgentEvent]:
-        call = self._call(asked.tool_call_id)
+        call = self._unfinished(asked.tool_call_id)
         call.learn(asked)
         if call.begun:
             yield from call.called()
@@ -128,8 +178,20 @@ class Translation:
             request_id=request_id, call_id=call.call_id, title=call.title, tool=call.tool, options=options
         )
 
+    def allowed(self, call_id: str) -> Iterator[AgentEvent]:
+        """The call may go ahead. Agents that tell of a call only when it is over have it told now."""
+        call = self._call(call_id)
+        call.begun = True
+        yield from call.called()
+
+    def edited(self, call_id: str) -> tuple[str, ...]:
+        """The files that a call, if it is an edit, is about."""
+        call = self._call(call_id)
+        return call.paths if call.tool == "edit" else ()
+
     def remainder(self) -> Iterator[AgentEvent]:
         """Calls that were begun and kept back, when nothing more will come."""
+        yield from self._window.settle()
         for call in self._calls.values():
             if call.begun:
                 yield from call.called()
@@ -137,22 +199,47 @@ class Translation:
     def _call(self, call_id: str) -> _Call:
         return self._calls.setdefault(call_id, _Call(call_id))
 
+    def _unfinished(self, call_id: str) -> _Call:
+        """Some agents count their calls from one again in each turn."""
+        if self._call(call_id).finished:
+            self._calls[call_id] = _Call(call_id)
+        return self._calls[call_id]
+
     def _tool_call(self, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
         call = self._call(news.tool_call_id)
         if call.finished and isinstance(news, ToolCallProgress):
+            if call.compacts:
+                yield from self._compaction(call, news)
             return
-        if call.finished:
-            # Some agents count their calls from one again in each turn.
-            call = self._calls[call.call_id] = _Call(call.call_id)
+        call = self._unfinished(news.tool_call_id)
         call.learn(news)
         call.begun = True
+        if call.compacts:
+            yield from self._compaction(call, news)
+            return
         # Agents announce a call while the model still writes its input; it is told when there is something to tell.
-        if call.input or call.paths or news.status not in (None, "pending"):
+        if call.understood or news.status not in (None, "pending"):
             yield from call.called()
         if news.status == "completed" or news.status == "failed":
             call.finished = True
             yield ToolFinished(call_id=call.call_id, status=news.status, output=call.output)
             call.input, call.output = {}, ""
+
+    def _compaction(self, call: _Call, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
+        """A call without an effect outside the conversation: only that it was done is told."""
+        raw = news.raw_output if is_object(news.raw_output) else {}
+        before, after = _whole(raw.get("preTokens")), _whole(raw.get("postTokens"))
+        match news.status:
+            case "completed":
+                call.finished = True
+                yield from self._window.done(before, after)
+            case "failed":
+                call.finished = True
+                self._window.failed()
+            case _ if call.finished:
+                yield from self._window.counted(before, after)
+            case _:
+                self._window.begin()
 
 
 _UPDATES: dict[str, type[BaseModel]] = {
@@ -164,6 +251,15 @@ _UPDATES: dict[str, type[BaseModel]] = {
     "plan_update": AgentPlanContentUpdate,
     "usage_update": UsageUpdate,
 }
+
+
+def _compacts(news: ToolCallStart | ToolCallUpdate) -> bool:
+    claude = (news.field_meta or {}).get("claudeCode")
+    return news.title == "Compact conversation" or (is_object(claude) and claude.get("toolName") == "compact")
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _delta(role: Literal["message", "thought"], text: str) -> Iterator[AgentEvent]:
@@ -181,7 +277,7 @@ def _todo(entries: Sequence[PlanEntry]) -> TodoUpdated:
     )
 
 
-def _window(news: UsageUpdate) -> UsageReported:
+def _usage(news: UsageUpdate) -> UsageReported:
     dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
     return UsageReported(context_tokens=news.used, window=news.size, cost_usd=dollars)
 
@@ -200,6 +296,8 @@ def _text(block: BaseModel) -> str:
             return block.text
         case ResourceContentBlock():
             return block.uri
+        case ImageContentBlock() if block.data:
+            return f"[image: {block.mime_type}, {len(block.data.rstrip('=')) * 3 // 4} bytes]"
         case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
             return resource.text
         case _:

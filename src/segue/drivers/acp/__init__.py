@@ -1,0 +1,102 @@
+"""Talks to any agent that speaks the Agent Client Protocol on its standard input and output.
+
+The library pairs requests with their answers. It also gives every incoming message a task of its own, in the order of
+arrival; that order survives because a message becomes events without waiting for anything on the way (`Translation`,
+`Events`).
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+from acp import RequestError
+from anyio.abc import TaskGroup
+
+from segue.drivers import Agent, Conversation, Introduction, Launch
+from segue.drivers.acp.conversation import AcpAgent
+from segue.drivers.acp.link import Link
+from segue.drivers.acp.opening import Opening, Way
+from segue.drivers.acp.stream import Events
+from segue.model.events import AgentExited, JsonObject
+from segue.workspace.processes import GuardedProcess, guarded
+
+
+class AcpDriver:
+    """Starts agents that speak the Agent Client Protocol."""
+
+    def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
+        return _running(launch, Way())
+
+    def resume(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
+        return _running(launch, Way(token))
+
+    def fork(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
+        return _running(launch, Way(token, copy=True))
+
+    async def introduce(self, launch: Launch) -> Introduction:
+        async with _introduced(launch) as opening:
+            return opening.agent
+
+    async def conversations(self, launch: Launch) -> list[Conversation]:
+        async with _introduced(launch) as opening:
+            with opening.in_time():
+                return await opening.conversations()
+
+
+@asynccontextmanager
+async def _running(launch: Launch, way: Way) -> AsyncGenerator[Agent]:
+    events = Events()
+    try:
+        async with (
+            _process(launch) as process,
+            _tasks_for_the_body() as tasks,
+            AcpAgent(process, Link(process), launch, events, tasks) as agent,
+        ):
+            await agent.open(way)
+            yield agent
+    finally:
+        # Whoever still follows the stream sees it end.
+        events.end(AgentExited(code=None, detail="Segue ended the agent."))
+
+
+@asynccontextmanager
+async def _introduced(launch: Launch) -> AsyncGenerator[Opening]:
+    """An agent that has said what it is, and has no conversation."""
+    async with _process(launch) as process, _tasks_for_the_body() as tasks:
+        link = Link(process)
+        link.connect(_deaf)
+        tasks.start_soon(link.watch)
+        opening = Opening(link, launch)
+        try:
+            with opening.in_time():
+                await opening.introduce()
+            yield opening
+        finally:
+            await link.close()
+
+
+async def _deaf(method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
+    if not is_notification:
+        raise RequestError.method_not_found(method)
+    return None
+
+
+def _process(launch: Launch) -> AbstractAsyncContextManager[GuardedProcess]:
+    return guarded(
+        launch.command, directory=launch.directory, environment=launch.environment, execution=launch.execution
+    )
+
+
+@asynccontextmanager
+async def _tasks_for_the_body() -> AsyncGenerator[TaskGroup]:
+    """A task group that ends with its body, and lets the body's own exception out as it is."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield tasks
+        except Exception as error:  # noqa: BLE001 - raised below
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

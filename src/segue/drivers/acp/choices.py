@@ -1,0 +1,149 @@
+"""What is chosen for a conversation when it is opened: its mode, its model and its servers of tools."""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from segue.drivers import Capabilities, Launch
+from segue.drivers.acp.updates import is_object
+from segue.model.agents import McpServer
+from segue.model.events import JsonObject
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_MOST_NAMED = 20
+
+
+class CannotChoose(Exception):
+    """The agent does not have what was chosen; the message says what it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What the agent lets us choose, and how it wants to be told."""
+
+    values: Mapping[str, str]
+    """Its own ids, and the names it shows to people."""
+    current: str | None
+    method: str
+    fields: Mapping[str, str]
+    value_field: str
+
+    def find(self, wanted: str) -> str | None:
+        if wanted in self.values or wanted == self.current:
+            return wanted
+        return next((value for value, name in self.values.items() if name.lower() == wanted.lower()), None)
+
+    def request(self, value: str) -> JsonObject:
+        return {**self.fields, self.value_field: value}
+
+
+Kind = Literal["mode", "model"]
+_BLINDLY: dict[Kind, tuple[str, str]] = {
+    "mode": ("session/set_mode", "modeId"),
+    "model": ("session/set_model", "modelId"),
+}
+
+
+def choice(kind: Kind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
+    """The request that makes the choice; None where it is made already.
+
+    `answer` is what the agent said when it opened the conversation. Where it names nothing to choose from, it can be
+    told `blindly`: an agent that brings a conversation back need not repeat what it has.
+    """
+    offers = list(_offers(kind, answer if is_object(answer) else {}))
+    for offer in offers:
+        if (value := offer.find(wanted)) is not None:
+            return None if value == offer.current else (offer.method, offer.request(value))
+    if not offers and blindly:
+        method, field = _BLINDLY[kind]
+        return method, {field: wanted}
+    raise CannotChoose(_sentence(kind, wanted, offers))
+
+
+def _sentence(kind: Kind, wanted: str, offers: list[Offer]) -> str:
+    if not offers:
+        return f"The agent lets nobody choose its {kind}, and {wanted!r} was chosen."
+    named = list(dict.fromkeys(value for offer in offers for value in offer.values))
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"The agent has no {kind} {wanted!r}. It has: {', '.join(named[:_MOST_NAMED])}{more}."
+
+
+def _offers(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
+    yield from _config_options(kind, answer)
+    state = answer.get(f"{kind}s")
+    if is_object(state):
+        method, field = _BLINDLY[kind]
+        id_field = "id" if kind == "mode" else "modelId"
+        yield Offer(
+            values=_named(state.get(f"available{kind.title()}s"), id_field),
+            current=_text(state.get(f"current{kind.title()}Id")),
+            method=method,
+            fields={},
+            value_field=field,
+        )
+
+
+def _config_options(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
+    for option in answer.get("configOptions") or ():
+        if is_object(option) and option.get("category") == kind and option.get("type", "select") == "select":
+            yield Offer(
+                values=_named(option.get("options"), "value"),
+                current=_text(option.get("currentValue")),
+                method="session/set_config_option",
+                fields={"configId": str(option.get("id"))},
+                value_field="value",
+            )
+
+
+def _named(given: object, id_field: str) -> dict[str, str]:
+    """Ids with their names; options may stand in groups."""
+    named: dict[str, str] = {}
+    for each in _objects(given):
+        if isinstance(each.get("options"), list):
+            named |= _named(each["options"], id_field)
+        elif isinstance(each.get(id_field), str):
+            named[each[id_field]] = str(each.get("name", ""))
+    return named
+
+
+def _objects(given: object) -> list[JsonObject]:
+    items: list[object] = given if isinstance(given, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return [each for each in items if is_object(each)]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# ── servers of tools ────────────────────────────────────────────────────────────────────────────────
+
+
+def servers(launch: Launch, capabilities: Capabilities) -> list[JsonObject]:
+    """The servers as the protocol writes them."""
+    takes = {"stdio": True, "http": capabilities.mcp_http, "sse": capabilities.mcp_sse}
+    for server in launch.mcp_servers:
+        if not takes[server.transport]:
+            raise CannotChoose(f"The agent takes no MCP server over {server.transport}, and {server.name!r} is one.")
+    return [_server(server, launch.environment) for server in launch.mcp_servers]
+
+
+def _server(server: McpServer, environment: Mapping[str, str]) -> JsonObject:
+    given = [
+        {"name": name, "value": _filled(server.name, value, environment)} for name, value in server.variables.items()
+    ]
+    if server.transport != "stdio":
+        return {"type": server.transport, "name": server.name, "url": server.url, "headers": given}
+    # The protocol wants an absolute path, and not every agent looks for one itself.
+    program = shutil.which(server.command[0], path=environment.get("PATH")) or server.command[0]
+    return {"name": server.name, "command": program, "args": list(server.command[1:]), "env": given}
+
+
+def _filled(server: str, value: str, environment: Mapping[str, str]) -> str:
+    def fill(found: re.Match[str]) -> str:
+        if found[1] not in environment:
+            raise CannotChoose(f"The MCP server {server!r} needs the variable {found[1]}, which is not set.")
+        return environment[found[1]]
+
+    return _VARIABLE.sub(fill, value)

@@ -1,0 +1,233 @@
+"""A running agent with one open conversation: its turns, its questions, and its end."""
+
+import base64
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeGuard, get_args
+
+import anyio
+from acp import RequestError
+from acp.schema import RequestPermissionRequest
+from anyio.abc import TaskGroup, TaskStatus
+
+from segue.drivers import Capabilities, Image, Launch
+from segue.drivers.acp.hearing import Hearing
+from segue.drivers.acp.link import Link
+from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, everything, sentence
+from segue.drivers.acp.questions import ALLOW, REJECT, Questions
+from segue.drivers.acp.services import Services
+from segue.drivers.acp.stream import Events
+from segue.drivers.acp.updates import Translation, is_object, tokens_of_turn
+from segue.drivers.complaints import Complaint, overheard, understood
+from segue.model import errors
+from segue.model.events import (
+    AgentEvent,
+    JsonObject,
+    PermissionOption,
+    PermissionRequested,
+    StopReason,
+    TextDelta,
+    TurnEnded,
+    TurnFailed,
+)
+from segue.model.ids import PromptId, RequestId, new_request_id
+from segue.model.status import Failure
+from segue.workspace.processes import GuardedProcess
+
+_CLOSE_WITHIN = 5.0
+_NO_CHOICE: JsonObject = {"outcome": {"outcome": "cancelled"}}
+
+
+class AcpAgent:
+    """A running agent at the other end of a link."""
+
+    def __init__(self, process: GuardedProcess, link: Link, launch: Launch, events: Events, tasks: TaskGroup) -> None:
+        self.pid = process.pid
+        self.guardian_pid = process.guardian_pid
+        self._link = link
+        self._launch = launch
+        self._events = events
+        self._tasks = tasks
+        self._translation = Translation()
+        self._hearing = Hearing(events, self._translation)
+        self._questions = Questions()
+        self._services = Services(launch, tasks, self._permitted)
+        self._consented: set[Path] = set()
+        self._turn: PromptId | None = None
+        self._cancelling = False
+        self.token = ""
+        self.name = ""
+        self.version = ""
+        self.capabilities = Capabilities()
+
+    async def __aenter__(self) -> "AcpAgent":
+        self._link.connect(self._handle)
+        self._tasks.start_soon(self._watch)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._questions.drop_all()
+        await self._link.close()
+
+    async def open(self, way: Way) -> None:
+        opening = Opening(self._link, self._launch)
+        with opening.in_time():
+            agent = await opening.introduce()
+            self.name, self.version, self.capabilities = agent.name, agent.version, agent.capabilities
+            self.token = await opening.converse(way, self._hearing)
+        self._link.ready = True
+
+    def events(self) -> AsyncIterator[AgentEvent]:
+        return self._events
+
+    async def close(self) -> None:
+        if not self.capabilities.close or self._link.gone.is_set():
+            return
+        # It is a courtesy: an agent that cannot be told is ended all the same.
+        with anyio.move_on_after(_CLOSE_WITHIN), suppress(RequestError, errors.AgentError):
+            await self._link.ask("session/close", {"sessionId": self.token})
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:
+        if self._link.gone.is_set():
+            raise self._link.over()
+        if self._turn is not None:
+            raise errors.WrongState("The agent is still in its turn.")
+        if images and not self.capabilities.images:
+            raise errors.AgentError(f"The agent {self.name} takes no images.")
+        self._turn = prompt_id
+        self._cancelling = False
+        self._hearing.prompted()
+        self._translation.begin_turn()
+        await self._tasks.start(self._take_turn, prompt_id, [*map(_picture, images), {"type": "text", "text": text}])
+
+    async def cancel(self) -> None:
+        # Without a turn there is nothing to cancel, and some agents would cancel the next one instead.
+        if self._turn is None or self._link.gone.is_set():
+            return
+        self._cancelling = True
+        await self._link.tell("session/cancel", {"sessionId": self.token})
+        # The protocol wants open questions answered when a turn is cancelled.
+        self._questions.refuse_all()
+
+    async def answer(self, request_id: RequestId, option: str | None) -> None:
+        self._questions.answer(request_id, option)
+
+    async def _take_turn(self, prompt_id: PromptId, blocks: list[JsonObject], *, task_status: TaskStatus[None]) -> None:
+        # The request is written in the same breath, before whoever waits for the start goes on.
+        task_status.started()
+        parameters = {"sessionId": self.token, "prompt": blocks, "_meta": {"segue": {"promptId": prompt_id}}}
+        try:
+            ending = self._ending(prompt_id, await self._link.ask("session/prompt", parameters))
+        except RequestError as error:
+            ending = self._unanswered(prompt_id, error)
+        except errors.AgentError:
+            # `AgentExited` says the rest.
+            return
+        self._turn = None
+        self._consented.clear()
+        self._events.give(*self._translation.remainder(), *ending)
+
+    def _ending(self, prompt_id: PromptId, answer: object) -> list[AgentEvent]:
+        stop = answer.get("stopReason") if is_object(answer) else None
+        if not is_object(answer) or not _is_stop_reason(stop):
+            reason: StopReason = "cancelled" if self._cancelling else "refusal"
+            said = f"The agent ended its turn for no known reason: {stop!r}."
+            return [TextDelta(role="message", text=said), TurnEnded(prompt_id=prompt_id, reason=reason)]
+        message = self._translation.last_message
+        complaint = overheard(message, _now()) if stop in ("end_turn", "refusal") and not self._cancelling else None
+        if complaint is not None:
+            return [*tokens_of_turn(answer.get("usage")), _failure(prompt_id, complaint, message.strip())]
+        return [*tokens_of_turn(answer.get("usage")), TurnEnded(prompt_id=prompt_id, reason=stop)]
+
+    def _unanswered(self, prompt_id: PromptId, error: RequestError) -> list[AgentEvent]:
+        """An error in place of an answer ends a turn too; an agent that was asked to stop has stopped.
+
+        Nothing is raised, since the prompt was handed over long ago.
+        """
+        if self._cancelling:
+            return [TurnEnded(prompt_id=prompt_id, reason="cancelled")]
+        if error.code == LOGIN_REQUIRED:
+            return [_failure(prompt_id, Complaint(failure=Failure.LOGIN_REQUIRED), sentence(error))]
+        return [_failure(prompt_id, understood(everything(error), _now()), sentence(error))]
+
+    # ── what the agent says and asks ────────────────────────────────────────────────────────────────
+
+    async def _handle(self, method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
+        if method == "session/update":
+            self._hearing.hear(parameters)
+            return None
+        if method == "session/request_permission":
+            return await self._put_question(RequestPermissionRequest.model_validate(parameters))
+        if is_notification:
+            return None
+        if self._services.knows(method):
+            if not is_object(parameters) or not self._ours(parameters.get("sessionId")):
+                raise RequestError.invalid_params({"details": "This is no open conversation."})
+            return await self._services.serve(method, parameters)
+        raise RequestError.method_not_found(method)
+
+    def _ours(self, session: object) -> bool:
+        return bool(self.token) and session == self.token
+
+    async def _put_question(self, asked: RequestPermissionRequest) -> JsonObject:
+        if not self._ours(asked.session_id):
+            return _NO_CHOICE
+        call_id = asked.tool_call.tool_call_id
+        options = tuple(PermissionOption(id=each.option_id, name=each.name, kind=each.kind) for each in asked.options)
+        request_id = new_request_id()
+        self._questions.put(request_id, options)
+        self._events.give(*self._translation.question(request_id, asked.tool_call, options))
+        chosen = await self._questions.wait(request_id)
+        if chosen is None:
+            return _NO_CHOICE
+        if chosen.kind.startswith("allow"):
+            self._consented |= {(self._launch.directory / path).resolve() for path in self._translation.edited(call_id)}
+            self._events.give(*self._translation.allowed(call_id))
+        return {"outcome": {"outcome": "selected", "optionId": chosen.id}}
+
+    async def _permitted(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool:
+        """Ask whether something may be done for the agent."""
+        if path is not None and path in self._consented:
+            # Some agents ask for an edit, and then hand over the file that the edit was about.
+            self._consented.discard(path)
+            return True
+        request_id = new_request_id()
+        self._questions.put(request_id, (ALLOW, REJECT))
+        self._events.give(
+            PermissionRequested(
+                request_id=request_id, call_id=f"served-{request_id}", title=title, tool=tool, options=(ALLOW, REJECT)
+            )
+        )
+        return await self._questions.wait(request_id) == ALLOW
+
+    # ── the end ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _watch(self) -> None:
+        await self._link.watch()
+        self._questions.drop_all()
+        self._services.end()
+        self._events.give(*self._translation.remainder())
+        self._events.end(self._link.exit())
+
+
+def _failure(prompt_id: PromptId, complaint: Complaint, message: str) -> TurnEnded | TurnFailed:
+    if complaint.full:
+        return TurnEnded(prompt_id=prompt_id, reason="max_tokens")
+    return TurnFailed(prompt_id=prompt_id, failure=complaint.failure, message=message, reset_at=complaint.reset_at)
+
+
+def _now() -> datetime:
+    """With the zone of this machine: that is what agents mean by three o'clock."""
+    return datetime.now().astimezone()
+
+
+def _picture(image: Image) -> JsonObject:
+    return {"type": "image", "mimeType": image.media_type, "data": base64.b64encode(image.data).decode()}
+
+
+def _is_stop_reason(value: object) -> TypeGuard[StopReason]:
+    return value in get_args(StopReason)

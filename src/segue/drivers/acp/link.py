@@ -1,0 +1,127 @@
+"""The connection to one agent process: what is asked and told, and how it ends."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from acp.core import Connection, MethodHandler
+
+from segue.drivers.acp.lines import Lines
+from segue.drivers.acp.updates import shortened
+from segue.model import errors
+from segue.model.events import AgentExited, JsonObject
+from segue.workspace.processes import GuardedProcess
+
+# From the end of a process to the end of its output.
+_GRACE = 5.0
+# From the end of its output to the end of a process; one that stays longer is alive, and never heard again.
+_LINGER = 2.0
+# What an agent wrote to its standard error last is enough to see why it ended.
+_LAST_WORDS = 2_000
+
+
+class Link:
+    """Pairs requests with their answers, and knows when nobody answers any more."""
+
+    def __init__(self, process: GuardedProcess) -> None:
+        self._process = process
+        self._lines = Lines(process)
+        self._broken = anyio.Event()
+        self._exited = False
+        self._code: int | None = None
+        self.gone = anyio.Event()
+        self.ready = False
+
+    def connect(self, handle: MethodHandler) -> None:
+        self._connection = Connection(handle, self._lines)
+
+    async def close(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._connection.close()
+
+    async def ask(self, method: str, parameters: JsonObject) -> object:
+        """The agent's answer. An error in its place is a `RequestError`; nobody there, what `over` says."""
+        try:
+            return await self._connection.send_request(method, parameters)
+        except OSError as error:
+            await self._lose()
+            raise self.over() from error
+
+    async def tell(self, method: str, parameters: JsonObject) -> None:
+        """Say something that needs no answer; an agent that is gone need not hear it."""
+        try:
+            await self._connection.send_notification(method, parameters)
+        except OSError:
+            await self._lose()
+
+    async def watch(self) -> None:
+        """Until the process is gone and its output is read to the end; neither waits for the other for ever."""
+        async with anyio.create_task_group() as waiting:
+            limit = waiting.cancel_scope
+
+            async def hurry_after(end: Callable[[], Awaitable[object]], grace: float) -> None:
+                await end()
+                limit.deadline = min(limit.deadline, anyio.current_time() + grace)
+
+            async def both() -> None:
+                async with anyio.create_task_group() as ends:
+                    ends.start_soon(hurry_after, self._exit, _GRACE)
+                    ends.start_soon(hurry_after, self._lines.ended.wait, _LINGER)
+                limit.cancel()
+
+            waiting.start_soon(both)
+            waiting.start_soon(hurry_after, self._broken.wait, _LINGER)
+        await self._process.terminate()
+        self._code = await self._process.wait()
+        self.gone.set()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection ended before the process did."""
+        return self.gone.is_set() and not self._exited
+
+    def over(self) -> errors.AgentError:
+        """Why nobody answers any more."""
+        if self.lost:
+            return errors.TransportLost(f"{_lost()}{_told(self.last_words())}")
+        if self.ready:
+            return errors.AgentExited(f"The agent's process has ended{self._epitaph()}")
+        return errors.AgentExited(
+            f"The agent's process ended before it was ready{self._epitaph()}",
+            hint="Start its command by hand to see what it says.",
+        )
+
+    def exit(self) -> AgentExited:
+        """The last event of the stream."""
+        if self.lost:
+            return AgentExited(code=None, detail=f"{_lost()}{_told(self.last_words())}")
+        return AgentExited(code=self._code, detail=self.last_words())
+
+    def failed(self, message: str, kind: type[errors.AgentError] = errors.HandshakeFailed) -> errors.AgentError:
+        """An opening that went wrong, with what the agent printed where it should have answered."""
+        stray = f" It printed: {shortened(self._lines.stray, 500)}" if self._lines.stray else ""
+        return kind(f"{message}{stray}", hint=self.last_words() or None)
+
+    def last_words(self) -> str:
+        return self._process.stderr_tail().strip()[-_LAST_WORDS:]
+
+    async def _exit(self) -> None:
+        await self._process.wait()
+        self._exited = True
+
+    async def _lose(self) -> None:
+        """A pipe is broken: whatever is left of the process is of no use."""
+        self._broken.set()
+        await self.gone.wait()
+
+    def _epitaph(self) -> str:
+        code, words = self._code, self.last_words()
+        how = "" if code is None else f" with exit code {code}" if code >= 0 else f" by signal {-code}"
+        return f"{how}: {words}" if words else f"{how}."
+
+
+def _lost() -> str:
+    return errors.TransportLost().message
+
+
+def _told(words: str) -> str:
+    return f" Its last words: {words}" if words else ""

@@ -1,0 +1,39 @@
+"""A look at the engine's queue, now.
+
+The engine's queue thread sleeps between two looks; it cannot be woken, and there is no public door to what it does.
+This is the one place that knows the engine from inside. When a version of it has other rooms, that is noted, and runs
+start at the thread's own next look.
+"""
+
+# pyright: reportPrivateUsage=false
+
+import logging
+
+from dbos._core import execute_dequeued_workflow
+from dbos._dbos import _get_dbos_instance
+from dbos._utils import GlobalParams, generate_uuid
+from sqlalchemy.exc import SQLAlchemyError
+
+log = logging.getLogger("segue")
+
+
+def look_at_queue(name: str, workers: int) -> None:
+    """Claim what is queued, as far as there is room, and start it."""
+    try:
+        _look(name, workers)
+    except (AttributeError, TypeError, SQLAlchemyError) as error:
+        log.warning("the engine could not be asked to look at once: %s", error)
+
+
+def _look(name: str, workers: int) -> None:
+    dbos = _get_dbos_instance()
+    queue = dbos._sys_db.get_queue(name)
+    room = workers - dbos._active_workflows_set.count_for_queue(name)
+    if queue is None or room <= 0:
+        return
+    owner = generate_uuid()
+    claimed = dbos._sys_db.start_queued_partitioned_workflows(
+        queue, GlobalParams.executor_id, GlobalParams.app_version, room, owner_xid=owner
+    )
+    for status in dbos._sys_db.get_workflow_statuses(claimed):
+        execute_dequeued_workflow(dbos, status, owner)

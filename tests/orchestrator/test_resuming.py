@@ -1,0 +1,357 @@
+"""Bringing an agent back: to work, to be opened, to be talked to; and what it is told then."""
+
+import anyio
+import pytest
+
+from segue.journal.rows import runtime_of
+from segue.model import events as e
+from segue.model.errors import BadInput, WrongState
+from segue.model.ids import AttemptId
+from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
+from segue.model.views import Prompted, Resumed
+from segue.orchestrator.house import Stop
+from segue.orchestrator.settling import CRASHED, settle
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre, git
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """
+turns:
+  - match: Do A
+    do: [{write: {path: a.txt, content: "A"}}, {usage: {used: 5000, size: 100000}}, {say: A is done.}, {wait_for: go}]
+  - match: What now
+    do: [{say: Only B is left.}]
+  - match: Do B
+    do: [{write: {path: b.txt, content: "B"}}]
+"""
+
+
+async def paused(theatre: Theatre, more: str = "") -> None:
+    """A workflow that stands between its two tasks."""
+    await theatre.begin(SCRIPT + more)
+    await theatre.event("build-it", e.ToolFinished)
+    await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+    (worktree_of(theatre) / "go").touch()
+    await theatre.until("build-it", "paused")
+
+
+async def say(theatre: Theatre, text: str) -> Prompted:
+    with anyio.fail_after(30):
+        return await theatre.orchestrator.prompt("build-it", text, theatre.environment)
+
+
+async def session_of(theatre: Theatre) -> str:
+    view = await theatre.orchestrator.workflow("build-it")
+    assert view.session is not None
+    return view.session.id
+
+
+# ── talking ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def standing_still(theatre: Theatre) -> None:
+    """Until the workflow is back where it was, with its agent still awake."""
+    with anyio.fail_after(30):
+        seen = 0
+        while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.PAUSED:
+            seen = (await theatre.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+
+
+async def test_what_somebody_says_wakes_the_agent_and_leaves_the_plan_alone(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        said = await say(theatre, "What now?")
+        assert (said.status, said.way) == ("sent", Way.NATIVE)
+        await standing_still(theatre)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.tasks_done == 1
+        assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
+        assert "Only B is left." in [event.text for event in await theatre.events("build-it", e.AgentMessage)]
+    assert theatre.diary("prompt")[1]["text"] == "What now?"
+
+
+async def test_the_next_word_finds_the_agent_awake(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        again = await say(theatre, "What now, then?")
+        await standing_still(theatre)
+        assert (again.status, again.way) == ("sent", None)
+        assert (await theatre.orchestrator.workflow("build-it")).runs == 2
+    assert len(theatre.diary("prompt")) == 3
+
+
+async def test_an_agent_that_nobody_talks_to_any_more_is_ended_after_a_while(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        view = await theatre.as_time_goes_by("build-it", "paused")
+        assert [event.outcome for event in await theatre.events("build-it", e.RunEnded)] == ["paused", "talked"]
+        assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
+        detail = await theatre.orchestrator.session(view.session.id)
+        assert (detail.runtime.status, detail.runtime.alive) == (RuntimeStatus.ENDED, False)
+
+
+async def test_resume_puts_an_agent_that_is_awake_to_work(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        resumed = await theatre.resume("build-it")
+        assert (resumed.status, resumed.run) == ("resumed", 2)
+        view = await theatre.until("build-it", "completed")
+    assert (view.runs, view.tasks_done) == (2, 2)
+
+
+async def test_a_word_in_the_middle_of_a_task_waits_for_its_end(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(SCRIPT)
+        await theatre.event("build-it", e.ToolFinished)
+        async with anyio.create_task_group() as both:
+            both.start_soon(say, theatre, "What now?")
+            await theatre.event("build-it", e.PromptQueued, after=(await theatre.event("build-it", e.ToolFinished)).seq)
+            (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "completed")
+    assert ["What now" in entry["text"] for entry in theatre.diary("prompt")] == [False, True, False]
+
+
+async def test_a_word_that_no_agent_got_survives_a_crash_and_is_said_once(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(SCRIPT)
+        await theatre.event("build-it", e.ToolFinished)
+        async with anyio.create_task_group() as both:
+            both.start_soon(say, theatre, "What now?")
+            await theatre.event("build-it", e.PromptQueued, after=(await theatre.event("build-it", e.ToolFinished)).seq)
+            both.cancel_scope.cancel()
+    async with theatre.open():
+        assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 1
+        (worktree_of(theatre) / "go").touch()
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "completed")
+        assert view.waiting_messages == 0
+    assert sum("What now" in entry["text"] for entry in theatre.diary("prompt")) == 1
+
+
+async def test_a_word_that_comes_while_the_agent_is_put_away_wakes_it_again(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        session = await session_of(theatre)
+        async with anyio.create_task_group() as both:
+            both.start_soon(theatre.as_time_goes_by, "build-it", "paused")
+            await theatre.event("build-it", e.RunEnded, after=(await theatre.event("build-it", e.RunEnded)).seq)
+        assert (await say(theatre, "What now, then?")).status == "sent"
+        assert await session_of(theatre) == session
+
+
+async def test_nothing_is_not_said_and_a_finished_workflow_is_not_talked_to(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin("turns: []")
+        await theatre.until("build-it", "completed")
+        with pytest.raises(BadInput):
+            await say(theatre, "  ")
+        with pytest.raises(WrongState, match="completed"):
+            await say(theatre, "What now?")
+
+
+async def test_opening_a_session_brings_its_agent_back_and_asks_nothing_of_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        session = await session_of(theatre)
+        before = await theatre.orchestrator.session_standing(session)
+        assert (before.needs_resume, before.is_agent_running, before.resume_reason) == (
+            True,
+            False,
+            "agent_not_running",
+        )
+        opened = await theatre.orchestrator.open_session(session, theatre.environment)
+        started = await theatre.event("build-it", e.RunQueued)
+        await theatre.event("build-it", e.AgentStarted, after=started.seq + 10)
+        assert opened.way is Way.NATIVE
+        assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.PAUSED
+        after = await theatre.orchestrator.session_standing(session)
+        assert (after.needs_resume, after.is_agent_running) == (False, True)
+        detail = await theatre.orchestrator.session(session)
+        assert (detail.runtime.status, detail.runtime.alive) == (RuntimeStatus.LIVE, True)
+    assert len(theatre.diary("prompt")) == 1
+
+
+# ── one path ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_ten_that_resume_at_once_make_one_launch(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        answers: list[Resumed] = []
+
+        async def resume() -> None:
+            answers.append(await theatre.resume("build-it"))
+
+        async with anyio.create_task_group() as all_of_them:
+            for _ in range(10):
+                all_of_them.start_soon(resume)
+        await theatre.until("build-it", "completed")
+        assert {answer.run for answer in answers} == {2}
+        assert sorted(answer.status for answer in answers) == ["joined"] * 9 + ["resumed"]
+        assert len(await theatre.events("build-it", e.AgentStarted)) == 2
+
+
+async def test_all_entry_points_at_once_make_one_launch(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        session = await session_of(theatre)
+        async with anyio.create_task_group() as all_of_them:
+            all_of_them.start_soon(theatre.orchestrator.open_session, session, theatre.environment)
+            all_of_them.start_soon(say, theatre, "What now?")
+            all_of_them.start_soon(theatre.orchestrator.prompt_session, session, "What now, then?", theatre.environment)
+            all_of_them.start_soon(theatre.resume, "build-it")
+        view = await theatre.until("build-it", "completed")
+        assert (view.runs, len(await theatre.events("build-it", e.AgentStarted))) == (2, 2)
+    assert sum("What now" in entry["text"] for entry in theatre.diary("prompt")) == 2
+
+
+# ── what a new conversation is told ─────────────────────────────────────────────────────────────────
+
+
+async def test_a_lost_conversation_is_told_to_the_next_one_once(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre, "on_load: {reject: true}\n")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "review")
+        again = await theatre.resume("build-it")
+        assert (again.way, [price.way for price in again.prices if price.possible]) == (
+            Way.HISTORY,
+            [Way.HISTORY, Way.FRESH],
+        )
+        await theatre.until("build-it", "completed")
+        (carried,) = await theatre.events("build-it", e.ContextCarried)
+        assert "[ASSISTANT]: A is done." in carried.text
+        detail = await theatre.orchestrator.session(await session_of(theatre))
+        assert detail.carrying is Carrying.DONE
+    told = theatre.diary("prompt")[1]["text"]
+    assert told.startswith("RESUME CONTEXT FOR CONTINUING TASK")
+    assert "[TOOL CALL: Write a.txt] {" in told
+    assert "=== CURRENT REQUEST ===" in told and "Do B" in told
+
+
+async def test_a_history_that_did_not_arrive_is_told_again(theatre: Theatre) -> None:
+    """The agent dies with the prompt that carries it, before it has said a word."""
+    dying = "  - match: RESUME CONTEXT\n    do: [{crash: true, once: true}, {say: I know.}]\n"
+    script = SCRIPT.replace("turns:\n", f"turns:\n{dying}", 1)
+    async with theatre.open():
+        await theatre.begin(script + "on_load: {reject: true}\n")
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "review")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "paused")
+        theatre.script.write_text(script)
+        again = await theatre.resume("build-it")
+        assert again.way is Way.NATIVE
+        await theatre.until("build-it", "completed")
+        assert len(await theatre.events("build-it", e.ContextCarried)) == 2
+    assert [entry["text"].startswith("RESUME CONTEXT") for entry in theatre.diary("prompt")] == [False, True, True]
+
+
+async def test_fresh_is_fresh_because_somebody_asked_for_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        assert (resumed.way, resumed.session_number) == (Way.FRESH, 2)
+        await theatre.until("build-it", "completed")
+        assert await theatre.events("build-it", e.ContextCarried) == []
+
+
+async def test_a_refused_conversation_is_tried_again_when_somebody_asks_for_that(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre, "on_load: {reject: true}\n")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "review")
+        theatre.script.write_text(SCRIPT)
+        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE)
+        assert (resumed.way, resumed.session_number) == (Way.NATIVE, 1)
+        await theatre.until("build-it", "completed")
+
+
+# ── the runtime record ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_a_dead_execution_still_says_is_dropped_and_counted(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await theatre.begin(SCRIPT)
+        started = (await theatre.event("build-it", e.AgentStarted)).event
+        assert isinstance(started, e.AgentStarted)
+        session = await session_of(theatre)
+        await theatre.event("build-it", e.ToolFinished)
+        await settle(theatre.house, session, 1, CRASHED)
+        late = e.AgentMessage(text="too late")
+        await theatre.house.journal.append(
+            view.id, late, late, session_id=session, run=1, attempt=AttemptId(started.execution)
+        )
+        assert late not in await theatre.events("build-it", e.AgentMessage)
+        assert (await theatre.orchestrator.session(session)).runtime.dropped_events >= 2
+        assert (await theatre.orchestrator.verify("build-it")).verified
+
+
+async def test_only_the_execution_in_charge_may_change_the_token(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await theatre.begin(SCRIPT)
+        await theatre.event("build-it", e.AgentStarted)
+        session = await session_of(theatre)
+        with pytest.raises(WrongState, match="another execution"):
+            await theatre.house.journal.transact(
+                view.id, lambda t: t.capture_token(session, 1, AttemptId("attempt-of-yesterday"), "other")
+            )
+        runtime = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+        assert (runtime.token != "other", runtime.generation) == (True, 1)
+
+
+async def test_a_live_run_shows_that_it_lives(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(SCRIPT)
+        await theatre.event("build-it", e.ToolFinished)
+        session = await session_of(theatre)
+        before = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+        with anyio.fail_after(30):
+            while True:
+                await theatre.clock.advance(11)
+                now = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+                assert before.last_seen_at is not None and now.last_seen_at is not None
+                if now.last_seen_at > before.last_seen_at:
+                    break
+        theatre.house.live[(await theatre.orchestrator.workflow("build-it")).id].tear_away(
+            Stop(trigger=CRASHED.stop.trigger, reason="the test is over")
+        )
+
+
+# ── the workspace ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_worktree_that_is_gone_is_made_again_from_its_branch_without_an_agent(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        git(theatre.repository, "worktree", "remove", "--force", str(worktree_of(theatre)))
+        restored = await theatre.orchestrator.restore_workspace("build-it")
+        assert restored.worktree == str(worktree_of(theatre)) and worktree_of(theatre).is_dir()
+        assert (await theatre.orchestrator.workflow("build-it")).runs == 1
+
+
+async def test_a_worktree_without_a_branch_is_not_replaced_by_another(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        git(theatre.repository, "worktree", "remove", "--force", str(worktree_of(theatre)))
+        git(theatre.repository, "branch", "-D", "segue/build-it")
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "failed")
+        assert view.failure is not None and view.failure.failure == "worktree_missing"
+        assert not worktree_of(theatre).exists()
+        git(theatre.repository, "branch", "segue/build-it")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")

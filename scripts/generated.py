@@ -1,7 +1,7 @@
 """Write the generated pages of the documentation, or check that they are up to date."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from segue import settings
 from segue.cli.app import segue as cli
+from segue.resume import failures
 from segue.server import routes
 
 ROOT = Path(__file__).parent.parent
@@ -17,11 +18,16 @@ NOTE = "<!-- Written by `make format`; do not edit. -->\n"
 
 def cli_page() -> str:
     """Every command with its own `--help`."""
-    parts = ["# Commands\n", NOTE]
-    for name in sorted(cli.commands):
-        context = click.Context(cli.commands[name], info_name=f"segue {name}", max_content_width=100)
-        parts.append(f"## segue {name}\n\n```text\n{cli.commands[name].get_help(context)}\n```\n")
-    return "\n".join(parts)
+    return "\n".join(["# Commands\n", NOTE, *_help(cli, "segue")])
+
+
+def _help(group: click.Group, path: str) -> Iterator[str]:
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from _help(command, f"{path} {name}")
+        else:
+            context = click.Context(command, info_name=f"{path} {name}", max_content_width=100)
+            yield f"## {path} {name}\n\n```text\n{command.get_help(context)}\n```\n"
 
 
 def api_page() -> str:
@@ -36,6 +42,17 @@ def api_page() -> str:
     return "\n".join(["# REST endpoints\n", NOTE, *INTRODUCTION, "| endpoint | what it does |", "|---|---|", *rows, ""])
 
 
+def failures_page() -> str:
+    """The page as it was written, with the table of today between its marks."""
+    page = (ROOT / FAILURES).read_text()
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    return f"{before}{BEGIN}\n\n{failures.describe()}\n\n{END}{after}"
+
+
+FAILURES = "docs/reference/failures.md"
+BEGIN = "<!-- The table is written by `make format`, from resume/failures.py; do not edit. -->"
+END = "<!-- End of the table. -->"
+
 INTRODUCTION = [
     "Every call carries `Authorization: Bearer <token>`; the token is in the data directory. Errors are",
     "`{code, message, hint}`: 401 without the token, 403 from a foreign page, 404 unknown, 409 wrong state, 422 bad",
@@ -48,6 +65,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/settings.md": settings.describe,
     "docs/reference/cli.md": cli_page,
     "docs/reference/api.md": api_page,
+    FAILURES: failures_page,
 }
 
 

@@ -6,13 +6,13 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Service
 from segue.model.errors import BadSettings
 from segue.model.status import Permissions
 
@@ -30,6 +30,8 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             name="claude",
             command=("claude-agent-acp",),
             environment=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+            install="npm install -g @agentclientprotocol/claude-agent-acp",
+            login="claude-agent-acp --cli auth login",
         ),
         AgentConfiguration(
             name="codex",
@@ -42,12 +44,31 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
                 Permissions.ALL: "workspace-write",
                 Permissions.READ_ONLY: "read-only",
             },
+            install="npm install -g @agentclientprotocol/codex-acp",
+            login="codex-acp login",
         ),
-        AgentConfiguration(name="opencode", command=("opencode", "acp"), environment=("OPENCODE_*",)),
-        AgentConfiguration(name="copilot", command=("copilot", "--acp"), environment=("COPILOT_*", "GH_*", "GITHUB_*")),
+        AgentConfiguration(
+            name="opencode",
+            command=("opencode", "acp"),
+            environment=("OPENCODE_*",),
+            install="npm install -g opencode-ai",
+            login="opencode auth login",
+        ),
+        AgentConfiguration(
+            name="copilot",
+            command=("copilot", "--acp"),
+            environment=("COPILOT_*", "GH_*", "GITHUB_*"),
+            install="npm install -g @github/copilot",
+            login="copilot login",
+        ),
         # Loading a session over ACP was seen to delete it.
         AgentConfiguration(
-            name="gemini", command=("gemini", "--acp"), environment=("GEMINI_*", "GOOGLE_*"), native_resume=False
+            name="gemini",
+            command=("gemini", "--acp"),
+            environment=("GEMINI_*", "GOOGLE_*"),
+            native_resume=False,
+            install="npm install -g @google/gemini-cli",
+            login="gemini # and then /auth",
         ),
     )
 }
@@ -66,7 +87,7 @@ class Settings:
     agent: str = "claude"
     """The agent that works when `segue run` names none."""
     agents: Mapping[str, AgentConfiguration] = field(default_factory=lambda: BUILT_IN_AGENTS)
-    """The agents by name, each with `command`, `driver` and `environment`; your own join the built-in ones."""
+    """The agents by name; your own join the built-in ones."""
     setup: str | None = None
     """A shell command that makes a new worktree ready for work."""
     setup_watchdog: float = 600.0
@@ -192,21 +213,32 @@ def _agents(key: str, value: object) -> Mapping[str, AgentConfiguration]:
 
 
 def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
-    table = _table(key, entry)
-    unknown = set(table) - {"command", "driver", "environment", "native_resume"}
-    if unknown:
-        raise ValueError(f"{key} has an unknown key: {min(unknown)}")
     base = BUILT_IN_AGENTS.get(name, AgentConfiguration(name=name, command=()))
-    command = _words(f"{key}.command", table.get("command", base.command))
-    if not command:
+    given: dict[str, Any] = {}
+    for word, value in _table(key, entry).items():
+        if word not in AGENT_READERS:
+            raise ValueError(f"{key} has an unknown key: {word} (known: {', '.join(AGENT_READERS)})")
+        given[word] = AGENT_READERS[word](f"{key}.{word}", value)
+    agent = replace(base, **given)
+    if not agent.command:
         raise ValueError(f"{key} has no command")
-    return AgentConfiguration(
-        name=name,
-        command=command,
-        driver=_text(f"{key}.driver", table.get("driver", base.driver)),
-        environment=_words(f"{key}.environment", table.get("environment", base.environment)),
-        native_resume=_switch(f"{key}.native_resume", table.get("native_resume", base.native_resume)),
-    )
+    return agent
+
+
+def _modes(key: str, value: object) -> Mapping[Permissions, str]:
+    modes: dict[Permissions, str] = {}
+    for name, mode in _table(key, value).items():
+        if name not in set(Permissions):
+            raise ValueError(f"{key} has an unknown key: {name} (known: {', '.join(Permissions)})")
+        modes[Permissions(name)] = _text(f"{key}.{name}", mode)
+    return modes
+
+
+def _serves(key: str, value: object) -> frozenset[Service]:
+    words, known = _words(key, value), get_args(Service)
+    if unknown := set(words) - set(known):
+        raise ValueError(f"{key} names {min(unknown)!r}, which is none of {', '.join(known)}")
+    return cast(frozenset[Service], frozenset(words))
 
 
 def _words(key: str, value: object) -> tuple[str, ...]:
@@ -215,6 +247,19 @@ def _words(key: str, value: object) -> tuple[str, ...]:
         if all(isinstance(word, str) for word in words):
             return cast(tuple[str, ...], words)
     raise ValueError(f"{key} must be a list of texts, not {value!r}")
+
+
+AGENT_READERS: Mapping[str, Reader] = {
+    "command": _words,
+    "driver": _text,
+    "environment": _words,
+    "native_resume": _switch,
+    "history": _switch,
+    "modes": _modes,
+    "serves": _serves,
+    "install": _text,
+    "login": _text,
+}
 
 
 READERS: Mapping[str, Reader] = {
@@ -241,49 +286,52 @@ READERS: Mapping[str, Reader] = {
 
 def describe() -> str:
     """`docs/reference/settings.md`."""
-    rows = [f"| `{name}` | {_default(name)} | {sentence} |" for name, sentence in sentences().items()]
-    agents = [
-        f"| `{agent.name}` | `{agent.driver}` | `{_shown(agent.command)}` | {_patterns(agent)} |"
-        for agent in BUILT_IN_AGENTS.values()
+    rows = [f"| `{name}` | {_default(Settings, name)} | {sentence} |" for name, sentence in sentences(Settings).items()]
+    keys = [
+        f"| `{name}` | {_default(AgentConfiguration, name)} | {sentence} |"
+        for name, sentence in sentences(AgentConfiguration).items()
     ]
-    return PAGE.format(rows="\n".join(rows), agents="\n".join(agents))
+    agents = [_row(agent) for agent in BUILT_IN_AGENTS.values()]
+    return PAGE.format(rows="\n".join(rows), keys="\n".join(keys), agents="\n".join(agents))
 
 
-def sentences() -> dict[str, str]:
-    """The sentence under each field of `Settings`."""
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(Settings))).body
+def sentences(kind: type) -> dict[str, str]:
+    """The sentence under each field of `kind`."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     statements = cast(ast.ClassDef, body).body
     found: dict[str, str] = {}
     for statement, following in pairwise(statements):
         match statement, following:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
-                found[name] = sentence
+                found[name] = " ".join(sentence.split())
             case _:
                 pass
     return found
 
 
-def _default(name: str) -> str:
-    if name == "agents":
+def _row(agent: AgentConfiguration) -> str:
+    patterns = ", ".join(f"`{pattern}`" for pattern in agent.environment)
+    commands = [f"`{text}`" if text else "" for text in (agent.install, agent.login)]
+    return " | ".join([f"| `{agent.name}`", f"`{_shown(agent.command)}`", patterns, *commands]) + " |"
+
+
+def _default(kind: type, name: str) -> str:
+    if (kind, name) == (Settings, "agents"):
         return "see below"
-    default = next(item.default for item in fields(Settings) if item.name == name)
+    default = next(item.default for item in fields(kind) if item.name == name)
     match default:
-        case None:
-            return "none"
         case bool():
             return f"`{str(default).lower()}`"
         case float():
             return f"`{default:g}`"
-        case _:
+        case str() | int() if default != "":
             return f"`{default}`"
+        case _:
+            return "none"
 
 
 def _shown(command: tuple[str, ...]) -> str:
     return " ".join("python" if word == sys.executable else word for word in command)
-
-
-def _patterns(agent: AgentConfiguration) -> str:
-    return ", ".join(f"`{pattern}`" for pattern in agent.environment)
 
 
 PAGE = """# Settings
@@ -304,15 +352,23 @@ instead of the SQLite file there.
 
 These are built in. An entry of the same name in `segue.toml` replaces what it mentions and keeps the rest.
 
-| agent | driver | command | its own variables |
-|---|---|---|---|
+| agent | command | its own variables | installed by | logged in by |
+|---|---|---|---|---|
 {agents}
+
+What an entry may say:
+
+| key | default | meaning |
+|---|---|---|
+{keys}
 
 ```toml
 [agents.mine]
 command = ["my-agent", "--acp"]
-driver = "acp"
 environment = ["MY_AGENT_*"]
+install = "npm install -g my-agent"
+login = "my-agent login"
+modes = {{ ask = "default", all = "yolo" }}
 ```
 
 An agent sees a fixed list of the caller's variables (`HOME`, `PATH`, locale, proxies, certificates, `SSH_AUTH_SOCK`)

@@ -13,15 +13,32 @@ from segue import client, paths
 from segue.cli import app
 from segue.cli.output import moment
 from segue.model.errors import WrongState
-from segue.model.events import AgentMessage, TaskCompleted, TaskStarted
+from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, RequestId, TaskId, WorkflowId
-from segue.model.status import WorkflowStatus
-from segue.model.views import ContextView, Question, Undelivered, WorkflowView
+from segue.model.status import Failure, Way, WorkflowStatus
+from segue.model.views import ContextView, FailureView, Question, Undelivered, WorkflowView
 
 QUESTION = Question(
     request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON
 )
-COMMANDS = ["up", "down", "status", "demo", "doctor", "run", "approve", "reject", "pause", "resume", "cancel", "logs"]
+COMMANDS = [
+    *(
+        "up",
+        "down",
+        "status",
+        "demo",
+        "doctor",
+        "run",
+        "approve",
+        "reject",
+        "pause",
+        "resume",
+        "cancel",
+        "prompt",
+        "logs",
+    ),
+    *("sessions list", "sessions show", "agents list", "agents check"),
+]
 
 
 def be(service: Standin, *views: WorkflowView) -> None:
@@ -39,7 +56,7 @@ def other(**changes: Any) -> WorkflowView:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> None:
-    explained = segue(name, "--help")
+    explained = segue(*name.split(), "--help")
     assert explained.exit_code == 0
     assert "--json" in explained.output
 
@@ -55,6 +72,12 @@ def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> 
         ["pause", "--nonsense"],
         ["pause", "one", "-w", "two"],
         ["logs", "--after", "-1"],
+        ["prompt"],
+        ["prompt", "Hello", "one", "-w", "two"],
+        ["resume", "--fresh", "--native"],
+        ["resume", "--history", "--workspace-only"],
+        ["sessions", "nonsense"],
+        ["agents", "check"],
         ["up", "--port", "70000"],
         ["status", "--jason"],
     ],
@@ -66,9 +89,9 @@ def test_wrong_use_ends_with_two_and_says_why(segue: Any, arguments: list[str]) 
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("name", ["approve", "reject", "pause", "cancel", "logs"])
+@pytest.mark.parametrize("name", ["approve", "reject", "pause", "cancel", "logs", "sessions list", "sessions show"])
 def test_what_needs_a_server_says_so(segue: Any, name: str) -> None:
-    result = segue(name)
+    result = segue(*name.split())
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "segue: No Segue server is running.\n  Start one with: segue up\n"
 
@@ -107,12 +130,15 @@ def test_the_workflow_of_the_current_directory_is_asked_for(segue: Any, service:
         ("reject", "No active workflow in current directory."),
         ("cancel", "No active workflow in current directory."),
         ("resume", "No paused workflow in current directory."),
+        ("prompt Hello", "No active workflow in current directory."),
         ("logs", "No workflow in current directory."),
+        ("sessions list", "No workflow in current directory."),
+        ("sessions show", "No workflow in current directory."),
     ],
 )
 def test_without_one_here_the_command_is_refused(segue: Any, service: Standin, name: str, sentence: str) -> None:
     be(service)
-    result = segue(name)
+    result = segue(*name.split())
     assert (result.exit_code, result.stdout) == (1, "")
     assert sentence in result.stderr
 
@@ -210,6 +236,9 @@ def test_resume_sums_up_what_it_goes_on_with(segue: Any, service: Standin) -> No
         "  ! It is not known whether the agent got prompt prompt-1; it is not sent again.\n"
         f"\nResuming workflow {ID}...\n"
         "✓ Workflow resumed (session 1, run 2, the same conversation: the agent knows the conversation)\n"
+        "  → native   40,000 tokens  the whole conversation, as the agent last counted it\n"
+        "    history         closed  nothing was said yet\n"
+        "    fresh          unknown  estimated from its length\n"
         "  ! Since the pause: HEAD moved from aaaa to bbbb.\n"
     )
     assert result.exit_code == 0
@@ -222,8 +251,49 @@ def test_resume_hands_over_the_callers_environment(
     be(service, PAUSED)
     result = segue("resume", "--detach", "--json")
     assert json.loads(result.stdout)["way"] == "native"
-    _, name, environment = next(asked for asked in service.asked if asked[0] == "resume")
-    assert (name, environment["MY_KEY"]) == (ID, "mine")
+    _, name, environment, way = next(asked for asked in service.asked if asked[0] == "resume")
+    assert (name, environment["MY_KEY"], way) == (ID, "mine", None)
+
+
+@pytest.mark.parametrize("way", ["native", "history", "fresh"])
+def test_resume_asks_for_the_way_that_is_wanted(segue: Any, service: Standin, way: str) -> None:
+    be(service, PAUSED)
+    service.resumed = {"way": Way(way)}
+    assert segue("resume", f"--{way}", "--detach").exit_code == 0
+    assert next(asked for asked in service.asked if asked[0] == "resume")[3] == way
+
+
+def test_resume_says_why_a_way_is_closed(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    refusal = WrongState("This way back is closed: nothing was said yet.", hint="Open ways: native, fresh.")
+    service.refusals["resume"] = refusal
+    result = segue("resume", "--history", "--detach")
+    assert result.exit_code == 1
+    assert result.stderr == "segue: This way back is closed: nothing was said yet.\n  Open ways: native, fresh.\n"
+
+
+def test_resume_says_when_it_was_on_its_way_already(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    service.resumed = {"status": "joined", "reason": "it was on its way already", "prices": (), "divergence": ()}
+    said = "✓ It was on its way already (session 1, run 2, the same conversation: it was on its way already)\n"
+    assert segue("resume", "--detach").stdout.endswith(said)
+
+
+def test_resume_says_when_it_did_not_go_the_way_that_was_wanted(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    service.resumed = {"reason": "the agent is awake already"}
+    result = segue("resume", "--fresh", "--detach")
+    assert result.stderr == "! --fresh was not followed: the agent is awake already, and goes on where it is.\n"
+
+
+def test_resume_can_bring_back_the_worktree_alone(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    result = segue("resume", "--workspace-only")
+    assert result.stdout == (
+        "✓ The worktree is there, on branch segue/add-parser; no agent was started.\n  /data/worktrees/add-parser\n"
+    )
+    assert not any(asked[0] == "resume" for asked in service.asked)
+    assert json.loads(segue("resume", "--workspace-only", "--json").stdout)["worktree"] == "/data/worktrees/add-parser"
 
 
 def test_resume_follows_from_where_it_stood(segue: Any, service: Standin) -> None:
@@ -296,10 +366,47 @@ def test_status_lists_the_workflows(segue: Any, service: Standin) -> None:
     assert lines[1].endswith("1/2 tasks  asks: Delete old [2J files? (segue approve add-parser)  context 25%")
 
 
-def test_status_names_the_snapshot_of_a_paused_one(segue: Any, service: Standin) -> None:
+def test_status_counts_the_snapshots_and_names_the_last(segue: Any, service: Standin) -> None:
+    be(service, replace(PAUSED, snapshots=3))
+    assert segue("status").stdout.endswith(f"\n      snapshots: 3, last {SNAPSHOT.id}\n")
+
+
+def test_status_counts_what_waits_for_the_agent(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, waiting_messages=1))
+    assert segue("status").stdout.endswith("\n      1 message waits for the agent\n")
+    be(service, replace(VIEW, waiting_messages=2))
+    assert segue("status").stdout.endswith("\n      2 messages wait for the agent\n")
+
+
+QUOTA = FailureView(
+    failure=Failure.QUOTA,
+    meaning="The quota is used up.",
+    reset_at=NOON,
+    remedies=("segue resume", "segue resume --fresh", "segue agents check"),
+)
+
+
+def test_status_says_what_stopped_a_workflow_and_what_can_be_done(segue: Any, service: Standin) -> None:
+    be(service, replace(PAUSED, failure=QUOTA))
+    assert segue("status").stdout.endswith(
+        f"\n      ! quota: The quota is used up. It is full again at {moment(NOON.isoformat())}.\n"
+        "      you can: segue resume add-parser, segue resume --fresh add-parser, segue agents check rehearsal\n"
+    )
+
+
+def test_status_does_not_speak_of_a_failure_that_is_over(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, failure=QUOTA))
+    assert "quota" not in segue("status").stdout
+
+
+def test_resume_ends_with_what_can_be_done_about_a_failure(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
-    assert segue("status").stdout.rstrip().endswith(f"snapshot {SNAPSHOT.id}")
-    assert json.loads(segue("status", "--json").stdout)["workflows"][0]["last_snapshot"] == SNAPSHOT.id
+    moved = WorkflowMoved(before=WorkflowStatus.IN_PROGRESS, after=WorkflowStatus.PAUSED, reason="no quota")
+    service.plot = [(moved, {"status": WorkflowStatus.PAUSED, "failure": QUOTA})]
+    result = segue("resume")
+    assert result.exit_code == 0
+    assert "Paused: no quota\n  quota: The quota is used up." in result.stdout
+    assert "\n  you can: segue resume add-parser, segue resume --fresh add-parser," in result.stdout
 
 
 def test_status_that_may_not_ask_is_a_failure(segue: Any, service: Standin) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.cli.issue import read_issue, read_plan
+from segue.cli.issue import read_issue, read_plan, read_servers
 from segue.model.errors import BadInput, BadPlan
 
 TEXT = "\n# Add a parser\n\nA small one.\nFor the rest, see below.\n"
@@ -57,3 +57,34 @@ def test_a_plan_that_cannot_be_used_gets_a_sentence() -> None:
         read_plan(Path("plan.docx"))
     with pytest.raises(BadInput, match=r"plan\.yaml cannot be read: No such file or directory\."):
         read_plan(Path("plan.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is not JSON"),
+        ("[]", 'names no "mcpServers"'),
+        ('{"servers": {}}', 'names no "mcpServers"'),
+        ('{"mcpServers": []}', 'names no "mcpServers"'),
+        ('{"mcpServers": {"a": "x"}}', "The server 'a' in mcp.json must be an object."),
+        ('{"mcpServers": {"a": {}}}', "must have a command, which is a text"),
+        ('{"mcpServers": {"a": {"command": ["x"]}}}', "must have a command, which is a text"),
+        ('{"mcpServers": {"a": {"command": "x", "args": "y"}}}', "args must be a list of texts"),
+        ('{"mcpServers": {"a": {"command": "x", "env": {"K": 1}}}}', "env must be an object whose values are texts"),
+        ('{"mcpServers": {"a": {"command": "x", "cwd": "/"}}}', "has a key that means nothing here: cwd"),
+        ('{"mcpServers": {"a": {"type": "http"}}}', "must have a url, which is a text"),
+        ('{"mcpServers": {"a": {"type": "ftp", "url": "x"}}}', "has a type that means nothing here: 'ftp'"),
+    ],
+)
+def test_a_file_of_servers_that_cannot_be_used_says_where_it_is_wrong(text: str, words: str) -> None:
+    Path("mcp.json").write_text(text)
+    with pytest.raises(BadInput) as refused:
+        read_servers(Path("mcp.json"))
+    assert words in refused.value.message
+
+
+def test_an_address_without_a_type_is_http() -> None:
+    Path("mcp.json").write_text('{"mcpServers": {"a": {"url": "https://example.org"}}}')
+    assert read_servers(Path("mcp.json")) == [
+        {"name": "a", "transport": "http", "url": "https://example.org", "variables": {}}
+    ]

@@ -4,14 +4,26 @@ import pytest
 from standin_service import NOON
 
 from segue.cli.follow import fit
-from segue.cli.output import moment, plain
+from segue.cli.output import block, moment, plain, table
 from segue.cli.render import MILESTONES, TABLE, Names, line
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import adapter
-from segue.model.events import AgentExited, CheckpointCreated, Event, PauseRequested, PermissionAnswered, TaskFailed
+from segue.model.events import (
+    AgentExited,
+    CheckpointCreated,
+    Compacted,
+    ContextCarried,
+    Event,
+    PauseRequested,
+    PermissionAnswered,
+    Price,
+    RunQueued,
+    TaskFailed,
+    TurnFailed,
+)
 from segue.model.events import PermissionRequested as Asked
 from segue.model.events import UsageReported as Used
-from segue.model.status import Trigger
+from segue.model.status import Failure, Purpose, Trigger, Way
 
 NAMES = Names("add-parser", {"t1": "Write the parser"})
 
@@ -71,19 +83,60 @@ def test_an_event_becomes_a_line(event: Any, expected: str | None) -> None:
     assert shown(event) == expected
 
 
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (RunQueued(way=Way.FIRST, reason="new"), None),
+        (RunQueued(way=Way.FIRST, reason="new", purpose=Purpose.TALK), "The agent is started, to talk"),
+        (
+            RunQueued(way=Way.NATIVE, reason="it can", prices=(Price(way=Way.NATIVE, possible=True, tokens=40_000),)),
+            "Goes on in the same conversation (40,000 tokens): it can",
+        ),
+        (
+            RunQueued(way=Way.HISTORY, reason="it forgot", purpose=Purpose.TALK),
+            "The agent is brought back to talk, in a new conversation that is told the history: it forgot",
+        ),
+        (
+            ContextCarried(prompt_id="p", way=Way.HISTORY, text="x" * 1200),
+            "It is told what was said before (1,200 characters)",
+        ),
+        (
+            TurnFailed(prompt_id="p", failure=Failure.QUOTA, message="no more", reset_at=NOON),
+            f"! The agent could not go on (quota): no more; full again at {moment(NOON.isoformat())}",
+        ),
+        (Compacted(), "The agent summarised its own conversation"),
+        (
+            Compacted(tokens_before=9000, tokens_after=500),
+            "The agent summarised its own conversation (9,000 → 500 tokens)",
+        ),
+    ],
+)
+def test_how_an_agent_comes_back_and_what_fails_becomes_a_line(event: Any, expected: str | None) -> None:
+    assert shown(event) == expected
+
+
+def test_columns_are_aligned() -> None:
+    assert table([("a", "1", "x"), ("bbb", "100", "")], right=(1,)) == ["a      1  x", "bbb  100"]
+    assert table([]) == []
+
+
 def test_a_question_tells_whoever_follows_how_to_answer() -> None:
     question = Asked(request_id="r", call_id="c", title="Delete old files?", tool="delete", options=())
     answer = "Answer with: segue approve add-parser, or: segue reject add-parser"
-    assert shown(question, milestones_only=True) == f"? Delete old files?\n  {answer}"
+    assert shown(question, writers=MILESTONES) == f"? Delete old files?\n  {answer}"
 
 
 def test_chatter_is_not_a_milestone() -> None:
-    assert shown(Used(context_tokens=1, window=2), milestones_only=True) is None
+    assert shown(Used(context_tokens=1, window=2), writers=MILESTONES) is None
 
 
 def test_what_an_agent_writes_cannot_move_the_cursor() -> None:
     assert plain("one\x1b[2Jtwo\r\nthree\x07\u202efour") == "one [2Jtwo three four"
     assert plain("x" * 300, 10) == "x" * 9 + "…"
+
+
+def test_several_lines_of_an_agent_stay_as_they_are_but_for_what_moves_the_cursor() -> None:
+    assert block("one\r\n\ttwo\x1b[2J\n") == "one\n\ttwo [2J\n"
 
 
 def test_a_line_is_cut_to_the_columns_it_has() -> None:

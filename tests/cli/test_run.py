@@ -13,6 +13,7 @@ import pytest
 from standin_service import ID, NOON, VIEW, Standin, serving
 
 from segue import client
+from segue.model.agents import Choices, McpServer
 from segue.model.errors import NotARepository
 from segue.model.events import (
     AgentMessage,
@@ -95,6 +96,22 @@ def test_run_sends_what_was_given(segue: Any, service: Standin, monkeypatch: pyt
     assert request.environment == dict(os.environ)
 
 
+def test_run_sends_the_model_the_mode_and_the_servers(segue: Any, service: Standin) -> None:
+    servers = {
+        "docs": {"command": "docs-server", "args": ["-q"], "env": {"DOCS_KEY": "${DOCS_KEY}"}},
+        "search": {"type": "sse", "url": "https://example.org/mcp", "headers": {"Authorization": "${TOKEN}"}},
+    }
+    Path("mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    result = segue("run", "Add", "--model", "big", "--mode", "plan", "--mcp", "mcp.json", "--detach")
+    assert result.exit_code == 0
+    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    docs = McpServer(name="docs", command=("docs-server", "-q"), variables={"DOCS_KEY": "${DOCS_KEY}"})
+    search = McpServer(
+        name="search", url="https://example.org/mcp", transport="sse", variables={"Authorization": "${TOKEN}"}
+    )
+    assert request.choices == Choices(model="big", mode="plan", mcp_servers=(docs, search))
+
+
 def test_variables_that_are_no_text_stay_at_home(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODD", os.fsdecode(b"\xff"))
     assert segue("run", "x", "--detach").exit_code == 0
@@ -147,6 +164,7 @@ def test_run_ends_with_zero_when_the_work_is_paused(segue: Any, service: Standin
         (["x", "--plan", "missing.yaml"], "missing.yaml cannot be read: No such file or directory."),
         (["x", "--plan", "plan.docx"], "The plan plan.docx has a suffix that means nothing here."),
         (["x", "--plan", "."], "suffix"),
+        (["x", "--mcp", "missing.json"], "missing.json cannot be read: No such file or directory."),
     ],
 )
 def test_bad_input_is_refused_before_a_server_is_started(

@@ -1,6 +1,7 @@
 """The server's process around a stand-in: what `python -m segue.server` is, with another service behind it.
 
-STANDIN says how it misbehaves: `fails` to open, `raises` something unforeseen, `hangs` when it is closed.
+STANDIN says how it misbehaves: `fails` to open, `raises` something unforeseen, `hangs` when it is closed;
+`idle`, it has no workflow.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ async def open_standin(**values: Any) -> AsyncIterator[Standin]:
         raise ExceptionGroup("the tasks of the service", [DatabaseTooNew()])
     if how == "raises":
         raise RuntimeError("nobody foresaw this")
-    yield Standin(VIEW)
+    yield Standin() if how == "idle" else Standin(VIEW)
     if how == "hangs":
         await asyncio.Event().wait()
 

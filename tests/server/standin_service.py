@@ -13,23 +13,40 @@ from typing import Any
 import uvicorn
 
 from segue import paths
-from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark
-from segue.model.errors import CheckpointNotFound, NothingToAnswer, SessionNotFound, WorkflowNotFound
-from segue.model.events import Event
-from segue.model.ids import BootId, CheckpointId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
+from segue.model.errors import CheckpointNotFound, NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
+from segue.model.events import Event, Price
+from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import TaskStatus
-from segue.model.status import Permissions, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import (
+    Carrying,
+    Permissions,
+    RuntimeStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
 from segue.model.views import (
     Action,
+    AgentCheck,
+    AgentView,
     Answered,
     EventPage,
     NewWorkflow,
+    Prompted,
     RecordView,
     Resumed,
+    RuntimeView,
+    SessionDetail,
+    SessionStanding,
     SessionView,
     TaskView,
     Verification,
+    WayBack,
     WorkflowView,
+    WorkspaceRestored,
 )
 from segue.server.app import create_app
 from segue.server.process import Listing, keep_token, listen
@@ -89,6 +106,76 @@ SNAPSHOT = Checkpoint(
 )
 
 
+PRICES = (
+    Price(way=Way.NATIVE, possible=True, tokens=40_000, note="the whole conversation, as the agent last counted it"),
+    Price(way=Way.HISTORY, possible=False, tokens=0, note="nothing was said yet"),
+    Price(way=Way.FRESH, possible=True, tokens=None, note="estimated from its length"),
+)
+
+SESSION = SessionDetail(
+    id=SessionId("session-2026-01-02-abcdef"),
+    workflow_id=ID,
+    number=1,
+    agent="rehearsal",
+    status=SessionStatus.WAITING_FOR_INPUT,
+    waiting_for=WaitingFor.PROMPT,
+    reason="",
+    parent=None,
+    children=(),
+    runs=2,
+    started_at=NOON,
+    token="token-1",
+    refused_tokens=(),
+    capabilities=("load", "resume"),
+    carrying=Carrying.NOTHING,
+    compactions=0,
+    usage=Usage(context_tokens=40_000, window=200_000, input_tokens=1_200, output_tokens=300, turns=1, tool_calls=2),
+    failure=None,
+    runtime=RuntimeView(
+        status=RuntimeStatus.LIVE,
+        alive=True,
+        pid=4711,
+        execution="attempt-1",
+        generation=2,
+        last_seen_at=NOON,
+        dropped_events=0,
+    ),
+    way_back=WayBack(way=Way.NATIVE, reason="the agent's own conversation goes on", prices=PRICES),
+)
+
+AGENT = AgentView(
+    name="claude",
+    driver="acp",
+    command=("claude-agent-acp",),
+    program="/usr/bin/claude-agent-acp",
+    resume="natively, if it says that it can; else a new conversation is told the history",
+    install="npm install -g @agentclientprotocol/claude-agent-acp",
+    login="claude-agent-acp --cli auth login",
+)
+MISSING = replace(
+    AGENT, name="codex", command=("codex-acp",), program=None, install="npm install -g codex-acp", login=""
+)
+
+CHECKS = {
+    "claude": AgentCheck(
+        agent=AGENT,
+        ok=True,
+        version="0.99.1",
+        reported="Claude Agent",
+        capabilities=("load", "resume"),
+        logins=("Claude subscription",),
+        resume="natively, by session/resume",
+        hint="If it asks you to log in: claude-agent-acp --cli auth login",
+    ),
+    "codex": AgentCheck(
+        agent=MISSING,
+        ok=False,
+        problem="The program codex-acp was not found.",
+        hint="Install it: npm install -g codex-acp",
+    ),
+}
+
+
 class Standin:
     """Keeps views and events in memory; `plot` is what happens as soon as a workflow begins or goes on."""
 
@@ -100,6 +187,10 @@ class Standin:
         self.plot: list[tuple[Event, dict[str, Any]]] = []
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
+        self.refusals: dict[str, Exception] = {}
+        self.details = [SESSION]
+        self.resumed: dict[str, Any] = {}
+        self.prompted: dict[str, Any] = {}
         self.waiting = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
@@ -118,6 +209,8 @@ class Standin:
         self.asked.append(asked)
         if self.failure is not None:
             raise self.failure
+        if asked[0] in self.refusals:
+            raise self.refusals[asked[0]]
 
     def _named(self, name: str) -> WorkflowView:
         for view in self.views.values():
@@ -158,23 +251,48 @@ class Standin:
             return Action(status="pause_requested", workflow_id=view.id)
         return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id)
 
-    async def resume(self, name: str, environment: Mapping[str, str]) -> Resumed:
-        self._enter("resume", name, environment)
+    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None = None) -> Resumed:
+        self._enter("resume", name, environment, way)
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()
-        return Resumed(
+        return self._resumed(view)
+
+    def _resumed(self, view: WorkflowView) -> Resumed:
+        resumed = Resumed(
             workflow_id=view.id,
-            session=SessionId("session-2026-01-02-abcdef"),
+            session=SESSION.id,
             session_number=1,
             run=2,
             way=Way.NATIVE,
             reason="the agent knows the conversation",
+            prices=PRICES,
             paused_at=NOON,
             tasks_done=view.tasks_done,
             tasks_remaining=view.tasks_total - view.tasks_done,
             divergence=("HEAD moved from aaaa to bbbb.",),
         )
+        return replace(resumed, **self.resumed)
+
+    async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
+        self._enter("open_session", session_id, environment)
+        return self._resumed(self._named(self._detail(session_id).workflow_id))
+
+    async def prompt(self, name: str, text: str, environment: Mapping[str, str]) -> Prompted:
+        """The answer to it is the plot."""
+        self._enter("prompt", name, text, environment)
+        view = self._named(name)
+        self._play()
+        prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
+        return replace(prompted, **self.prompted)
+
+    async def prompt_session(self, session_id: str, text: str, environment: Mapping[str, str]) -> Prompted:
+        return await self.prompt(self._detail(session_id).workflow_id, text, environment)
+
+    async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        self._enter("restore_workspace", name)
+        view = self._named(name)
+        return WorkspaceRestored(workflow_id=view.id, worktree=view.worktree or "", branch=view.branch or "")
 
     async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered:
         self._enter("answer", name, allow, reason, request_id)
@@ -216,11 +334,44 @@ class Standin:
         self._enter("verify", name)
         return Verification(verified=True, events=len(self.records[self._named(name).id]))
 
-    async def session(self, session_id: str) -> SessionView:
+    def _detail(self, session_id: str) -> SessionDetail:
+        for detail in self.details:
+            if detail.id == session_id:
+                return detail
+        raise SessionNotFound
+
+    async def sessions(self, name: str) -> list[SessionDetail]:
+        self._enter("sessions", name)
+        return [detail for detail in self.details if detail.workflow_id == self._named(name).id]
+
+    async def session(self, session_id: str) -> SessionDetail:
         self._enter("session", session_id)
-        if VIEW.session is None or session_id != VIEW.session.id:
-            raise SessionNotFound
-        return VIEW.session
+        return self._detail(session_id)
+
+    async def session_standing(self, session_id: str) -> SessionStanding:
+        self._enter("session_standing", session_id)
+        detail = self._detail(session_id)
+        return SessionStanding(
+            session_id=detail.id,
+            state=detail.status,
+            is_agent_running=False,
+            needs_resume=True,
+            is_resumable=True,
+            resume_reason="agent_not_running",
+            worktree_path="/data/worktrees/add-parser",
+            worktree_branch="segue/add-parser",
+            error="",
+        )
+
+    async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
+        self._enter("agents", environment)
+        return [AGENT, MISSING]
+
+    async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
+        self._enter("check_agent", name, environment)
+        if name not in CHECKS:
+            raise UnknownAgent(f"No agent is called {name!r}.", hint="Known agents: claude, codex.")
+        return CHECKS[name]
 
 
 def context(service: Standin, stopping: Stopping | None = None) -> Context:

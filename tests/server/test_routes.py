@@ -5,11 +5,12 @@ from typing import Any
 import anyio
 import pytest
 from knocking import HOSTS, TOKEN, knock
-from standin_service import ID, NOON, SNAPSHOT, VIEW, Standin, context
+from standin_service import ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
 
 from segue import __version__
+from segue.model.agents import Choices, McpServer
 from segue.model.events import AgentMessage, TaskStarted
-from segue.model.ids import AttemptId, RequestId, TaskId, WorkflowId
+from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.status import Permissions
 from segue.model.views import NewWorkflow, PlanText, Question
@@ -22,7 +23,7 @@ QUESTION = Question(request_id=RequestId("request-1"), title="Delete old files?"
 FIELDS = """
     id slug title status reason agent permissions repository worktree branch here created_at updated_at paused_at
     pause_requested tasks tasks_done tasks_total current_task session sessions runs context question last_snapshot
-    undelivered head merge_hint
+    snapshots failure waiting_messages undelivered head merge_hint
 """
 
 
@@ -139,12 +140,35 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
         "run": 2,
         "way": "native",
         "reason": "the agent knows the conversation",
+        "prices": [
+            {
+                "way": "native",
+                "possible": True,
+                "tokens": 40000,
+                "note": "the whole conversation, as the agent last counted it",
+            },
+            {"way": "history", "possible": False, "tokens": 0, "note": "nothing was said yet"},
+            {"way": "fresh", "possible": True, "tokens": None, "note": "estimated from its length"},
+        ],
         "paused_at": "2026-01-02T12:00:00Z",
         "tasks_done": 1,
         "tasks_remaining": 1,
         "divergence": ["HEAD moved from aaaa to bbbb."],
     }
-    assert service.asked == [("resume", "add-parser", {"PATH": "/bin"})]
+    assert service.asked == [("resume", "add-parser", {"PATH": "/bin"}, None)]
+
+
+@pytest.mark.parametrize("way", ["native", "history", "fresh"])
+async def test_resume_takes_the_way_that_is_asked_for(app: Any, service: Standin, way: str) -> None:
+    answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"way": way})
+    assert answer.status == 200
+    assert service.asked == [("resume", "add-parser", {}, way)]
+
+
+@pytest.mark.parametrize("way", ["first", "sideways"])
+async def test_a_way_that_nobody_can_ask_for_is_refused(app: Any, service: Standin, way: str) -> None:
+    answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"way": way})
+    assert (answer.status, service.asked) == (422, [])
 
 
 async def test_resume_with_another_agent_is_refused_as_long_as_it_cannot_be_done(app: Any) -> None:
@@ -262,6 +286,71 @@ async def test_a_session_is_shown(app: Any) -> None:
     answer = await knock(app, "GET", "/api/sessions/session-2026-01-02-abcdef")
     assert (answer.status, answer.body["number"]) == (200, 1)
     assert (await knock(app, "GET", "/api/sessions/session-0")).body["code"] == "session_not_found"
+
+
+@pytest.mark.parametrize("name", ["session-2026-01-02-abcdef", "session-abcdef"])
+async def test_a_session_may_be_named_in_short_at_every_door(app: Any, service: Standin, name: str) -> None:
+    assert (await knock(app, "GET", f"/api/sessions/{name}")).body["id"] == SESSION.id
+    assert (await knock(app, "GET", f"/api/sessions/{name}/status")).body["session_id"] == SESSION.id
+    assert (await knock(app, "POST", f"/api/sessions/{name}/resume", {})).body["session"] == SESSION.id
+    said = await knock(app, "POST", f"/api/sessions/{name}/prompt", {"text": "Hello", "environment": {"A": "b"}})
+    assert said.body["session"] == SESSION.id
+    assert service.asked[-1] == ("prompt", ID, "Hello", {"A": "b"})
+
+
+async def test_a_short_name_that_several_sessions_have_is_refused(app: Any, service: Standin) -> None:
+    service.details = [SESSION, replace(SESSION, id=SessionId("session-2026-01-03-abcdef"))]
+    answer = await knock(app, "GET", "/api/sessions/session-abcdef")
+    assert (answer.status, answer.body["code"]) == (422, "bad_input")
+    assert "session-2026-01-02-abcdef, session-2026-01-03-abcdef" in answer.body["message"]
+
+
+async def test_the_sessions_of_a_workflow_are_listed(app: Any) -> None:
+    answer = await knock(app, "GET", "/api/workflows/add-parser/sessions")
+    (shown,) = answer.body["sessions"]
+    assert (shown["id"], shown["token"], shown["runtime"]["pid"]) == (SESSION.id, "token-1", 4711)
+    assert shown["way_back"]["prices"][0]["tokens"] == 40000
+
+
+async def test_something_is_said_to_a_workflow(app: Any, service: Standin) -> None:
+    answer = await knock(app, "POST", "/api/workflows/add-parser/prompt", {"text": "Hello"})
+    assert answer.body == {
+        "status": "sent",
+        "workflow_id": ID,
+        "session": SESSION.id,
+        "prompt_id": "prompt-1",
+        "way": None,
+        "reason": "",
+    }
+    assert service.asked == [("prompt", "add-parser", "Hello", {})]
+
+
+async def test_a_worktree_is_restored_alone(app: Any, service: Standin) -> None:
+    answer = await knock(app, "POST", "/api/workflows/add-parser/workspace", {})
+    assert (answer.body["status"], answer.body["worktree"]) == ("restored", "/data/worktrees/add-parser")
+    assert service.asked == [("restore_workspace", "add-parser")]
+
+
+async def test_agents_are_listed_and_checked_with_the_callers_variables(app: Any, service: Standin) -> None:
+    listed = await knock(app, "POST", "/api/agents", {"environment": {"PATH": "/bin"}})
+    assert [agent["name"] for agent in listed.body["agents"]] == ["claude", "codex"]
+    checked = await knock(app, "POST", "/api/agents/claude/check", {"environment": {"PATH": "/bin"}})
+    assert (checked.body["ok"], checked.body["version"]) == (True, "0.99.1")
+    assert service.asked == [("agents", {"PATH": "/bin"}), ("check_agent", "claude", {"PATH": "/bin"})]
+    assert (await knock(app, "POST", "/api/agents/nobody/check")).body["code"] == "unknown_agent"
+
+
+async def test_what_is_chosen_for_the_agent_comes_along(app: Any, service: Standin) -> None:
+    server = {"name": "docs", "command": ["docs-server", "-q"], "variables": {"KEY": "${KEY}"}}
+    body = {
+        "issue": {"title": "Add"},
+        "repository": "/repo",
+        "choices": {"model": "big", "mode": "plan", "mcp_servers": [server]},
+    }
+    assert (await knock(app, "POST", "/api/workflows", body)).status == 201
+    ((_, request),) = service.asked
+    docs = McpServer(name="docs", command=("docs-server", "-q"), variables={"KEY": "${KEY}"})
+    assert request.choices == Choices(model="big", mode="plan", mcp_servers=(docs,))
 
 
 async def test_the_api_is_described_with_its_views_and_its_one_error_shape(app: Any) -> None:

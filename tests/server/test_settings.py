@@ -1,12 +1,14 @@
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from segue import settings
+from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
-from segue.settings import BUILT_IN_AGENTS, READERS, Settings, describe, load, sentences
+from segue.model.status import Permissions
+from segue.settings import AGENT_READERS, BUILT_IN_AGENTS, READERS, Settings, describe, load, sentences
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -35,6 +37,49 @@ def test_an_agent_of_ones_own_joins_the_built_in_ones(file: Path) -> None:
     assert chosen.agents["claude"].environment == ("AWS_*",)
 
 
+def test_an_agent_can_be_described_in_full(file: Path) -> None:
+    file.write_text("""
+        [agents.mine]
+        command = ["my-agent", "--acp"]
+        driver = "acp"
+        environment = ["MINE_*"]
+        native_resume = false
+        history = false
+        modes = { ask = "default", read-only = "plan" }
+        serves = ["files", "terminals"]
+        install = "npm install -g my-agent"
+        login = "my-agent login"
+    """)
+    assert load(file, {}).agents["mine"] == AgentConfiguration(
+        name="mine",
+        command=("my-agent", "--acp"),
+        environment=("MINE_*",),
+        native_resume=False,
+        history=False,
+        modes={Permissions.ASK: "default", Permissions.READ_ONLY: "plan"},
+        serves=frozenset({"files", "terminals"}),
+        install="npm install -g my-agent",
+        login="my-agent login",
+    )
+
+
+def test_what_an_entry_leaves_out_stays_as_it_is_built_in(file: Path) -> None:
+    file.write_text('[agents.gemini]\ncommand = ["/opt/gemini", "--acp"]\n')
+    assert load(file, {}).agents["gemini"] == replace(BUILT_IN_AGENTS["gemini"], command=("/opt/gemini", "--acp"))
+    assert not BUILT_IN_AGENTS["gemini"].native_resume
+
+
+def test_every_agent_of_a_vendor_says_how_it_is_installed_and_logged_in() -> None:
+    vendors = {name: agent for name, agent in BUILT_IN_AGENTS.items() if name != "rehearsal"}
+    assert all(agent.install.startswith("npm install -g ") and agent.login for agent in vendors.values())
+
+
+def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
+    names = [field.name for field in fields(AgentConfiguration) if field.name != "name"]
+    assert list(AGENT_READERS) == names
+    assert list(sentences(AgentConfiguration)) == names
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -56,6 +101,12 @@ def test_an_agent_of_ones_own_joins_the_built_in_ones(file: Path) -> None:
         ('agents.mine.command = "my-agent"', "agents.mine.command must be a list of texts"),
         ("agents.mine.command = [1]", "agents.mine.command must be a list of texts"),
         ('agents.mine.comand = ["x"]', "agents.mine has an unknown key: comand"),
+        ('agents.mine = {command = ["x"], modes = {some = "x"}}', "agents.mine.modes has an unknown key: some"),
+        ('agents.mine = {command = ["x"], modes = {ask = 1}}', "agents.mine.modes.ask must be a text"),
+        ('agents.mine = {command = ["x"], modes = "plan"}', "agents.mine.modes must be a table"),
+        ('agents.mine = {command = ["x"], serves = ["tea"]}', "serves names 'tea', which is none of files, terminals"),
+        ('agents.mine = {command = ["x"], history = 1}', "agents.mine.history must be true or false"),
+        ('agents.mine = {command = ["x"], install = 1}', "agents.mine.install must be a text"),
         ("port =", "is not TOML"),
     ],
 )
@@ -80,8 +131,8 @@ def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
 def test_every_setting_has_a_reader_and_a_sentence() -> None:
     names = [field.name for field in fields(Settings)]
     assert sorted(READERS) == sorted(names)
-    assert list(sentences()) == names
-    assert all(sentence.endswith(".") for sentence in sentences().values())
+    assert list(sentences(Settings)) == names
+    assert all(sentence.endswith(".") for sentence in sentences(Settings).values())
 
 
 def test_the_reference_page_is_up_to_date() -> None:

@@ -2,21 +2,22 @@
 
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from segue import __version__, client, paths
-from segue.cli import find, render
+from segue.cli import find, render, talk, words
+from segue.cli.agents import agents
+from segue.cli.command import chosen, ensure_server, environment, in_group
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
-from segue.cli.issue import is_text, read_issue, read_plan
+from segue.cli.issue import read_issue, read_plan, read_servers, read_text
 from segue.cli.output import Output, moment, plain
+from segue.cli.sessions import sessions
 from segue.cli.status import status as show_status
-from segue.model.errors import AgentMissing, BadInput, NotRunning, SegueError
+from segue.model.errors import AgentMissing, BadInput, NotRunning
 
 PORT = click.IntRange(0, 65535)
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -29,40 +30,9 @@ def segue() -> None:
     """Keep coding-agent work alive across crashes, restarts and context windows."""
 
 
-def command(function: Callable[..., None]) -> click.Command:
-    """A command with `--json`, whose errors end as a sentence and exit code 1."""
-
-    @wraps(function)
-    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
-        out = Output(as_json)
-        try:
-            function(out, *arguments, **options)
-        except SegueError as error:
-            out.complain(error)
-            sys.exit(1)
-
-    return segue.command()(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(run))
-
-
-def chosen(function: Callable[..., None]) -> Callable[..., None]:
-    """A command about one workflow: named by its id or slug, or else that of the current directory."""
-
-    @click.argument("workflow", required=False)
-    @click.option("-w", "--workflow-id", help="The workflow, by id or slug; WORKFLOW says the same.")
-    @wraps(function)
-    def run(out: Output, workflow: str | None, workflow_id: str | None, **options: Any) -> None:
-        if workflow and workflow_id and workflow != workflow_id:
-            raise click.UsageError("WORKFLOW and --workflow-id name two different workflows.")
-        function(out, workflow or workflow_id, **options)
-
-    return run
-
-
-def _ensure_server(out: Output, *arguments: str) -> tuple[client.Server, bool]:
-    server, started = client.ensure_server(arguments)
-    if started:
-        out.note(f"Started the Segue server (pid {server.pid}).")
-    return server, started
+command = in_group(segue)
+segue.add_command(sessions)
+segue.add_command(agents)
 
 
 def _become(*command: str) -> NoReturn:
@@ -82,7 +52,7 @@ def up(out: Output, port: int | None, foreground: bool) -> None:
     arguments = [] if port is None else ["--port", str(port)]
     if foreground:
         _become(*client.server_command(), *arguments)
-    server, started = _ensure_server(out, *arguments)
+    server, started = ensure_server(out, *arguments)
     if not started:
         out.say(f"The Segue server is already up (pid {server.pid}).")
     out.say(f"  {server.url}, data in {paths.home()}")
@@ -138,6 +108,9 @@ def doctor(out: Output) -> None:
 @click.option("--plan", type=click.Path(path_type=Path), help="A plan: a .yaml or .md file.")
 @click.option("--agent", help="The agent that does the work (default: the setting).")
 @click.option("--permissions", type=PERMISSIONS, default="ask", show_default=True, help="What it may do unasked.")
+@click.option("--model", help="The model it works with, as the agent calls it.")
+@click.option("--mode", help="The mode it works in, as the agent calls it (default: what --permissions means to it).")
+@click.option("--mcp", type=click.Path(path_type=Path), help='Servers of tools: a JSON file with "mcpServers".')
 @click.option("--here", is_flag=True, help="Work in this checkout instead of a worktree of its own.")
 @click.option("--detach", is_flag=True, help="Begin, and do not follow.")
 @click.option("--repository", type=DIRECTORY, default=".", help="The repository to work in (default: this one).")
@@ -147,6 +120,9 @@ def run(
     plan: Path | None,
     agent: str | None,
     permissions: str,
+    model: str | None,
+    mode: str | None,
+    mcp: Path | None,
     here: bool,
     detach: bool,
     repository: Path,
@@ -163,9 +139,10 @@ def run(
         "permissions": permissions,
         "repository": str(repository.absolute()),
         "here": here,
-        "environment": _environment(),
+        "choices": {"model": model, "mode": mode, "mcp_servers": read_servers(mcp) if mcp else []},
+        "environment": environment(),
     }
-    _, started = _ensure_server(out)
+    _, started = ensure_server(out)
     try:
         view = client.call("POST", "/api/workflows", request, timeout=120)
     except (BadInput, AgentMissing):
@@ -174,11 +151,6 @@ def run(
             client.stop_idle_server()
         raise
     _watch_or_leave(view, 0, detach, out)
-
-
-def _environment() -> dict[str, str]:
-    """The caller's variables, but for those that are no text: JSON cannot carry them."""
-    return {name: value for name, value in os.environ.items() if is_text(name) and is_text(value)}
 
 
 def _watch_or_leave(view: dict[str, Any], after: int, detach: bool, out: Output) -> None:
@@ -232,23 +204,44 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 
 
 @command
+@click.option("--native", is_flag=True, help="The agent's own conversation or nothing, even if the agent refused it.")
+@click.option("--history", is_flag=True, help="A new conversation that is told what was said.")
+@click.option("--fresh", is_flag=True, help="A new conversation that knows the plan and the files alone.")
+@click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
 @click.option("--detach", is_flag=True, help="Go on, and do not follow.")
 @chosen
-def resume(out: Output, workflow: str | None, detach: bool) -> None:
-    """Go on with a workflow where it stopped."""
-    _ensure_server(out)
+def resume(out: Output, workflow: str | None, detach: bool, **flags: bool) -> None:
+    """Go on with a workflow where it stopped.
+
+    Without an option the best way that is open is taken: the agent's own conversation, else a new one that is told the
+    history, else a fresh one. What each would cost is shown.
+    """
+    wanted = [name for name, given in flags.items() if given]
+    if len(wanted) > 1:
+        raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} exclude each other.".replace("_", "-"))
+    ensure_server(out)
     view = find.paused(workflow)
+    if wanted == ["workspace_only"]:
+        _restore(view, out)
+        return
     _summarize(view, out)
     out.say(f"\nResuming workflow {view['id']}...")
-    path = f"/api/workflows/{view['id']}/resume"
-    resumed = client.call("POST", path, {"environment": _environment()}, timeout=120)
-    out.say(f"✓ Workflow resumed ({_way(resumed)})")
-    for sentence in resumed["divergence"]:
-        out.say(f"  ! Since the pause: {plain(sentence)}")
+    body = {"environment": environment(), "way": wanted[0] if wanted else None}
+    resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
+    _explain(resumed, out)
+    if wanted and resumed["way"] != wanted[0]:
+        out.warn(f"! --{wanted[0]} was not followed: the agent is awake already, and goes on where it is.")
     if detach:
         out.result(resumed)
         return
     watch(client.call("GET", f"/api/workflows/{view['id']}"), view["head"], out)
+
+
+def _restore(view: dict[str, Any], out: Output) -> None:
+    restored = client.call("POST", f"/api/workflows/{view['id']}/workspace", {}, timeout=120)
+    out.say(f"✓ The worktree is there, on branch {restored['branch']}; no agent was started.")
+    out.say(f"  {restored['worktree']}")
+    out.result(restored)
 
 
 def _summarize(view: dict[str, Any], out: Output) -> None:
@@ -256,14 +249,36 @@ def _summarize(view: dict[str, Any], out: Output) -> None:
     out.say(f"Resuming from session {session['number']}:" if session else "Resuming before its first session:")
     out.say(f"  Paused: {moment(view['paused_at'] or view['updated_at'])}")
     out.say(f"  Tasks: {view['tasks_done']} done, {view['tasks_total'] - view['tasks_done']} remaining")
+    for line in words.trouble(view)[:1]:
+        out.say(f"  ! {line}")
     for prompt in view["undelivered"]:
         out.say(f"  ! It is not known whether the agent got prompt {prompt['prompt_id']}; it is not sent again.")
 
 
-def _way(resumed: dict[str, Any]) -> str:
-    ways = {"native": "the same conversation", "fresh": "a fresh conversation", "first": "its first conversation"}
-    way = ways.get(resumed["way"], resumed["way"])
-    return f"session {resumed['session_number']}, run {resumed['run']}, {way}: {plain(resumed['reason'])}"
+def _explain(resumed: dict[str, Any], out: Output) -> None:
+    """The way that was taken and why, and what each way costs."""
+    what = "Workflow resumed" if resumed["status"] == "resumed" else "It was on its way already"
+    way = f"session {resumed['session_number']}, run {resumed['run']}, {words.way(resumed['way'])}"
+    out.say(f"✓ {what} ({way}: {plain(resumed['reason'])})")
+    for line in words.prices(resumed["prices"], resumed["way"]):
+        out.say(f"  {line}")
+    for sentence in resumed["divergence"]:
+        out.say(f"  ! Since the pause: {plain(sentence)}")
+
+
+@command
+@click.argument("text")
+@click.option("--detach", is_flag=True, help="Say it, and do not wait for the answer.")
+@chosen
+def prompt(out: Output, workflow: str | None, text: str, detach: bool) -> None:
+    """Say TEXT to a workflow's agent, and print its answer; - reads TEXT from standard input.
+
+    An agent that is gone is brought back for it. The plan is not worked on: that is what `segue resume` is for.
+    """
+    said = read_text(text)
+    ensure_server(out)
+    view = find.unfinished(workflow)
+    talk.say(view, said, detach, out)
 
 
 @command

@@ -6,7 +6,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from segue import client
-from segue.cli import render
+from segue.cli import render, words
 from segue.cli.output import Output, counted, plain
 from segue.cli.status import task_title
 from segue.model.errors import SegueError, ServerError
@@ -100,7 +100,7 @@ def _until_stopped(view: dict[str, Any], after: int, screen: Screen) -> dict[str
         screen.status(status_line(view))
         for record in events(name, after, LONG_POLL)["events"]:
             after = record["seq"]
-            text = render.line(record, render.names_of(view), milestones_only=True)
+            text = render.line(record, render.names_of(view), render.MILESTONES)
             if text is not None:
                 screen.line(text)
         view = client.call("GET", f"/api/workflows/{name}")
@@ -115,10 +115,11 @@ def _conclude(view: dict[str, Any], out: Output) -> None:
         if view["merge_hint"]:
             out.say(f"  Merge it with: {view['merge_hint']}")
     elif view["status"] in ("paused", "review"):
-        out.say(f"  Go on with: segue resume {slug}")
+        for line in words.trouble(view) or [f"Go on with: segue resume {slug}"]:
+            out.say(f"  {line}")
     else:
+        hints = words.trouble(view)[1:] or [f"try again with: segue resume {slug}"]
         raise Failed(
             f"{slug} is {view['status']}" + (f": {reason}" if reason else "."),
-            hint=f"Look at it with: segue logs {slug}"
-            + (f"; try again with: segue resume {slug}" if view["status"] == "failed" else ""),
+            hint="; ".join([f"Look at it with: segue logs {slug}", *(hints if view["status"] == "failed" else [])]),
         )

@@ -1,7 +1,9 @@
-"""What the user hands over in files: the issue and the plan."""
+"""What the user hands over in files: the issue, the plan, and the servers of tools."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 from segue.model.errors import BadInput, BadPlan
 
@@ -40,6 +42,16 @@ def read_plan(file: Path) -> dict[str, str]:
     return {"format": form, "text": _file_text(file)}
 
 
+def read_text(given: str) -> str:
+    """What is said to an agent; `-` reads it from standard input."""
+    if not is_text(given):
+        raise BadInput("What you say is not UTF-8 text.")
+    text = (_decoded(sys.stdin.buffer.read(), "Standard input") if given == "-" else given).strip()
+    if not text:
+        raise BadInput("There is nothing to say.", hint='Give the words: segue prompt "What is left to do?"')
+    return text
+
+
 def is_text(given: str) -> bool:
     """Whether what the system handed over is text: bytes that are none arrive as lone surrogates."""
     try:
@@ -47,6 +59,72 @@ def is_text(given: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# ── servers of tools ────────────────────────────────────────────────────────────────────────────────
+
+
+def read_servers(file: Path) -> list[dict[str, Any]]:
+    """The servers in a JSON file of the common form `{"mcpServers": {name: {"command": …} or {"url": …}}}`."""
+    try:
+        document = json.loads(_file_text(file))
+    except ValueError as error:
+        raise BadInput(f"{file} is not JSON: {error}.") from error
+    servers = cast(dict[str, Any], document).get("mcpServers") if isinstance(document, dict) else None
+    if not isinstance(servers, dict):
+        form = '{"mcpServers": {"name": {"command": "program", "args": ["word"], "env": {"NAME": "value"}}}}'
+        raise BadInput(f'{file} names no "mcpServers".', hint=f"The form is: {form}")
+    return [
+        _server(f"The server {name!r} in {file}", name, entry) for name, entry in cast(dict[str, Any], servers).items()
+    ]
+
+
+def _server(where: str, name: str, entry: object) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise BadInput(f"{where} must be an object.")
+    fields = cast(dict[str, Any], entry)
+    transport = fields.get("type", "http" if "url" in fields else "stdio")
+    if transport not in SERVER_KEYS:
+        raise BadInput(f"{where} has a type that means nothing here: {transport!r}.", hint="Types: stdio, http, sse.")
+    keys = SERVER_KEYS[transport]
+    if unknown := set(fields) - {"type", *keys}:
+        raise BadInput(f"{where} has a key that means nothing here: {min(unknown)}.", hint=f"Keys: {', '.join(keys)}.")
+    known: dict[str, Any] = {"name": name, "transport": transport}
+    if transport == "stdio":
+        words = [_word(where, "command", fields), *_words(where, fields.get("args", []))]
+        return {**known, "command": words, "variables": _variables(where, "env", fields)}
+    return {**known, "url": _word(where, "url", fields), "variables": _variables(where, "headers", fields)}
+
+
+SERVER_KEYS = {
+    "stdio": ("command", "args", "env"),
+    "http": ("url", "headers"),
+    "sse": ("url", "headers"),
+}
+
+
+def _word(where: str, key: str, fields: dict[str, Any]) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise BadInput(f"{where} must have a {key}, which is a text.")
+    return value
+
+
+def _words(where: str, value: object) -> list[str]:
+    if isinstance(value, list) and all(isinstance(word, str) for word in cast(list[object], value)):
+        return cast(list[str], value)
+    raise BadInput(f"{where}: args must be a list of texts.")
+
+
+def _variables(where: str, key: str, fields: dict[str, Any]) -> dict[str, str]:
+    value = fields.get(key, {})
+    if isinstance(value, dict) and all(isinstance(each, str) for each in cast(dict[str, object], value).values()):
+        return cast(dict[str, str], value)
+    # The value itself is not shown: it may be a secret.
+    raise BadInput(f"{where}: {key} must be an object whose values are texts.")
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _file_text(file: Path) -> str:

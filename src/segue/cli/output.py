@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,12 @@ class Output:
         """Something for people."""
         if not self.as_json:
             _write(sys.stdout, text)
+
+    def write(self, text: str) -> None:
+        """Words for people that go on in the same line."""
+        if not self.as_json:
+            sys.stdout.write(text)
+            sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """Something that must be said in any case, and is not the answer."""
@@ -59,3 +65,22 @@ def moment(at: str | None) -> str:
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def block(text: str) -> str:
+    """Several lines that cannot move the cursor, as they were written."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "" if c == "\r" else " " for c in text)
+
+
+def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Rows as aligned lines; the columns named in `right` are set to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    return [line(row) for row in rows]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from segue.cli import words
 from segue.cli.output import moment, plain
 
 Fields = Mapping[str, Any]
@@ -25,9 +26,9 @@ def names_of(view: Fields) -> Names:
     return Names(view["slug"], {task["id"]: task["title"] for task in view["tasks"]})
 
 
-def line(record: Fields, names: Names, *, milestones_only: bool = False) -> str | None:
+def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = None) -> str | None:
     """The line of one event, or nothing if it has none."""
-    write = (MILESTONES if milestones_only else TABLE).get(record["kind"])
+    write = (TABLE if writers is None else writers).get(record["kind"])
     try:
         return write(record["event"], names) if write else None
     except (KeyError, TypeError, ValueError):
@@ -53,8 +54,21 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
 
 
 def _run_queued(event: Fields, _names: Names) -> str | None:
-    ways = {"native": "Goes on with the same conversation", "fresh": "Goes on with a fresh conversation"}
-    return ways[event["way"]] + _because(event) if event["way"] in ways else None
+    talks = event["purpose"] == "talk"
+    if event["way"] == "first":
+        return "The agent is started, to talk" if talks else None
+    begins = "The agent is brought back to talk," if talks else "Goes on"
+    return f"{begins} in {words.way(event['way'])}{_price(event)}{_because(event)}"
+
+
+def _price(event: Fields) -> str:
+    tokens = next((price["tokens"] for price in event["prices"] if price["way"] == event["way"]), None)
+    return "" if tokens is None else f" ({tokens:,} tokens)"
+
+
+def _turn_failed(event: Fields, _names: Names) -> str:
+    again = f"; full again at {moment(event['reset_at'])}" if event["reset_at"] else ""
+    return f"! The agent could not go on ({event['failure'].replace('_', ' ')}): {plain(event['message'])}{again}"
 
 
 def _permission_requested(event: Fields, names: Names) -> str:
@@ -104,10 +118,10 @@ MILESTONES: Mapping[str, Writer] = {
     "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",
     "session.created": lambda e, n: f"Session {e['number']} with {e['agent']}",
     "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
-    "run.queued": _run_queued,
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
-    "turn.failed": lambda e, n: f"! The agent could not go on: {plain(e['message'])}",
+    "context.carried": lambda e, n: f"It is told what was said before ({len(e['text']):,} characters)",
+    "turn.failed": _turn_failed,
     "agent.compacted": _compacted,
     "task.started": lambda e, n: f"▶ {n.task(e)}",
     "task.completed": lambda e, n: f"✓ {n.task(e)}",
@@ -126,6 +140,8 @@ TABLE: Mapping[str, Writer] = {
     **MILESTONES,
     # In a log the question may be answered long since.
     "permission.requested": lambda e, n: f"? {plain(e['title'])}",
+    # Whoever follows was told by the command that queued it.
+    "run.queued": _run_queued,
     "session.moved": lambda e, n: f"Session: {e['before']} → {e['after']}{_because(e)}",
     "run.ended": lambda e, n: f"Run {e['outcome']}{_because(e)}",
     "agent.message": lambda e, n: plain(e["text"], 400),
@@ -139,3 +155,16 @@ TABLE: Mapping[str, Writer] = {
     "prompt.not_sent": lambda e, n: "The prompt was not sent",
 }
 """What `logs` shows."""
+
+RETURN: Mapping[str, Writer] = {
+    kind: TABLE[kind] for kind in ("run.queued", "token.refused", "context.carried", "warning")
+}
+"""What `prompt` shows of the agent's return, before it has the words."""
+
+ANSWER: Mapping[str, Writer] = {
+    **RETURN,
+    **{kind: TABLE[kind] for kind in ("tool.called", "tool.finished", "turn.failed")},
+    **{kind: MILESTONES[kind] for kind in ("permission.requested", "permission.answered")},
+    **{kind: MILESTONES[kind] for kind in ("agent.compacted", "agent.exited", "incident")},
+}
+"""What `prompt` shows of the agent's answer, beside its own words."""

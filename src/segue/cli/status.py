@@ -3,7 +3,8 @@
 from typing import Any
 
 from segue import client
-from segue.cli.output import Output, plain
+from segue.cli import words
+from segue.cli.output import Output, counted, plain
 from segue.model.errors import NotRunning, SegueError
 
 
@@ -24,6 +25,8 @@ def status(as_json: bool) -> int:
     out.say(f"Segue {document['version']} is up (pid {document['pid']}, {server.url}).")
     for view in document["workflows"]:
         out.say(workflow_line(view))
+        for line in _below(view):
+            out.say(f"      {line}")
     if not document["workflows"]:
         out.say('  No workflows yet. Begin one in a repository with: segue run "what is to be done"')
     return 0
@@ -44,9 +47,19 @@ def _details(view: dict[str, Any]) -> list[str]:
         details.append(f"context {view['context']['utilization']:.0%}")
     if view["pause_requested"] and view["status"] != "paused":
         details.append("pause requested")
-    if view["status"] == "paused" and view["last_snapshot"]:
-        details.append(f"snapshot {view['last_snapshot']}")
     return details
+
+
+def _below(view: dict[str, Any]) -> list[str]:
+    """What stands under a workflow's line: its trouble, what waits for it, and its snapshots."""
+    first, *rest = words.trouble(view) or [""]
+    lines = [f"! {first}", *rest] if first else []
+    if view["waiting_messages"]:
+        verb = "waits" if view["waiting_messages"] == 1 else "wait"
+        lines.append(f"{counted(view['waiting_messages'], 'message')} {verb} for the agent")
+    if view["snapshots"]:
+        lines.append(f"snapshots: {view['snapshots']}, last {view['last_snapshot']}")
+    return lines
 
 
 def task_title(view: dict[str, Any], task_id: str) -> str:

@@ -45,7 +45,9 @@ class AgentConfiguration:
 
     name: str
     command: tuple[str, ...]
+    """The program and its arguments, found on the PATH of whoever gives the command."""
     driver: str = "acp"
+    """How Segue talks to it."""
     environment: tuple[str, ...] = ()
     """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
     native_resume: bool = True
@@ -55,6 +57,7 @@ class AgentConfiguration:
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
     serves: frozenset[Service] = frozenset()
+    """What Segue does for it if it asks: `files`, `terminals`."""
     install: str = ""
     """The command that installs its program."""
     login: str = ""

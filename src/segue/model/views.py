@@ -231,6 +231,7 @@ class WorkflowView:
     context: ContextView | None = None
     question: Question | None = None
     last_snapshot: CheckpointId | None = None
+    snapshots: int = 0
     failure: FailureView | None = None
     waiting_messages: int = 0
     undelivered: tuple[Undelivered, ...] = ()

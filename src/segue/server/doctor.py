@@ -105,7 +105,8 @@ def agents() -> list[Check]:
     for name, agent in chosen.agents.items():
         program = shutil.which(agent.command[0])
         detail = program or f"not installed ({agent.command[0]} is not on PATH)"
-        hint = f"Install {agent.command[0]}, or choose another agent with --agent or the setting agent."
+        how = f" ({agent.install})" if agent.install else ""
+        hint = f"Install {agent.command[0]}{how}, or choose another agent with --agent or the setting agent."
         checks.append(
             Check(name=f"agent {name}", ok=program is not None or name != chosen.agent, detail=detail, hint=hint)
         )

@@ -1,6 +1,7 @@
 """The paths under /api: each takes a request apart, asks the service once, and answers."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
 from segue.model.checkpoint import Checkpoint
-from segue.model.errors import BadInput, WrongState
+from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
     Action,
@@ -51,6 +52,7 @@ from segue.server.stopping import Stopping
 
 MOST_SHOWN = 20
 LONGEST_WAIT = 60.0
+SHORT_SESSION = re.compile(r"session-[a-z0-9]+")
 
 api = APIRouter(prefix="/api")
 
@@ -77,6 +79,23 @@ def _service(request: Request) -> Service:
 
 InContext = Annotated[Context, Depends(_context)]
 WithService = Annotated[Service, Depends(_service)]
+
+
+async def _session(session_id: str, service: WithService) -> str:
+    """A session's id, also where it was given in short: `session-abc123`."""
+    if not SHORT_SESSION.fullmatch(session_id):
+        return session_id
+    ending = session_id.removeprefix("session")
+    views = await service.workflows(None, [])
+    found = [each.id for view in views for each in await service.sessions(view.id) if each.id.endswith(ending)]
+    if not found:
+        raise SessionNotFound(f"No session is called {session_id}.", hint="`segue sessions list` lists them.")
+    if len(found) > 1:
+        raise BadInput(f"Several sessions are called {session_id}: {', '.join(found)}.", hint="Give the whole id.")
+    return found[0]
+
+
+SessionName = Annotated[str, Depends(_session)]
 
 
 @api.get("/status")
@@ -222,13 +241,13 @@ async def sessions(name: str, service: WithService) -> SessionList:
 
 
 @api.get("/sessions/{session_id}")
-async def session(session_id: str, service: WithService) -> SessionDetail:
+async def session(session_id: SessionName, service: WithService) -> SessionDetail:
     """One conversation: its process, its token, and how it would come back at which price."""
     return await service.session(session_id)
 
 
 @api.get("/sessions/{session_id}/status")
-async def session_status(session_id: str, service: WithService) -> SessionStanding:
+async def session_status(session_id: SessionName, service: WithService) -> SessionStanding:
     """Whether the session needs its agent brought back, and whether that can be done."""
     return await service.session_standing(session_id)
 
@@ -240,13 +259,13 @@ async def session_files(session_id: str, service: WithService) -> SessionFiles:
 
 
 @api.post("/sessions/{session_id}/resume")
-async def open_session(session_id: str, service: WithService, request: OpenRequest | None = None) -> Resumed:
+async def open_session(session_id: SessionName, service: WithService, request: OpenRequest | None = None) -> Resumed:
     """Bring the session's agent back, and ask nothing of it."""
     return await service.open_session(session_id, request.environment if request else {})
 
 
 @api.post("/sessions/{session_id}/prompt")
-async def prompt_session(session_id: str, request: PromptRequest, context: InContext) -> Prompted:
+async def prompt_session(session_id: SessionName, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the session's agent."""
     with context.stopping.interrupts():
         return await context.service.prompt_session(session_id, request.text, request.environment)

@@ -1,0 +1,68 @@
+"""`segue agents`: the agents there are, and what they say of themselves."""
+
+import sys
+from collections.abc import Iterator
+from shlex import join
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from segue import client
+from segue.cli.command import borrowed_server, environment, in_group
+from segue.cli.output import Output, plain, table
+
+
+@click.group()
+def agents() -> None:
+    """Look at the agents that can do the work."""
+
+
+command = in_group(agents)
+
+
+@command
+def list_(out: Output) -> None:
+    """List the agents, and whether their programs are on your PATH; nothing is started."""
+    with borrowed_server():
+        document = client.call("POST", "/api/agents", {"environment": environment()})
+    out.result(document)
+    for line in table([row for each in document["agents"] for row in _rows(each)]):
+        out.say(line)
+
+
+def _rows(agent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Two lines: where it is, or the command that installs it; and how Segue brings its conversations back."""
+    where = agent["program"] or agent["install"] or f"{agent['command'][0]} is not on PATH"
+    yield agent["name"], "found" if agent["program"] else "missing", where
+    yield "", "", f"comes back {agent['resume']}"
+
+
+@command
+@click.argument("name")
+def check(out: Output, name: str) -> None:
+    """Start the agent NAME, and let it say what it is and what it can do; no conversation is opened."""
+    path = f"/api/agents/{quote(name, safe='')}/check"
+    with borrowed_server():
+        found = client.call("POST", path, {"environment": environment()}, timeout=180)
+    out.result(found)
+    out.say(f"{'✓' if found['ok'] else '✗'} {name}" + ("" if found["ok"] else f": {plain(found['problem'])}"))
+    for line in table(list(_facts(found))):
+        out.say(f"  {line}")
+    if not found["ok"]:
+        sys.exit(1)
+
+
+def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    agent = found["agent"]
+    yield "command", join(agent["command"])
+    yield "program", agent["program"] or "not found on PATH"
+    if found["ok"]:
+        yield "version", " ".join(plain(part) for part in (found["reported"], found["version"]) if part) or "unknown"
+        yield "can", ", ".join(found["capabilities"]) or "nothing special"
+        yield "logins", ", ".join(plain(each) for each in found["logins"]) or "none named"
+    yield "comes back", found["resume"] or agent["resume"]
+    if found["hint"]:
+        yield "do" if not found["ok"] else "note", plain(found["hint"])
+    if agent["login"] and agent["login"] not in found["hint"]:
+        yield "login", agent["login"]

@@ -1,0 +1,155 @@
+"""`segue sessions`: a workflow's conversations."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from segue import client
+from segue.cli import find, words
+from segue.cli.command import chosen, in_group
+from segue.cli.output import Output, counted, moment, plain, table
+from segue.model.errors import SessionNotFound, WorkflowNotFound
+
+CARRYING = {
+    "needed": "it has yet to be told what was said before it",
+    "done": "it was told what was said before it",
+}
+
+
+@click.group()
+def sessions() -> None:
+    """Look at a workflow's conversations."""
+
+
+command = in_group(sessions)
+
+
+@command
+@chosen
+def list_(out: Output, workflow: str | None) -> None:
+    """List the conversations of a workflow, the first one first."""
+    view = find.latest(workflow)
+    document = client.call("GET", f"/api/workflows/{view['id']}/sessions")
+    out.result(document)
+    head = ("", "session", "agent", "status", "runs", "context", "started")
+    rows = [
+        (
+            str(each["number"]),
+            each["id"],
+            each["agent"],
+            _status(each),
+            str(each["runs"]),
+            _context(each["usage"]),
+            moment(each["started_at"]),
+        )
+        for each in document["sessions"]
+    ]
+    for line in table([head, *rows], right=(0, 4)):
+        out.say(line)
+
+
+@command
+@click.argument("name", metavar="[SESSION | WORKFLOW]", required=False)
+def show(out: Output, name: str | None) -> None:
+    """Show everything about one conversation: its process, its token, and how it would come back at which price.
+
+    SESSION may be short: session-abc123. Without one, it is the latest of WORKFLOW, or of the current directory's.
+    """
+    detail = _found(name)
+    workflow = client.call("GET", f"/api/workflows/{detail['workflow_id']}")
+    out.result(detail)
+    out.say(f"Session {detail['number']} of {workflow['slug']} ({detail['id']})")
+    for line in table(list(_facts(detail, workflow))):
+        out.say(f"  {line}")
+
+
+def _found(name: str | None) -> dict[str, Any]:
+    if name and name.startswith("session-") and find.NAME.fullmatch(name):
+        try:
+            return client.call("GET", f"/api/sessions/{name}")
+        except SessionNotFound as missing:
+            # A workflow may be called so too.
+            try:
+                return _latest(name)
+            except WorkflowNotFound:
+                raise missing from None
+    return _latest(name)
+
+
+def _latest(name: str | None) -> dict[str, Any]:
+    view = find.latest(name)
+    if view["session"] is None:
+        raise SessionNotFound(f"{view['slug']} has no session yet.", hint=f"Begin it with: segue resume {view['slug']}")
+    return client.call("GET", f"/api/sessions/{view['session']['id']}")
+
+
+def _facts(detail: dict[str, Any], workflow: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "status", _status(detail) + (f": {plain(detail['reason'])}" if detail["reason"] else "")
+    yield "agent", detail["agent"]
+    yield "started", moment(detail["started_at"])
+    yield "runs", str(detail["runs"])
+    if detail["parent"]:
+        yield "follows", detail["parent"]
+    if detail["children"]:
+        yield "followed by", ", ".join(detail["children"])
+    yield from _process(detail["runtime"])
+    yield "token", plain(detail["token"]) if detail["token"] else "none"
+    if detail["refused_tokens"]:
+        yield "refused", ", ".join(plain(token) for token in detail["refused_tokens"])
+    yield "can", "unknown" if detail["capabilities"] is None else ", ".join(detail["capabilities"]) or "nothing special"
+    if detail["carrying"] in CARRYING:
+        yield "history", CARRYING[detail["carrying"]]
+    yield from _use(detail)
+    yield from _lines("failure", words.failure(detail, workflow["slug"]))
+    yield from _lines("way back", _way_back(detail["way_back"]))
+
+
+def _process(runtime: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if runtime["pid"] is None:
+        yield "process", "none"
+    else:
+        state = "alive" if runtime["alive"] else "gone"
+        yield "process", f"pid {runtime['pid']}, {state}, last seen {moment(runtime['last_seen_at'])}"
+    if runtime["execution"]:
+        yield "execution", f"{runtime['execution']}, generation {runtime['generation']}"
+    if runtime["dropped_events"]:
+        yield "dropped", f"{counted(runtime['dropped_events'], 'event')} of a dead process, which nobody wrote down"
+
+
+def _use(detail: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    usage = detail["usage"]
+    yield "context", _context(usage)
+    tokens = f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out"
+    cost = "" if usage["cost_usd"] is None else f", ${usage['cost_usd']:,.2f}"
+    yield "used", f"{counted(usage['turns'], 'turn')}, {counted(usage['tool_calls'], 'tool call')}, {tokens}{cost}"
+    if detail["compactions"]:
+        yield "compactions", f"{detail['compactions']} (the agent replaced its conversation by a summary)"
+
+
+def _way_back(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return ["none: there is nothing to bring back"]
+    return [f"{words.way(found['way'])}: {plain(found['reason'])}", *words.prices(found["prices"], found["way"])]
+
+
+def _lines(name: str, lines: list[str]) -> Iterator[tuple[str, str]]:
+    """The name beside the first line, the others below it."""
+    for position, line in enumerate(lines):
+        yield ("" if position else name), line
+
+
+def _status(detail: dict[str, Any]) -> str:
+    waiting = f" (for a {detail['waiting_for']})" if detail["waiting_for"] else ""
+    return detail["status"].replace("_", " ") + waiting
+
+
+def _context(usage: dict[str, Any]) -> str:
+    if usage["context_tokens"] is None:
+        return "unknown"
+    used = f"{usage['context_tokens']:,} tokens"
+    if not usage["window"]:
+        return used
+    return (
+        f"{usage['context_tokens']:,} of {usage['window']:,} tokens ({usage['context_tokens'] / usage['window']:.0%})"
+    )

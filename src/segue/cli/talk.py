@@ -1,0 +1,125 @@
+"""Talking to an agent: what is said, how the agent is brought back for it, and its answer as it comes."""
+
+from typing import Any
+
+from segue import client
+from segue.cli import render, words
+from segue.cli.command import environment
+from segue.cli.follow import LONG_POLL, events
+from segue.cli.output import Output, block, plain
+from segue.model.errors import SegueError, ServerError
+
+PATIENCE = 150.0
+"""Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
+
+
+class NotDelivered(SegueError):
+    """The agent did not get it."""
+
+
+class NotAnswered(SegueError):
+    """The agent did not answer to the end."""
+
+
+class Speech:
+    """What an agent says, in full and as it comes; everything else is a line of its own."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._open = False
+        self.silent = True
+
+    def text(self, text: str) -> None:
+        self.silent = False
+        self._open = not text.endswith("\n")
+        self._out.write(block(text))
+
+    def line(self, text: str) -> None:
+        self.end()
+        self._out.say(text)
+
+    def end(self) -> None:
+        if self._open:
+            self._out.say()
+            self._open = False
+
+
+def say(view: dict[str, Any], text: str, detach: bool, out: Output) -> None:
+    """Say something to a workflow's agent, and print the answer."""
+    slug, after = view["slug"], view["head"]
+    if view["status"] == "in_progress" and view["current_task"]:
+        out.say("The agent is at work; it is told at the end of what it does now.")
+    body = {"text": text, "environment": environment()}
+    try:
+        prompted = client.call("POST", f"/api/workflows/{view['id']}/prompt", body, timeout=PATIENCE)
+    except KeyboardInterrupt:
+        out.say(f"Detached: what you said is with Segue. Watch for the answer with: segue logs --follow {slug}")
+        out.result({"status": "detached", "workflow_id": view["id"]})
+        return
+    out.result(prompted)
+    if prompted["status"] == "not_delivered":
+        _tell_brought_back(view, after, out)
+        raise _not_delivered(view, prompted)
+    if prompted["status"] == "waiting":
+        out.say(f"It waits. {prompted['reason']}\n  Watch for the answer with: segue logs --follow {slug}")
+    elif detach:
+        _tell_brought_back(view, after, out)
+        out.say(f"The agent has it. Watch for the answer with: segue logs --follow {slug}")
+    else:
+        _listen(view, prompted["prompt_id"], after, out)
+
+
+def _tell_brought_back(view: dict[str, Any], after: int, out: Output) -> None:
+    for record in events(view["id"], after, 0)["events"]:
+        text = render.line(record, render.names_of(view), render.RETURN)
+        if text is not None:
+            out.say(text)
+
+
+def _not_delivered(view: dict[str, Any], prompted: dict[str, Any]) -> NotDelivered:
+    now = client.call("GET", f"/api/workflows/{view['id']}")
+    kept = "It is kept, and is the first thing the agent gets when it is back." if now["waiting_messages"] else ""
+    hint = "\n  ".join(part for part in (*words.trouble(now)[1:], kept) if part)
+    return NotDelivered(f"The agent did not get it: {plain(prompted['reason'])}", hint=hint)
+
+
+def _listen(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> None:
+    """Print the answer; Ctrl-C lets go of it and leaves the agent alone."""
+    speech = Speech(out)
+    try:
+        end = _until_answered(view, prompt_id, after, speech, out)
+    except KeyboardInterrupt:
+        speech.line(f"Detached: the agent goes on without you. Watch it with: segue logs --follow {view['slug']}")
+        return
+    except ServerError as error:
+        speech.end()
+        error.hint = f"What was said so far is in: segue logs {view['slug']}"
+        raise
+    speech.end()
+    if end["kind"] == "run.ended":
+        now = client.call("GET", f"/api/workflows/{view['id']}")
+        raise NotAnswered(
+            f"The agent did not answer to the end: {plain(end['reason'] or end['outcome'])}",
+            hint="\n  ".join(words.trouble(now)[1:]),
+        )
+    if end["reason"] != "end_turn":
+        raise NotAnswered(f"The agent stopped before it was done ({end['reason'].replace('_', ' ')}).")
+    if speech.silent:
+        out.say("(The agent ended its turn without a word.)")
+
+
+def _until_answered(view: dict[str, Any], prompt_id: str, after: int, speech: Speech, out: Output) -> dict[str, Any]:
+    """The event that ended the turn: its own end, or that of the run."""
+    sent = False
+    names = render.names_of(view)
+    while True:
+        for record in events(view["id"], after, LONG_POLL)["events"]:
+            after, kind, event = record["seq"], record["kind"], record["event"]
+            out.result(record)
+            sent = sent or (kind == "prompt.sent" and event["prompt_id"] == prompt_id)
+            if sent and kind == "agent.message":
+                speech.text(event["text"])
+            elif (text := render.line(record, names, render.ANSWER if sent else render.RETURN)) is not None:
+                speech.line(text)
+            if sent and (kind == "run.ended" or (kind == "turn.ended" and event["prompt_id"] == prompt_id)):
+                return event

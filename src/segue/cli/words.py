@@ -1,0 +1,56 @@
+"""Words that several commands need: the ways back with their prices, and failures with what can be done about them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from segue.cli.output import moment, plain, table
+
+Fields = Mapping[str, Any]
+
+WAYS = {
+    "first": "its first conversation",
+    "native": "the same conversation",
+    "history": "a new conversation that is told the history",
+    "fresh": "a fresh conversation",
+}
+RESTING = frozenset({"pending", "paused", "review", "failed"})
+
+
+def way(name: str) -> str:
+    return WAYS.get(name, name)
+
+
+def prices(found: Iterable[Fields], taken: str) -> list[str]:
+    """A line for each way back: what it costs and how that is known, or why it is closed."""
+    rows = [
+        (f"{'→' if price['way'] == taken else ' '} {price['way']}", _cost(price), plain(price["note"]))
+        for price in found
+    ]
+    return table(rows, right=(1,))
+
+
+def _cost(price: Fields) -> str:
+    if not price["possible"]:
+        return "closed"
+    return "unknown" if price["tokens"] is None else f"{price['tokens']:,} tokens"
+
+
+def failure(view: Fields, slug: str) -> list[str]:
+    """What ended the last run and what can be done about it; nothing where that is no matter any more."""
+    found = view["failure"]
+    if found is None:
+        return []
+    again = f" It is full again at {moment(found['reset_at'])}." if found["reset_at"] else ""
+    remedies = ", ".join(remedy(each, slug, view["agent"]) for each in found["remedies"])
+    lines = [f"{found['failure'].replace('_', ' ')}: {plain(found['meaning'])}{again}"]
+    return [*lines, f"you can: {remedies}"] if remedies else lines
+
+
+def remedy(command: str, slug: str, agent: str) -> str:
+    """A command as it can be typed, with the name of what it is about."""
+    return f"{command} {agent if command.startswith('segue agents') else slug}"
+
+
+def trouble(view: Fields) -> list[str]:
+    """The failure of a workflow that rests because of it."""
+    return failure(view, view["slug"]) if view["status"] in RESTING else []

@@ -1,0 +1,69 @@
+import json
+import os
+from typing import Any
+
+import pytest
+from standin_service import Standin
+
+from segue import client
+from segue.model.errors import NotRunning
+
+
+def test_agents_are_listed_with_what_installs_them(segue: Any, service: Standin) -> None:
+    assert segue("agents", "list").stdout == (
+        "claude  found    /usr/bin/claude-agent-acp\n"
+        "                 comes back natively, if it says that it can; else a new conversation is told the history\n"
+        "codex   missing  npm install -g codex-acp\n"
+        "                 comes back natively, if it says that it can; else a new conversation is told the history\n"
+    )
+    assert service.asked[-1] == ("agents", dict(os.environ))
+    listed = json.loads(segue("agents", "list", "--json").stdout)
+    assert [agent["name"] for agent in listed["agents"]] == ["claude", "codex"]
+
+
+def test_an_agent_that_is_well_says_what_it_can_do(segue: Any, service: Standin) -> None:
+    result = segue("agents", "check", "claude")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "✓ claude\n"
+        "  command     claude-agent-acp\n"
+        "  program     /usr/bin/claude-agent-acp\n"
+        "  version     Claude Agent 0.99.1\n"
+        "  can         load, resume\n"
+        "  logins      Claude subscription\n"
+        "  comes back  natively, by session/resume\n"
+        "  note        If it asks you to log in: claude-agent-acp --cli auth login\n"
+    )
+    assert service.asked[-1] == ("check_agent", "claude", dict(os.environ))
+
+
+def test_an_agent_that_is_missing_says_how_it_is_installed(segue: Any, service: Standin) -> None:
+    result = segue("agents", "check", "codex")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "✗ codex: The program codex-acp was not found.\n"
+        "  command     codex-acp\n"
+        "  program     not found on PATH\n"
+        "  comes back  natively, if it says that it can; else a new conversation is told the history\n"
+        "  do          Install it: npm install -g codex-acp\n"
+    )
+    checked = segue("agents", "check", "codex", "--json")
+    assert (checked.exit_code, json.loads(checked.stdout)["ok"]) == (1, False)
+
+
+@pytest.mark.parametrize("name", ["nobody", "a/b", "../status", "?"])
+def test_an_agent_that_nobody_knows_is_refused(segue: Any, service: Standin, name: str) -> None:
+    result = segue("agents", "check", name)
+    assert (result.exit_code, result.stdout) == (1, "")
+
+
+@pytest.mark.usefixtures("standin_command")
+def test_a_server_that_was_started_only_for_a_look_at_the_agents_goes_again(
+    segue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN", "idle")
+    assert segue("agents", "list").exit_code == 0
+    for process in client._started:
+        process.wait(30)
+    with pytest.raises(NotRunning):
+        client.find()

@@ -40,6 +40,7 @@ from segue.model.views import (
     Resumed,
     RuntimeView,
     SessionDetail,
+    SessionFiles,
     SessionStanding,
     SessionView,
     TaskView,
@@ -362,6 +363,11 @@ class Standin:
             worktree_branch="segue/add-parser",
             error="",
         )
+
+    async def session_files(self, session_id: str) -> SessionFiles:
+        self._enter("session_files", session_id)
+        detail = self._detail(session_id)
+        return SessionFiles(session_id=detail.id, history="h.jsonl", session="s.json", entries=3, were_right=True)
 
     async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
         self._enter("agents", environment)

@@ -293,6 +293,7 @@ async def test_a_session_may_be_named_in_short_at_every_door(app: Any, service: 
     assert (await knock(app, "GET", f"/api/sessions/{name}")).body["id"] == SESSION.id
     assert (await knock(app, "GET", f"/api/sessions/{name}/status")).body["session_id"] == SESSION.id
     assert (await knock(app, "POST", f"/api/sessions/{name}/resume", {})).body["session"] == SESSION.id
+    assert (await knock(app, "POST", f"/api/sessions/{name}/files", {})).body["session_id"] == SESSION.id
     said = await knock(app, "POST", f"/api/sessions/{name}/prompt", {"text": "Hello", "environment": {"A": "b"}})
     assert said.body["session"] == SESSION.id
     assert service.asked[-1] == ("prompt", ID, "Hello", {"A": "b"})

@@ -253,7 +253,7 @@ async def session_status(session_id: SessionName, service: WithService) -> Sessi
 
 
 @api.post("/sessions/{session_id}/files")
-async def session_files(session_id: str, service: WithService) -> SessionFiles:
+async def session_files(session_id: SessionName, service: WithService) -> SessionFiles:
     """Write the session's files anew from the journal, and tell whether those that were there had been right."""
     return await service.session_files(session_id)
 

@@ -1,5 +1,6 @@
 """The agents there are: whether their programs are here, and what these say of themselves."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,7 +67,7 @@ def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentVie
         name=agent.name,
         driver=agent.driver,
         command=agent.command,
-        program=shutil.which(agent.command[0], path=environment.get("PATH")),
+        program=shutil.which(agent.command[0], path=environment.get("PATH", os.defpath)),
         resume=_way(agent, None),
         install=agent.install,
         login=agent.login,

@@ -15,8 +15,9 @@ import anyio
 
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
-from segue.journal.rows import PromptRow, RunRow, WorkflowRow, prompt_by_id, session_by_id
+from segue.journal.rows import PromptRow, RunRow, WorkflowRow, open_runs, prompt_by_id, session_by_id
 from segue.model.agents import AgentConfiguration, Choices
+from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
@@ -28,15 +29,17 @@ from segue.model.status import (
     Purpose,
     RunStatus,
     SessionStatus,
+    Trigger,
     Way,
     WorkflowStatus,
 )
 from segue.model.views import Prompted, Resumed, WorkspaceRestored
 from segue.orchestrator.agents import agent_named
-from segue.orchestrator.house import House
+from segue.orchestrator.house import House, Stop
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
+from segue.resume.prompts import Occasion, task_prompt
 from segue.state.fold import SessionState, WorkflowState
 from segue.state.moves import SESSION_ENDED
 from segue.workspace.comparison import divergence
@@ -68,9 +71,17 @@ class Ask:
 async def means_of(house: House, state: WorkflowState, session: SessionState, workflow_id: WorkflowId) -> Means:
     """What there is to go back with."""
     records = await house.journal.last_records(workflow_id, HISTORY_KINDS)
-    issue = state.issue
-    request = len(issue.title) + len(issue.description) if issue else 0
+    snapshots = await house.journal.snapshots(workflow_id, limit=1)
+    request = _request(state, snapshots[0] if snapshots else None)
     return Means(session=session, agent=agent_named(house, session.agent), history=history(records), request=request)
+
+
+def _request(state: WorkflowState, checkpoint: Checkpoint | None) -> int:
+    """Characters of the prompt that a new conversation would begin with."""
+    if state.issue is None or state.plan is None or state.next_task is None:
+        return 0
+    occasion = Occasion(way=Way.FRESH, checkpoint=checkpoint, git=checkpoint.git if checkpoint else None)
+    return len(task_prompt(state.issue, state.plan, state.next_task, occasion))
 
 
 def queue(house: House, t: Transaction, session_id: SessionId, plan: ResumePlan, purpose: Purpose) -> int:
@@ -91,15 +102,22 @@ class Resuming:
     async def resume(self, name: str, environment: Mapping[str, str], way: Way | None) -> Resumed:
         """The user's word to go on with the plan."""
         row = await self._journal.workflow(name)
-        return await self._launch(row, self._ask(row, Purpose.WORK, environment, way))
+        ask = self._ask(row, Purpose.WORK, environment, way)
+        if way is not None:
+            await self._put_away(row.id)
+        return await self._launch(row, ask)
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
         row = await self._workflow_of(session_id)
         return await self._launch(row, self._ask(row, Purpose.TALK, environment))
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str]) -> Prompted:
-        """Say something to a workflow's agent, which is brought back for it if it is gone."""
+    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
+        """Say something to a workflow's agent, which is brought back for it if it is gone.
+
+        Without `wait`, an agent that is in the middle of a task is not waited for: the words are on disk, and it gets
+        them at the end of the task.
+        """
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
         row = await self._journal.workflow(name)
@@ -108,10 +126,13 @@ class Resuming:
         head = await self._journal.head(row.id)
         launched = await self._launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
         crash_point("prompt.queued")
-        return await self._until_delivered(row, ask, launched, said.prompt_id, head)
+        at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
+        return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
 
-    async def prompt_session(self, session_id: str, text: str, environment: Mapping[str, str]) -> Prompted:
-        return await self.prompt((await self._workflow_of(session_id)).id, text, environment)
+    async def prompt_session(
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+    ) -> Prompted:
+        return await self.prompt((await self._workflow_of(session_id)).id, text, environment, wait)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         """The worktree alone, for people to look at; no agent is started."""
@@ -179,6 +200,8 @@ class Resuming:
         if run is None:
             refuse_unless_resumable(t.workflow, ask.purpose)
             return None
+        if ask.way not in (None, run.way):
+            raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
         if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
             t.put_to_work(run.session_id, run.number)
             if t.workflow.status is not W.IN_PROGRESS:
@@ -187,6 +210,15 @@ class Resuming:
         if ask.purpose is Purpose.WORK and t.session.status not in ON_ITS_WAY and run.status is not RunStatus.QUEUED:
             refuse_unless_resumable(t.workflow, ask.purpose)
         return _answer(t, run, "joined", "it was on its way already")
+
+    async def _put_away(self, workflow_id: WorkflowId) -> None:
+        """An agent that waits for a word makes room for one that comes back another way."""
+        live = self._house.live.get(workflow_id)
+        runs = await self._journal.read(lambda c: open_runs(c, workflow_id))
+        if live is not None and runs and runs[0].purpose is Purpose.TALK:
+            live.tear_away(Stop(trigger=Trigger.PAUSE, reason="another way back was asked for"))
+            with anyio.move_on_after(READY_WITHIN):
+                await live.done.wait()
 
     def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
         session = means.session
@@ -237,9 +269,9 @@ class Resuming:
     # ── after something was said ────────────────────────────────────────────────────────────────────
 
     async def _until_delivered(
-        self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq
+        self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq, patience: float
     ) -> Prompted:
-        """Until the agent has it. A run that ended just before it could take it is followed by another, once."""
+        """Until the agent has it. A talk that was over just before it could take it is followed by another, once."""
         answer = Prompted(
             status="waiting",
             workflow_id=row.id,
@@ -248,15 +280,23 @@ class Resuming:
             way=launched.way if launched.status == "resumed" else None,
             reason="The agent gets it at the end of what it does now.",
         )
-        with anyio.move_on_after(READY_WITHIN):
+        with anyio.move_on_after(READY_WITHIN * patience):
             ended = await self._sent_or_ended(row.id, prompt_id, head)
-            if ended is not None and launched.status == "joined" and ended.failure is None:
-                answer = replace(answer, way=(await self._again(row, ask, prompt_id)).way)
+            if ended is not None and ended.outcome == "talked":
+                answer = replace(answer, way=(await self._launch(row, ask)).way)
                 ended = await self._sent_or_ended(row.id, prompt_id, await self._journal.head(row.id))
             if ended is None:
                 return replace(answer, status="sent", reason="")
-            return replace(answer, status="not_delivered", reason=ended.reason)
+            return await self._not_taken(row, answer, ended)
         return answer
+
+    async def _not_taken(self, row: WorkflowRow, answer: Prompted, ended: RunEnded) -> Prompted:
+        """Words wait for the next run, unless there will be none."""
+        if ended.outcome == "paused":
+            return replace(answer, reason="The workflow was paused; the agent gets it when the work goes on.")
+        if ended.outcome in ("completed", "cancelled"):
+            await self._journal.transact(row.id, lambda t: _withdraw(t, answer.prompt_id))
+        return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
 
     async def _sent_or_ended(self, workflow_id: WorkflowId, prompt_id: PromptId, head: Seq) -> RunEnded | None:
         """None when it was sent; else how the run ended that was to take it."""
@@ -269,14 +309,6 @@ class Resuming:
                 case _:
                     pass
         raise AssertionError("a journal is followed for ever")
-
-    async def _again(self, row: WorkflowRow, ask: Ask, prompt_id: PromptId) -> Resumed:
-        try:
-            return await self._launch(row, ask)
-        except WrongState:
-            # The workflow came to its end meanwhile, so nobody will ever hear this.
-            await self._journal.transact(row.id, lambda t: _withdraw(t, prompt_id))
-            raise
 
     async def _prompt(self, prompt_id: PromptId) -> PromptRow:
         return await self._journal.read(lambda c: prompt_by_id(c, prompt_id))

@@ -290,7 +290,14 @@ class Run:
         changes: tuple[str, ...] = ()
         if checkpoint is not None and checkpoint.git is not None:
             changes = await divergence(directory, checkpoint.git, checkpoint.commit)
-        return PromptOccasion(way=self.way, checkpoint=checkpoint, git=git, divergence=changes)
+        state = await self.house.journal.state(self.workflow_id)
+        return PromptOccasion(
+            way=self.way,
+            checkpoint=checkpoint,
+            git=git,
+            divergence=changes,
+            knows_issue=state.sessions[self.session_id].was_given_a_task,
+        )
 
     def _environment(self) -> dict[str, str]:
         return dict(self.house.environments.get(self.workflow_id, {}))
@@ -360,7 +367,7 @@ class Run:
                 return self._broken_off(reason)
             else:
                 await self._complete(following.task)
-            self.occasion = None
+                self.occasion = None
 
     async def _choice(self) -> Callable[[Transaction], "_Work | _End | _Idle"]:
         """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""
@@ -592,7 +599,10 @@ class Run:
     async def _finish(self, end: _End) -> None:
         """A clean end. The agent's process is gone by now, so the worktree holds still."""
         kind, session_to, outcome = _TALKED if end.talked else _ENDS[end.status]
-        occasion = Occasion(type=kind, trigger=end.trigger, reason=end.reason, snapshot=True, clean_boundary=True)
+        # A talk is no boundary of the work: what the last snapshot says of it still holds.
+        occasion = Occasion(
+            type=kind, trigger=end.trigger, reason=end.reason, snapshot=not end.talked, clean_boundary=True
+        )
         state, workspace = await self._gather()
 
         def finish(t: Transaction) -> None:

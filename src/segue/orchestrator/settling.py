@@ -14,6 +14,7 @@ from segue.model.plan import TaskStatus
 from segue.model.status import (
     Failure,
     PromptStatus,
+    Purpose,
     RunStatus,
     SessionStatus,
     Trigger,
@@ -133,7 +134,8 @@ def _settle(t: Transaction, run: RunRow, settling: Settling, state: WorkflowStat
             type=CheckpointType.INTERRUPTED,
             trigger=settling.stop.trigger,
             reason=settling.stop.reason,
-            snapshot=True,
+            # Torn away from a talk, the work itself stands where it stood.
+            snapshot=run.purpose is Purpose.WORK or mid_turn,
             clean_boundary=not mid_turn and not interrupted,
         )
         write_checkpoint(t, session.id, run.number, occasion, state, workspace)

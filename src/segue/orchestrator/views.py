@@ -37,6 +37,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         context=_context(session),
         question=_question(session),
         last_snapshot=state.last_snapshot,
+        snapshots=state.snapshots,
         failure=failure_view(session),
         waiting_messages=len(state.messages),
         undelivered=_undelivered(state),

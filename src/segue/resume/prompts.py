@@ -19,6 +19,8 @@ class Occasion:
     """The last one before this run, if there was a run before it."""
     git: GitState | None
     divergence: tuple[str, ...] = ()
+    knows_issue: bool = True
+    """Whether the conversation was ever given a task; one that only talked was not."""
 
 
 def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None) -> str:
@@ -48,7 +50,7 @@ def _task(plan: Plan, task: Task) -> str:
 
 def _continuation(issue: Issue, plan: Plan, task: Task, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
     parts = [_opening(occasion.way, checkpoint)]
-    if occasion.way is not Way.NATIVE:
+    if occasion.way is not Way.NATIVE or not occasion.knows_issue:
         parts += [_issue(issue), _progress(checkpoint), _files(occasion.git)]
     if occasion.divergence:
         changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)

@@ -62,6 +62,8 @@ class OpenRequest(Request):
 
 class PromptRequest(Request):
     text: str
+    wait: bool = True
+    """Whether to wait until the agent has it, also while it is in the middle of a task."""
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 

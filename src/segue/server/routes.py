@@ -175,7 +175,7 @@ async def restore_workspace(name: str, service: WithService) -> WorkspaceRestore
 async def prompt(name: str, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the workflow's agent; it is brought back for that if it is gone."""
     with context.stopping.interrupts():
-        return await context.service.prompt(name, request.text, request.environment)
+        return await context.service.prompt(name, request.text, request.environment, request.wait)
 
 
 @api.post("/workflows/{name}/approve")
@@ -268,7 +268,7 @@ async def open_session(session_id: SessionName, service: WithService, request: O
 async def prompt_session(session_id: SessionName, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the session's agent."""
     with context.stopping.interrupts():
-        return await context.service.prompt_session(session_id, request.text, request.environment)
+        return await context.service.prompt_session(session_id, request.text, request.environment, request.wait)
 
 
 # ── agents ──────────────────────────────────────────────────────────────────────────────────────────

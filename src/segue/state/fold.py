@@ -51,6 +51,7 @@ class SessionState:
     usage: Usage = field(default_factory=Usage)
     capabilities: tuple[str, ...] | None = None
     """What the agent said it can do, the last time it was up."""
+    was_given_a_task: bool = False
     failure: Failure | None = None
     """What ended the last run, if it was the agent."""
     reset_at: datetime | None = None
@@ -83,6 +84,7 @@ class WorkflowState:
     sessions: Mapping[SessionId, SessionState] = field(default_factory=dict[SessionId, SessionState])
     current_session: SessionId | None = None
     last_snapshot: CheckpointId | None = None
+    snapshots: int = 0
     messages: tuple[PromptId, ...] = ()
     """What people said and no agent has got yet, oldest first."""
 
@@ -171,7 +173,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.PauseRequested():
             return replace(state, pause_requested=True)
         case e.CheckpointCreated(checkpoint_id=checkpoint_id, snapshot=True):
-            return replace(state, last_snapshot=checkpoint_id)
+            return replace(state, last_snapshot=checkpoint_id, snapshots=state.snapshots + 1)
         case _:
             return state
 
@@ -192,7 +194,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, runs=state.runs + 1, way=way)
         case e.RunStarted():
             # What the process before left open stays so for ever: its checkpoint has named it.
-            return replace(state, calls={}, questions={}, turn=None)
+            return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
             return replace(state, usage=_used(state.usage, record.event))
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
@@ -202,7 +204,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.PromptSent(prompt_id=prompt_id):
             queued = state.prompts.get(prompt_id)
             sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
-            return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={})
+            given = state.was_given_a_task or sent.task_id is not None
+            return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={}, was_given_a_task=given)
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnEnded() | e.TurnFailed():

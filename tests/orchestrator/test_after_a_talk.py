@@ -1,0 +1,90 @@
+"""What a talk leaves alone: the interruption before it, a wish for another way, and a pause."""
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.status import Way
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+CRASH = """
+turns:
+  - match: Do A
+    do:
+      - crash: {when: after, of: {write: {path: a.txt, content: "A"}}}
+        once: true
+      - say: A is there.
+"""
+
+
+async def crashed_and_talked_to(theatre: Theatre) -> None:
+    await theatre.begin(CRASH)
+    await theatre.until("build-it", "paused")
+    await theatre.orchestrator.prompt("build-it", "Hello", theatre.environment)
+    await theatre.event("build-it", e.TurnEnded)
+
+
+async def test_a_talk_does_not_make_the_next_task_forget_what_was_interrupted(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed_and_talked_to(theatre)
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+        prompts = [p.text for p in await theatre.events("build-it", e.PromptQueued) if p.task_id == "a"]
+    assert "interrupted in the middle" in prompts[-1], prompts[-1]
+
+
+async def test_a_fresh_conversation_that_is_asked_for_is_fresh_though_the_agent_is_awake(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed_and_talked_to(theatre)
+        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        await theatre.until("build-it", "completed")
+    assert (resumed.way, resumed.session_number) == (Way.FRESH, 2)
+
+
+async def test_a_failure_is_over_when_the_agent_is_up_again(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed_and_talked_to(theatre)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.failure is None, view.failure
+        await theatre.orchestrator.cancel("build-it", "")
+
+
+async def test_a_pause_is_not_undone_by_words_that_were_waiting(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await theatre.begin("turns: [{match: Do A, do: [{wait_for: go}]}]")
+        await theatre.event("build-it", e.PromptSent)
+        async with anyio.create_task_group() as group:
+            group.start_soon(theatre.orchestrator.prompt, "build-it", "Hello", theatre.environment)
+            said = (await theatre.event("build-it", e.PromptSent)).seq
+            await theatre.event("build-it", e.PromptQueued, after=said)
+            await theatre.orchestrator.pause("build-it", "lunch", False)
+            (theatre.root / "worktrees" / "build-it" / "go").touch()
+            await theatre.event("build-it", e.RunEnded)
+        await theatre.until("build-it", "paused")
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.runs, view.waiting_messages) == (1, 1)
+
+
+async def test_an_interruption_is_remembered_after_the_talk_about_it_is_over(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed_and_talked_to(theatre)
+        await theatre.as_time_goes_by("build-it", "paused")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+        prompts = [p.text for p in await theatre.events("build-it", e.PromptQueued) if p.task_id == "a"]
+    assert "interrupted in the middle" in prompts[-1]
+
+
+async def test_a_conversation_that_began_with_a_talk_is_told_the_issue_with_its_first_task(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await theatre.begin("on_new: {login: true}")
+        await theatre.until("build-it", "failed")
+        theatre.script.write_text("turns: []")
+        await theatre.orchestrator.prompt("build-it", "Hello", theatre.environment)
+        await theatre.event("build-it", e.TurnEnded)
+        await theatre.as_time_goes_by("build-it", "failed")
+        assert (await theatre.resume("build-it")).way is Way.NATIVE
+        await theatre.until("build-it", "completed")
+    assert "# Build it" in theatre.diary("prompt")[1]["text"]

@@ -279,13 +279,6 @@ def test_resume_says_when_it_was_on_its_way_already(segue: Any, service: Standin
     assert segue("resume", "--detach").stdout.endswith(said)
 
 
-def test_resume_says_when_it_did_not_go_the_way_that_was_wanted(segue: Any, service: Standin) -> None:
-    be(service, PAUSED)
-    service.resumed = {"reason": "the agent is awake already"}
-    result = segue("resume", "--fresh", "--detach")
-    assert result.stderr == "! --fresh was not followed: the agent is awake already, and goes on where it is.\n"
-
-
 def test_resume_can_bring_back_the_worktree_alone(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
     result = segue("resume", "--workspace-only")

@@ -116,3 +116,9 @@ def test_a_workflow_that_never_began_has_no_session_to_show(segue: Any, service:
     service.views[pending.id] = pending
     result = segue("sessions", "show", "later")
     assert result.stderr == "segue: later has no session yet.\n  Begin it with: segue resume later\n"
+
+
+def test_the_files_of_a_session_are_written_anew(segue: Any, service: Standin) -> None:
+    assert segue("sessions", "show", "--files").stdout == (
+        "✓ 3 entries; what was there before was right\n  h.jsonl\n  s.json\n"
+    )

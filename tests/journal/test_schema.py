@@ -4,9 +4,11 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 
 from segue.journal import open_journal
+from segue.journal.rows import current_session, open_runs
 from segue.model.errors import DatabaseTooNew, DatabaseUnusable
+from segue.model.ids import WorkflowId
 from segue.store.engines import open_engines, parse_url
-from segue.store.migrate import VERSION_TABLE, migrate
+from segue.store.migrate import VERSION_TABLE, migrate, upgrade
 from segue.store.tables import metadata
 from tests.journal.workflows import TickingClock
 
@@ -84,3 +86,39 @@ async def test_a_postgres_that_cannot_be_reached_is_named_in_a_sentence(clock: T
     with pytest.raises(DatabaseUnusable, match="cannot be reached"):
         async with open_journal(f"postgresql://nobody@/none?host={tmp_path}", clock):
             pass
+
+
+async def test_a_database_of_the_first_schema_keeps_its_rows(database_url: str, clock: TickingClock) -> None:
+    """What the step to the second schema must carry over: tokens, runs and prompts."""
+    engines = open_engines(database_url)
+    with engines.plain.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        upgrade(connection, "0001")
+        for statement in FIRST_ROWS:
+            connection.execute(text(statement))
+    migrate(engines.plain)
+    with engines.plain.connect() as connection:
+        tokens = connection.execute(text("SELECT session_id, token, status, generation FROM runtimes ORDER BY 1"))
+        assert [tuple(row) for row in tokens] == [("s1", "t1", "ended", 1), ("s2", None, "none", 0)]
+        (run,) = open_runs(connection)
+        assert (run.session_id, run.way, run.purpose, run.attempt) == ("s2", "fresh", "work", None)
+        prompts = connection.execute(text("SELECT id, run, status, seq FROM prompts"))
+        assert [tuple(row) for row in prompts] == [("p1", 1, "sent", 0)]
+        assert current_session(connection, WorkflowId("w")).carrying == "nothing"
+    await engines.close()
+
+
+FIRST_ROWS = (
+    "INSERT INTO workflows (id, slug, title, status, agent, permissions, repository, here, worktree, branch, "
+    "session_count, checkpoint_count, created_at, updated_at) VALUES ('w', 'w', 'W', 'paused', 'claude', 'ask', '/r', "
+    "FALSE, '/w', 'b', 2, 0, '2026-01-02T00:00:00+00:00', '2026-01-02T00:00:00+00:00')",
+    "INSERT INTO sessions (id, workflow_id, number, agent, status, reason, token, run_count, created_at, moved_at) "
+    "VALUES ('s1', 'w', 1, 'claude', 'completed', '', 't1', 1, '2026-01-02T00:00:00+00:00', "
+    "'2026-01-02T00:00:00+00:00'), ('s2', 'w', 2, 'claude', 'created', '', NULL, 1, '2026-01-02T00:00:00+00:00', "
+    "'2026-01-02T00:00:00+00:00')",
+    "INSERT INTO runs (session_id, number, workflow_id, status, way, queued_at, outcome) VALUES "
+    "('s1', 1, 'w', 'ended', 'first', '2026-01-02T00:00:00+00:00', 'paused'), "
+    "('s2', 1, 'w', 'queued', 'fresh', '2026-01-02T00:00:00+00:00', NULL)",
+    "INSERT INTO prompts (id, workflow_id, session_id, run, task_id, status) VALUES ('p1', 'w', 's1', 1, 'a', 'sent')",
+)

@@ -188,6 +188,7 @@ class Standin:
         self.plot: list[tuple[Event, dict[str, Any]]] = []
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
+        self.waited: bool | None = None
         self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
         self.resumed: dict[str, Any] = {}
@@ -279,16 +280,19 @@ class Standin:
         self._enter("open_session", session_id, environment)
         return self._resumed(self._named(self._detail(session_id).workflow_id))
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str]) -> Prompted:
+    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
         """The answer to it is the plot."""
         self._enter("prompt", name, text, environment)
+        self.waited = wait
         view = self._named(name)
         self._play()
         prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
         return replace(prompted, **self.prompted)
 
-    async def prompt_session(self, session_id: str, text: str, environment: Mapping[str, str]) -> Prompted:
-        return await self.prompt(self._detail(session_id).workflow_id, text, environment)
+    async def prompt_session(
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+    ) -> Prompted:
+        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         self._enter("restore_workspace", name)

@@ -229,8 +229,6 @@ def resume(out: Output, workflow: str | None, detach: bool, **flags: bool) -> No
     body = {"environment": environment(), "way": wanted[0] if wanted else None}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
     _explain(resumed, out)
-    if wanted and resumed["way"] != wanted[0]:
-        out.warn(f"! --{wanted[0]} was not followed: the agent is awake already, and goes on where it is.")
     if detach:
         out.result(resumed)
         return

@@ -51,17 +51,31 @@ def list_(out: Output, workflow: str | None) -> None:
 
 @command
 @click.argument("name", metavar="[SESSION | WORKFLOW]", required=False)
-def show(out: Output, name: str | None) -> None:
+@click.option("--files", is_flag=True, help="Write its files anew from the journal, and say where they are.")
+def show(out: Output, name: str | None, files: bool) -> None:
     """Show everything about one conversation: its process, its token, and how it would come back at which price.
 
     SESSION may be short: session-abc123. Without one, it is the latest of WORKFLOW, or of the current directory's.
     """
     detail = _found(name)
+    if files:
+        _write_files(detail, out)
+        return
     workflow = client.call("GET", f"/api/workflows/{detail['workflow_id']}")
     out.result(detail)
     out.say(f"Session {detail['number']} of {workflow['slug']} ({detail['id']})")
     for line in table(list(_facts(detail, workflow))):
         out.say(f"  {line}")
+
+
+def _write_files(detail: dict[str, Any], out: Output) -> None:
+    written = client.call("POST", f"/api/sessions/{detail['id']}/files")
+    out.result(written)
+    out.say(f"✓ {written['entries']} entries; what was there before was {_RIGHT[written['were_right']]}")
+    out.say(f"  {written['history']}\n  {written['session']}")
+
+
+_RIGHT = {True: "right", False: "missing, or not what the journal says"}
 
 
 def _found(name: str | None) -> dict[str, Any]:

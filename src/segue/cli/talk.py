@@ -49,7 +49,7 @@ def say(view: dict[str, Any], text: str, detach: bool, out: Output) -> None:
     slug, after = view["slug"], view["head"]
     if view["status"] == "in_progress" and view["current_task"]:
         out.say("The agent is at work; it is told at the end of what it does now.")
-    body = {"text": text, "environment": environment()}
+    body = {"text": text, "wait": not detach, "environment": environment()}
     try:
         prompted = client.call("POST", f"/api/workflows/{view['id']}/prompt", body, timeout=PATIENCE)
     except KeyboardInterrupt:

@@ -19,9 +19,13 @@ def migrate(engine: Engine) -> None:
         if connection.dialect.name == "sqlite":
             # The driver begins a transaction only at a write to rows, not at one to the schema.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        config = _config(connection)
-        _refuse_newer(connection, ScriptDirectory.from_config(config))
-        command.upgrade(config, "head")
+        _refuse_newer(connection, ScriptDirectory.from_config(_config(connection)))
+        upgrade(connection, "head")
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """Run the steps up to this one."""
+    command.upgrade(_config(connection), revision)
 
 
 def _config(connection: Connection) -> Config:

@@ -250,7 +250,10 @@ class Run:
                 lambda: self._force_pause(agent),
             ):
                 try:
-                    return await self._converse(agent)
+                    end = await self._converse(agent)
+                    if end.status is WorkflowStatus.COMPLETED:
+                        await agent.close()
+                    return end
                 finally:
                     # Torn away in the middle of a sentence, what was heard of it is still true.
                     await self.recorder.flush()

@@ -1,0 +1,310 @@
+"""The talk with an agent: one turn after the other, until there is nothing more to say."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import anyio
+
+from segue.drivers import Agent
+from segue.journal import Transaction
+from segue.journal.rows import PromptRow, session_by_id
+from segue.model import events as e
+from segue.model.checkpoint import CheckpointType
+from segue.model.crash import crash_point
+from segue.model.errors import AgentExited, NothingToAnswer
+from segue.model.ids import RequestId, TaskId, new_prompt_id
+from segue.model.plan import Task, TaskStatus
+from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.orchestrator.alongside import alongside
+from segue.orchestrator.ends import FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
+from segue.orchestrator.permissions import by_policy, option_for, policy
+from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.settling import close_questions, write_checkpoint
+from segue.orchestrator.tenure import Tenure
+from segue.resume.history import KINDS as HISTORY_KINDS
+from segue.resume.history import history, with_history
+from segue.resume.prompts import Occasion as PromptOccasion
+from segue.resume.prompts import task_prompt
+from segue.snapshot.gather import Occasion
+
+FLUSH_EVERY = 1.0
+"""Seconds that streamed text waits, at most, before it is journalled."""
+CANCEL_GRACE = 10.0
+"""Seconds an agent gets to end a turn that was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The next prompt, as the agent gets it, and the task it asks for; without a task somebody just talks."""
+
+    task: Task | None
+    prompt: e.PromptQueued
+    text: str
+
+
+class _Idle:
+    """Nobody says anything, and the plan is not to be worked on."""
+
+
+class Dialogue:
+    """What people say comes first, then the plan, if it is to be worked on."""
+
+    def __init__(self, tenure: Tenure, agent: Agent, recorder: Recorder, occasion: PromptOccasion) -> None:
+        self._tenure = tenure
+        self._house = tenure.house
+        self._live = tenure.live
+        self._agent = agent
+        self._recorder = recorder
+        self._occasion: PromptOccasion | None = occasion
+        self._questions: dict[RequestId, e.PermissionRequested] = {}
+        self._talking_from = WorkflowStatus.PAUSED
+        """Where the workflow stood before somebody said something."""
+        self._in_turn = False
+
+    async def hold(self) -> End:
+        """Talk to the end, and see to what happens beside the turns meanwhile."""
+        async with alongside(self._flush_regularly, self._deliver_answers, self._force_pause):
+            try:
+                return await self._converse()
+            finally:
+                # Torn away in the middle of a sentence, what was heard of it is still true.
+                await self._recorder.flush()
+
+    async def _converse(self) -> End:
+        """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
+        stream = self._agent.events()
+        while True:
+            following = await self._tenure.step("turn.start", await self._choice())
+            if isinstance(following, _Idle):
+                following = await self._until_spoken_to()
+            if isinstance(following, End):
+                return following
+            if following is None:
+                continue
+            reason = await self._turn(stream, following)
+            if following.task is None:
+                await self._answered(reason)
+            elif reason != "end_turn":
+                return self._broken_off(reason)
+            else:
+                await self._complete(following.task)
+                self._occasion = None
+
+    async def _choice(self) -> Callable[[Transaction], "_Work | End | _Idle"]:
+        """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""
+        state = await self._house.journal.state(self._tenure.workflow_id)
+        issue, plan = state.issue, state.plan
+        assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
+        told = await self._history()
+
+        def choose(t: Transaction) -> _Work | End | _Idle:
+            workflow, run = t.workflow, self._tenure.run(t)
+            if workflow.pause_trigger is None and t.messages:
+                return self._message(t, t.messages[0], told)
+            task = plan.next_ready(_completed(t))
+            if run.purpose is Purpose.WORK and task is None:
+                return End(WorkflowStatus.COMPLETED)
+            if workflow.pause_trigger is not None:
+                return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
+            if run.purpose is Purpose.TALK or task is None:
+                return _Idle()
+            text = task_prompt(issue, plan, task, self._occasion)
+            prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
+            t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
+            t.queue_prompt(prompt, self._tenure.session_id, self._tenure.number)
+            self._tenure.move(t, SessionStatus.RUNNING)
+            return _Work(task, prompt, self._carry(t, prompt, told))
+
+        return choose
+
+    def _message(self, t: Transaction, message: PromptRow, told: str) -> _Work:
+        prompt = t.take_message(message, self._tenure.session_id, self._tenure.number)
+        if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
+            self._talking_from = t.workflow.status
+            t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
+        self._tenure.move(t, SessionStatus.RUNNING)
+        return _Work(None, prompt, self._carry(t, prompt, told))
+
+    async def _history(self) -> str:
+        """What was said before this session, if it has yet to be told."""
+        session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
+        if session.carrying is not Carrying.NEEDED:
+            return ""
+        return history(await self._house.journal.last_records(self._tenure.workflow_id, HISTORY_KINDS))
+
+    def _carry(self, t: Transaction, prompt: e.PromptQueued, told: str) -> str:
+        """The prompt's words as the agent gets them."""
+        if not told:
+            return prompt.text
+        carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=Way.HISTORY, text=told)
+        t.carry(carried, self._tenure.session_id, self._tenure.number)
+        return with_history(told, prompt.text)
+
+    async def _until_spoken_to(self) -> End | None:
+        """Keep the agent for a while; the next word then finds it awake."""
+        async with alongside(self._tire_of_waiting):
+            await self._live.spoken.wait()
+        self._live.spoken = anyio.Event()
+        crash_point("talk.woken")
+        return await self._tenure.step("talk.over", self._over)
+
+    async def _tire_of_waiting(self) -> None:
+        await self._house.clock.sleep(self._house.rules.talk_linger)
+        self._live.spoken.set()
+
+    def _over(self, t: Transaction) -> End | None:
+        """Whether the talk is over, decided under the lock: whoever speaks after this starts the next run."""
+        if t.messages or self._tenure.run(t).purpose is Purpose.WORK:
+            return None
+        return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
+
+    async def _answered(self, reason: e.StopReason) -> None:
+        """Somebody was answered. A workflow that only stood aside for that goes back to where it was."""
+        if reason == "max_tokens":
+            raise Torn(WINDOW_FULL)
+
+        def answered(t: Transaction) -> None:
+            close_questions(t, self._tenure.session_id, self._tenure.number)
+            self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+            if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
+                t.move_workflow(self._talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)
+
+        await self._tenure.step("message.answered", answered)
+
+    async def _turn(self, stream: AsyncIterator[e.AgentEvent], work: _Work) -> e.StopReason:
+        """One prompt and everything up to the agent's stop."""
+        prompt = work.prompt
+        await self._tenure.step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        self._in_turn = True
+        await self._agent.prompt(prompt.prompt_id, work.text)
+        crash_point("prompt.delivered")
+        acknowledged = False
+        async for event in stream:
+            if not acknowledged and isinstance(event, _REACTIONS):
+                acknowledged = True
+                await self._acknowledge(prompt)
+            match event:
+                case e.TextDelta():
+                    await self._recorder.hear(event)
+                case e.PermissionRequested():
+                    await self._ask(event)
+                case e.TurnEnded(reason=reason):
+                    await self._recorder.record(event)
+                    self._in_turn = False
+                    return reason
+                case e.TurnFailed():
+                    await self._recorder.record(event)
+                    self._in_turn = False
+                    raise failed_turn(event)
+                case e.AgentExited():
+                    await self._recorder.record(event)
+                    raise exited(event)
+                case _:
+                    await self._recorder.record(event)
+        raise AgentExited("The agent's connection ended.")
+
+    def _broken_off(self, reason: e.StopReason) -> End:
+        """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
+        if reason == "max_tokens":
+            raise Torn(WINDOW_FULL)
+        if reason == "cancelled" and self._live.pause.is_set():
+            raise Torn(FORCED)
+        return End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
+
+    def _move_prompt(self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus) -> None:
+        t.move_prompt(prompt.prompt_id, after, self._tenure.session_id, self._tenure.number)
+
+    async def _acknowledge(self, prompt: e.PromptQueued) -> None:
+        def acknowledge(t: Transaction) -> None:
+            self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED)
+
+        await self._tenure.transact(acknowledge)
+        crash_point("prompt.acknowledged")
+
+    async def _complete(self, task: Task) -> None:
+        """Adopt the task's result: the checkpoint and the status, together or not at all."""
+        occasion = Occasion(
+            type=CheckpointType.TASK_COMPLETE,
+            trigger=Trigger.TASK_COMPLETE,
+            reason=f"task {task.id} is done",
+            snapshot=False,
+            clean_boundary=True,
+        )
+        state, workspace = await self._tenure.gather()
+
+        def complete(t: Transaction) -> None:
+            close_questions(t, self._tenure.session_id, self._tenure.number)
+            t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
+            write_checkpoint(t, self._tenure.session_id, self._tenure.number, occasion, state, workspace)
+            self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+
+        await self._tenure.step("task.complete", complete)
+
+    # ── beside the turns ────────────────────────────────────────────────────────────────────────────
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await self._house.clock.sleep(FLUSH_EVERY)
+            await self._recorder.flush_words()
+
+    async def _ask(self, question: e.PermissionRequested) -> None:
+        """Put a question to the policy, or to the user; either way it is on disk before the agent hears an answer."""
+        await self._recorder.flush()
+        self._questions[question.request_id] = question
+        verdict = policy(self._tenure.workflow.permissions, question)
+        deadline = self._house.clock.now() + timedelta(seconds=self._house.rules.permission_timeout)
+
+        def ask(t: Transaction) -> None:
+            t.ask(question, self._tenure.session_id, self._tenure.number, deadline)
+            if verdict is not None:
+                t.answer(by_policy(question, verdict), self._tenure.session_id, self._tenure.number)
+            elif t.session.status is SessionStatus.RUNNING:
+                self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
+
+        await self._tenure.transact(ask)
+        crash_point("permission.asked")
+        if verdict is not None:
+            self._live.answers.put_nowait((question.request_id, verdict))
+
+    async def _deliver_answers(self) -> None:
+        """Answers come from the policy, from people, and from the sweep that refuses what nobody answered in time."""
+        while True:
+            request_id, allow = await self._live.answers.get()
+            crash_point("permission.answered")
+            question = self._questions.pop(request_id, None)
+            if question is not None:
+                await self._deliver(question, allow)
+
+    async def _deliver(self, question: e.PermissionRequested, allow: bool) -> None:
+        try:
+            await self._agent.answer(question.request_id, option_for(question, allow))
+        except NothingToAnswer:
+            message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
+            await self._recorder.record(e.Warned(code="answer_too_late", message=message))
+
+    async def _force_pause(self) -> None:
+        """A pause waits for the end of the task, but not for ever."""
+        await self._live.pause.wait()
+        force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
+        if force_at is None:
+            return
+        await self._house.clock.sleep(max(0.0, (force_at - self._house.clock.now()).total_seconds()))
+        while not self._in_turn:
+            await self._house.clock.sleep(FLUSH_EVERY)
+        message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
+        await self._recorder.record(e.Warned(code="pause_forced", message=message))
+        # Cancelled, the agent takes its questions back, so nobody may answer them any more.
+        await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        with anyio.move_on_after(CANCEL_GRACE):
+            await self._agent.cancel()
+        await self._house.clock.sleep(CANCEL_GRACE)
+        self._live.tear_away(FORCED)
+
+
+_REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)
+"""What shows that the agent has the prompt; a late report of the turn before does not."""
+
+
+def _completed(t: Transaction) -> list[TaskId]:
+    return [row.id for row in t.tasks if row.status is TaskStatus.COMPLETED]

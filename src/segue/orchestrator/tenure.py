@@ -1,0 +1,96 @@
+"""One physical try at a run, and the fence that everything it writes has to pass."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+
+from segue.journal import Transaction
+from segue.journal.rows import RunRow, SessionRow, WorkflowRow, runtime_of
+from segue.model.crash import crash_point
+from segue.model.errors import WrongState
+from segue.model.ids import AttemptId, new_attempt_id
+from segue.model.status import Purpose, SessionStatus, WaitingFor, WorkflowStatus
+from segue.orchestrator.house import House, Live
+from segue.orchestrator.settling import checkpoint_ref
+from segue.snapshot.gather import Workspace, gather
+from segue.state.fold import WorkflowState
+from segue.state.moves import WORKFLOW_ENDED
+
+T = TypeVar("T")
+
+
+class Superseded(WrongState):
+    """Somebody else decided what becomes of this run: a cancel, the sweep, or another process."""
+
+
+class Tenure:
+    """Owns a run from its claim to its end, or until somebody takes it away."""
+
+    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+        self.house = house
+        self.live = live
+        self.workflow = workflow
+        self.workflow_id = workflow.id
+        self.session_id = session.id
+        self.number = run.number
+        self.attempt: AttemptId = new_attempt_id()
+        self.token: str | None = None
+        """The agent's own name for the conversation, as far as it is known."""
+
+    async def claim(self) -> bool:
+        return await self.house.engine.step("claim", self.workflow_id, self._claim)
+
+    def _claim(self, t: Transaction) -> bool:
+        if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
+            return False
+        if t.workflow.status is WorkflowStatus.PENDING:
+            t.move_workflow(WorkflowStatus.IN_PROGRESS)
+        self.token = runtime_of(t.connection, self.session_id).token
+        return True
+
+    async def step(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
+
+        crash_point(f"{name}.before")
+        with anyio.CancelScope(shield=True):
+            result = await self.house.engine.step(name, self.workflow_id, self._fenced(work))
+            crash_point(f"{name}.after")
+            return result
+        raise AssertionError("a shielded scope swallows nothing")
+
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Like a step, for what happens beside the steps' order."""
+        return await self.house.journal.transact(self.workflow_id, self._fenced(work))
+
+    def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        def fenced(t: Transaction) -> T:
+            run = t.held_run(self.session_id, self.number, self.attempt)
+            if run is None or not _may_go_on(run, t.workflow):
+                raise Superseded
+            return work(t)
+
+        return fenced
+
+    def run(self, t: Transaction) -> RunRow:
+        run = t.held_run(self.session_id, self.number, self.attempt)
+        assert run is not None, "the fence has seen it"
+        return run
+
+    def move(
+        self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
+    ) -> None:
+        t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
+
+    async def gather(self) -> tuple[WorkflowState, Workspace]:
+        state = await self.house.journal.state(self.workflow_id)
+        workspace = await gather(state.worktree, checkpoint_ref(self.workflow_id, state), state.base)
+        crash_point("checkpoint.saved")
+        return state, workspace
+
+
+def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
+    """A run works while its workflow is in progress; one that only talks goes on while there is a workflow."""
+    if run.purpose is Purpose.TALK:
+        return workflow.status not in WORKFLOW_ENDED
+    return workflow.status is WorkflowStatus.IN_PROGRESS

@@ -75,12 +75,14 @@ async def assert_as_the_table_says(theatre: Theatre, view: WorkflowView, case: C
 
 @pytest.mark.parametrize("case", AT_THE_START, ids=lambda case: case.failure)
 async def test_a_failure_on_the_way_back(theatre: Theatre, case: Case) -> None:
-    async with theatre.open(handshake_timeout=case.seconds):
+    async with theatre.open():
         await paused(theatre, f"{case.how}\n")
+    async with theatre.open(handshake_timeout=case.seconds):
         await theatre.resume("build-it")
         view = await theatre.until("build-it", case.workflow)
         await assert_as_the_table_says(theatre, view, case)
-        theatre.script.write_text(SCRIPT)
+    theatre.script.write_text(SCRIPT)
+    async with theatre.open():
         again = await theatre.resume("build-it")
         assert again.way is (Way.NATIVE if case.keeps_token else Way.HISTORY)
         await theatre.until("build-it", "completed")

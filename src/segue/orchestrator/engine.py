@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from segue.journal import Journal, Transaction, as_write_failure
 from segue.model.ids import BootId, SessionId, WorkflowId
-from segue.orchestrator.looking import look_at_queue
+from segue.orchestrator.looking import look_at_queue, until_nothing_runs
 
 T = TypeVar("T")
 
@@ -185,7 +185,8 @@ async def open_engine(journal: Journal, boot: BootId, body: Body, workers: int) 
         client = DBOSClient(system_database_engine=engines.system, application_name=APPLICATION)
         yield Engine(journal, client, datasource, workers)
     finally:
-        # After a run's end the engine still tidies up its own rows; cut off there, it would leave connections open.
         with anyio.CancelScope(shield=True):
-            await run_sync(lambda: DBOS.destroy(workflow_completion_timeout_sec=1))
+            # After a run's end the engine still tidies up its own rows; cut off there, it would leave connections open.
+            await until_nothing_runs(QUEUE, 1.0)
+            await run_sync(DBOS.destroy)
         _body = None

@@ -1,5 +1,8 @@
 """Bringing an agent back: to work, to be opened, to be talked to; and what it is told then."""
 
+import os
+import signal
+
 import anyio
 import pytest
 
@@ -146,6 +149,33 @@ async def test_a_word_that_comes_while_the_agent_is_put_away_wakes_it_again(thea
             await theatre.event("build-it", e.RunEnded, after=(await theatre.event("build-it", e.RunEnded)).seq)
         assert (await say(theatre, "What now, then?")).status == "sent"
         assert await session_of(theatre) == session
+
+
+async def test_an_agent_that_goes_away_between_two_words_is_brought_back_for_the_second(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        last = [event.pid for event in await theatre.events("build-it", e.AgentStarted)][-1]
+        os.kill(last, signal.SIGKILL)
+        await theatre.event("build-it", e.AgentExited)
+        again = await say(theatre, "What now, then?")
+        await standing_still(theatre)
+        assert again.status == "sent"
+        assert (await theatre.orchestrator.workflow("build-it")).runs == 3
+    assert [entry["text"] for entry in theatre.diary("prompt")][1:] == ["What now?", "What now, then?"]
+
+
+async def test_an_agent_that_goes_away_while_nobody_speaks_leaves_the_workflow_where_it_was(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        last = [event.pid for event in await theatre.events("build-it", e.AgentStarted)][-1]
+        os.kill(last, signal.SIGKILL)
+        view = await theatre.until("build-it", "paused")
+        assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
+        assert view.failure is not None and view.failure.failure == "process_exited"
 
 
 async def test_nothing_is_not_said_and_a_finished_workflow_is_not_talked_to(theatre: Theatre) -> None:

@@ -1,6 +1,7 @@
 """The talk with an agent: one turn after the other, until there is nothing more to say."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from segue.journal.rows import PromptRow, session_by_id
 from segue.model import events as e
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
-from segue.model.errors import AgentExited, NothingToAnswer
+from segue.model.errors import AgentError, NothingToAnswer
 from segue.model.ids import RequestId, TaskId, new_prompt_id
 from segue.model.plan import Task, TaskStatus
 from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
@@ -61,19 +62,27 @@ class Dialogue:
         self._talking_from = WorkflowStatus.PAUSED
         """Where the workflow stood before somebody said something."""
         self._in_turn = False
+        self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
+        self._gone: AgentError | None = None
+        """Why the agent is not there any more, if it went away between two turns."""
 
     async def hold(self) -> End:
         """Talk to the end, and see to what happens beside the turns meanwhile."""
-        async with alongside(self._flush_regularly, self._deliver_answers, self._force_pause):
+        async with alongside(self._listen, self._flush_regularly, self._deliver_answers, self._force_pause):
             try:
                 return await self._converse()
             finally:
                 # Torn away in the middle of a sentence, what was heard of it is still true.
                 await self._recorder.flush()
 
+    async def _listen(self) -> None:
+        """All the time: an agent may speak between two turns, and may go away there."""
+        async for event in self._agent.events():
+            self._heard.put_nowait(event)
+        self._heard.put_nowait(e.AgentExited(code=None, detail="The agent's connection ended."))
+
     async def _converse(self) -> End:
         """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
-        stream = self._agent.events()
         while True:
             following = await self._tenure.step("turn.start", await self._choice())
             if isinstance(following, _Idle):
@@ -82,7 +91,7 @@ class Dialogue:
                 return following
             if following is None:
                 continue
-            reason = await self._turn(stream, following)
+            reason = await self._turn(following)
             if following.task is None:
                 await self._answered(reason)
             elif reason != "end_turn":
@@ -143,11 +152,23 @@ class Dialogue:
 
     async def _until_spoken_to(self) -> End | None:
         """Keep the agent for a while; the next word then finds it awake."""
-        async with alongside(self._tire_of_waiting):
+        async with alongside(self._tire_of_waiting, self._overhear):
             await self._live.spoken.wait()
+        if self._gone is not None:
+            raise self._gone
         self._live.spoken = anyio.Event()
         crash_point("talk.woken")
         return await self._tenure.step("talk.over", self._over)
+
+    async def _overhear(self) -> None:
+        """What the agent does while nobody speaks; one that goes away then is not spoken to any more."""
+        while self._gone is None:
+            event = await self._heard.get()
+            if isinstance(event, e.AgentExited):
+                self._gone = exited(event)
+            if not isinstance(event, e.TextDelta | e.PermissionRequested):
+                await self._recorder.record(event)
+        self._live.spoken.set()
 
     async def _tire_of_waiting(self) -> None:
         await self._house.clock.sleep(self._house.rules.talk_linger)
@@ -172,7 +193,7 @@ class Dialogue:
 
         await self._tenure.step("message.answered", answered)
 
-    async def _turn(self, stream: AsyncIterator[e.AgentEvent], work: _Work) -> e.StopReason:
+    async def _turn(self, work: _Work) -> e.StopReason:
         """One prompt and everything up to the agent's stop."""
         prompt = work.prompt
         await self._tenure.step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
@@ -180,7 +201,8 @@ class Dialogue:
         await self._agent.prompt(prompt.prompt_id, work.text)
         crash_point("prompt.delivered")
         acknowledged = False
-        async for event in stream:
+        while True:
+            event = await self._heard.get()
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
                 await self._acknowledge(prompt)
@@ -202,7 +224,6 @@ class Dialogue:
                     raise exited(event)
                 case _:
                     await self._recorder.record(event)
-        raise AgentExited("The agent's connection ended.")
 
     def _broken_off(self, reason: e.StopReason) -> End:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""

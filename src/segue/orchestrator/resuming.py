@@ -25,6 +25,7 @@ from segue.model.events import Price, PromptQueued, PromptSent, RunEnded, RunQue
 from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.status import (
     Carrying,
+    Failure,
     PromptStatus,
     Purpose,
     RunStatus,
@@ -56,6 +57,10 @@ RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
 }
 ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
 """Where a session is whose run was queued and whose agent is not up yet."""
+
+
+GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
+"""An agent that was awake turned out not to be there any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +276,8 @@ class Resuming:
     async def _until_delivered(
         self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq, patience: float
     ) -> Prompted:
-        """Until the agent has it. A talk that was over just before it could take it is followed by another, once."""
+        """Until the agent has it. A talk that was over just before, or whose agent was gone, is followed by another,
+        once."""
         answer = Prompted(
             status="waiting",
             workflow_id=row.id,
@@ -280,9 +286,10 @@ class Resuming:
             way=launched.way if launched.status == "resumed" else None,
             reason="The agent gets it at the end of what it does now.",
         )
+        joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
         with anyio.move_on_after(READY_WITHIN * patience):
             ended = await self._sent_or_ended(row.id, prompt_id, head)
-            if ended is not None and ended.outcome == "talked":
+            if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 answer = replace(answer, way=(await self._launch(row, ask)).way)
                 ended = await self._sent_or_ended(row.id, prompt_id, await self._journal.head(row.id))
             if ended is None:

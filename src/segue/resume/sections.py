@@ -1,0 +1,243 @@
+"""The sections of a resume context: from facts to pieces that can be told."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from segue.model.events import TodoEntry
+from segue.model.facts import Ask, ErrorFact, FileFact, Passage, SessionFacts, TestFact
+from segue.resume.budget import Piece
+
+# In the order of the context: the key of a section, its title, and what the whole of it is worth.
+REQUEST, SAID, TODO, SUMMARY, DECISIONS, ERRORS = "request", "said", "todo", "summary", "decisions", "errors"
+GIT, FILES, READ, COMMANDS, WORK, TESTS, NEXT = "git", "files", "read", "commands", "work", "tests", "next"
+TITLES = {
+    REQUEST: "### Original request",
+    SAID: "### What the user said since",
+    TODO: "### Plan status",
+    SUMMARY: "### The agent's summary of what came before",
+    DECISIONS: "### Key decisions",
+    ERRORS: "### Errors",
+    GIT: "### Git state",
+    FILES: "### Files changed",
+    READ: "### Files read",
+    COMMANDS: "### Commands that worked",
+    WORK: "### From the work, word for word",
+    TESTS: "### Tests",
+    NEXT: "### What to do next",
+}
+WORTH = {
+    "request": 0.05,
+    "said": 0.05,
+    "constraint": 0.05,
+    "todo": 0.14,
+    "decisions": 0.03,
+    "error": 0.14,
+    "git": 0.14,
+    "files": 0.14,
+    "read": 0.02,
+    "commands": 0.14,
+    "tests": 0.14,
+    "next": 0.04,
+    "summary": 0.05,
+}
+MARKS = {"completed": "[x]", "in_progress": "[~] in progress:"}
+FILE_MARKS = {"created": "A", "modified": "M", "deleted": "D", "read": "R"}
+_BOUNDARY = re.compile(r"\n+|(?<=[.!?])\s+")
+
+
+def pieces(facts: SessionFacts) -> list[Piece]:
+    return [
+        *_request(facts.request),
+        *_said(facts.said),
+        *_todos(facts.todos),
+        *_summary(facts.summary),
+        *_decisions(facts),
+        *_errors(facts.errors),
+        *_git(facts),
+        *_files(facts.files),
+        *_looked_at(facts),
+        *_commands(facts),
+        *_tests(facts.tests),
+        *_next(facts),
+        *_work(facts.passages),
+    ]
+
+
+def clip(text: str, limit: int) -> str:
+    """The beginning of the text, cut between words and marked where it is cut."""
+    if len(text) <= limit:
+        return text
+    return text[:limit].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _sizes(text: str, *limits: int) -> list[str]:
+    """The text at growing lengths, the whole of what is allowed last."""
+    return list(dict.fromkeys(clip(text, limit) for limit in limits))
+
+
+def _grown(section: str, order: tuple[float, ...], texts: Sequence[str], value: float, slot: str) -> Iterator[Piece]:
+    """A piece at several lengths: the shortest brings most of the value, each longer one a little more."""
+    for index, text in enumerate(texts):
+        yield Piece(section=section, order=order, text=text, value=value * (1 + 0.15 * index), slot=slot)
+
+
+# ── what the user wants ─────────────────────────────────────────────────────────────────────────────
+
+
+def _parts(text: str, least: int) -> list[str]:
+    """The text as sentences, of which short ones are joined to the one before."""
+    parts: list[str] = []
+    for part in _BOUNDARY.split(text):
+        part = _flat(part)
+        if not part:
+            continue
+        if parts and (len(parts[-1]) < least or len(part) < 15):
+            parts[-1] = f"{parts[-1]} {part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _request(ask: Ask | None) -> Iterator[Piece]:
+    if ask is None:
+        return
+    parts = _parts(ask.text, 15)
+    early = max(1, min(12, len(parts)))
+    for index, part in enumerate(parts):
+        value = WORTH["request"] / early * (1 if index < early else 0.3)
+        yield from _grown(REQUEST, (index,), _sizes(part, 110, 240, 600), value, f"request{index}")
+
+
+def _said(asks: Sequence[Ask]) -> Iterator[Piece]:
+    recent = min(20, len(asks)) or 1
+    rules = min(15, sum(len(ask.constraints) for ask in asks)) or 1
+    for age, ask in enumerate(reversed(asks)):
+        constraints = [_flat(rule)[:60] for rule in ask.constraints]
+        for index, part in enumerate(_parts(ask.text, 60)):
+            bound = sum(rule in part for rule in constraints)
+            value = WORTH["constraint"] / rules * bound + (WORTH["said"] / recent if index == 0 else 0.0)
+            value = value or WORTH["said"] / recent * 0.15
+            if age >= 20:
+                value *= 0.5
+            sizes = _sizes(part, 400) if bound > 1 else _sizes(part, 110, 240, 500)
+            yield from _grown(SAID, (ask.number, index), sizes, value, f"said{ask.number}.{index}")
+
+
+# ── where the work stands ───────────────────────────────────────────────────────────────────────────
+
+
+def _todos(todos: Sequence[TodoEntry]) -> Iterator[Piece]:
+    for index, todo in enumerate(todos):
+        text = f"- {MARKS.get(todo.status, '[ ]')} {_flat(todo.content)}"
+        value = WORTH["todo"] / len(todos) * (1.0 if todo.status == "completed" else 1.5)
+        yield from _grown(TODO, (index,), _sizes(text, 110, 300), value, f"todo{index}")
+
+
+def _summary(summary: str) -> Iterator[Piece]:
+    parts = _parts(summary, 40)
+    for index, part in enumerate(parts):
+        yield Piece(section=SUMMARY, order=(index,), text=clip(part, 300), value=WORTH["summary"] / len(parts))
+
+
+def _decisions(facts: SessionFacts) -> Iterator[Piece]:
+    standing = [each for each in facts.decisions if each.by == "agent" or each.superseded_by]
+    for age, each in enumerate(reversed(standing)):
+        taken_back = f" (taken back in #{each.superseded_by})" if each.superseded_by else ""
+        text = f"- [{each.type}] {clip(each.quote, 260)}{taken_back} (#{each.number})"
+        yield Piece(
+            section=DECISIONS, order=(each.number,), text=text, value=WORTH["decisions"] / 5 * 0.8**age
+        )
+
+
+def _errors(errors: Sequence[ErrorFact]) -> Iterator[Piece]:
+    open_ones = [error for error in errors if not error.cleared]
+    lately = errors[-3:]
+    for error in errors:
+        age = len(open_ones) - open_ones.index(error) - 1 if error in open_ones else 9
+        share = 0.5 / 3 * ((age < 3) + (error in lately)) or 0.5 / 3 * 0.2 * 0.9**age
+        mark = "✓ cleared:" if error.cleared else "⚠ UNRESOLVED:"
+        message = _flat(error.message)
+        texts = [f"{mark} {clip(message, 110)}", f"{mark} {clip(message, 180)} (`{clip(error.command, 80)}`)"]
+        yield from _grown(ERRORS, (error.cleared, error.number), texts, WORTH["error"] * share, f"error{error.number}")
+
+
+def _git(facts: SessionFacts) -> Iterator[Piece]:
+    if facts.branch:
+        yield Piece(section=GIT, order=(0,), text=f"- Branch: {facts.branch}", value=WORTH["git"] / 2)
+    for age, commit in enumerate(reversed(facts.commits)):
+        text = f"- Commit {commit.hash} {clip(commit.subject, 80)}"
+        yield Piece(section=GIT, order=(commit.number,), text=text, value=WORTH["git"] / 2 * 0.2**age)
+
+
+def _files(files: Sequence[FileFact]) -> Iterator[Piece]:
+    recent = min(40, len(files)) or 1
+    for age, file in enumerate(reversed(files)):
+        value = WORTH["files"] / recent * (1.0 if age < 40 else 0.4)
+        short = f"{FILE_MARKS[file.action]} {file.path}"
+        times = f" ({file.times}×)" if file.times > 1 else ""
+        reason = f" — {clip(_flat(file.reason), 110)}" if file.reason else ""
+        texts = [short, f"{short}{times}: {file.change}"] if file.change else [short, f"{short}{times}{reason}"]
+        yield from _grown(FILES, (file.number,), texts, value, f"file{file.path}")
+
+
+def _looked_at(facts: SessionFacts) -> Iterator[Piece]:
+    changed = {file.path for file in facts.files}
+    unchanged = [file for file in facts.looked_at if file.path not in changed]
+    for file in unchanged:
+        reason = f" — {clip(_flat(file.reason), 90)}" if file.reason else ""
+        value = WORTH["read"] / len(unchanged)
+        yield from _grown(
+            READ, (file.number,), [f"R {file.path}", f"R {file.path}{reason}"], value, f"read{file.path}"
+        )
+
+
+def _commands(facts: SessionFacts) -> Iterator[Piece]:
+    tested = facts.tests.command if facts.tests else ""
+    worked = [each for each in facts.commands if each.ok and each.command != tested]
+    for age, each in enumerate(reversed(worked)):
+        value = WORTH["commands"] / min(8, len(worked)) * (1.0 if age < 8 else 0.2 * 0.9 ** (age - 8))
+        texts = [f"- `{text}`" for text in _sizes(each.command, 80, 200)]
+        yield from _grown(COMMANDS, (each.number,), texts, value, f"command{each.number}")
+
+
+def _tests(tests: TestFact | None) -> Iterator[Piece]:
+    if tests is None:
+        return
+    outcome = "passed" if tests.ok else "FAILED"
+    summary = f" ({_flat(tests.summary)})" if tests.summary else ""
+    expected = f", expected to fail: {', '.join(tests.expected_failures)}" if tests.expected_failures else ""
+    text = f"- Phase: {tests.phase}\n- Last run: `{clip(tests.command, 160)}` → {outcome}{summary}"
+    yield Piece(section=TESTS, order=(0,), text=text, value=WORTH["tests"] * 2 / 3)
+    if tests.failing:
+        label = "Failed before" if tests.ok else "Failing tests"
+        for index, name in enumerate(tests.failing):
+            text = f"- {label}: {clip(name, 120)}"
+            yield Piece(section=TESTS, order=(1, index), text=text, value=WORTH["tests"] / 3 / len(tests.failing))
+    if expected:
+        yield Piece(section=TESTS, order=(2,), text=f"- Red phase{expected}", value=WORTH["tests"] / 10)
+
+
+# ── where to go on ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _next(facts: SessionFacts) -> Iterator[Piece]:
+    for index, call in enumerate(facts.open_calls[-5:]):
+        text = f"- Begun, and nobody saw it end: {clip(_flat(call), 140)}"
+        yield Piece(section=NEXT, order=(1, index), text=text, value=WORTH["next"])
+    for age, message in enumerate(reversed(facts.latest)):
+        parts = _parts(message.text, 40)
+        for index, part in enumerate(parts):
+            late = index / len(parts)
+            value = WORTH["next"] / len(parts) * (0.5 + late) * 0.5**age
+            yield from _grown(
+                NEXT, (0, message.number, index), _sizes(part, 160, 400), value, f"next{message.number}.{index}"
+            )
+
+
+def _work(passages: Iterable[Passage]) -> Iterator[Piece]:
+    for index, passage in enumerate(passages):
+        yield Piece(section=WORK, order=(passage.number, index), text=f"- {passage.text}", value=0.0)

@@ -1,0 +1,68 @@
+"""Which paths and identifiers were spoken of, how often, where last, and in which words.
+
+A name is a word that people write only when they mean one thing: a path of a file, or an identifier of several words
+joined as code joins them. Every name remembers one line from each kind of place where it stood, so that it can be told
+in the words that explain it.
+"""
+
+from dataclasses import dataclass, field
+
+from segue.model.naming import WORD, names_in_word
+
+SHORT_LINE = 200
+PLACES = ("user", "agent", "thought", "edit", "command", "look", "read", "output", "found", "other", "summary")
+"""Where a name can stand: said by somebody, given to a tool, or in what a tool answered."""
+Place = int
+(USER, AGENT, THOUGHT, EDIT, COMMAND, LOOK, READ, OUTPUT, FOUND, OTHER, SUMMARY) = range(len(PLACES))
+
+
+Spot = tuple[int, list[str], int, str]
+"""A line of the transcript, its text as lines, which of them, and the file or command it belongs to."""
+
+
+@dataclass(slots=True)
+class Sighting:
+    """Everything remembered of one name."""
+
+    name: str
+    path: bool
+    first: int
+    counts: list[int] = field(default_factory=lambda: [0] * len(PLACES))
+    """In how many lines of the transcript it stood, by kind of place."""
+    last: list[int] = field(default_factory=lambda: [0] * len(PLACES))
+    spots: dict[Place, Spot] = field(default_factory=dict[Place, Spot])
+    """Where it stood last in each kind of place."""
+
+
+@dataclass(slots=True)
+class Names:
+    """The names of a session, as they come up."""
+
+    directory: str = ""
+    sightings: dict[str, Sighting] = field(default_factory=dict[str, Sighting])
+
+    def hear(self, number: int, place: Place, text: str, source: str = "") -> None:
+        sightings = self.sightings
+        lines = text.split("\n")
+        for index, line in enumerate(lines):
+            for word in WORD.findall(line):
+                for key, name, path in names_in_word(word):
+                    sighting = sightings.get(key)
+                    if sighting is None:
+                        told = self.relative(name) if path else name
+                        sighting = sightings[key] = Sighting(told, path, number)
+                    if sighting.last[place] != number:
+                        sighting.last[place] = number
+                        sighting.counts[place] += 1
+                        sighting.spots[place] = (number, lines, index, source)
+                        continue
+                    _, others, other, _ = sighting.spots[place]
+                    # Of several lines of one text, the longer one explains more.
+                    if SHORT_LINE > len(line) > len(others[other]):
+                        sighting.spots[place] = (number, lines, index, source)
+
+    def relative(self, path: str) -> str:
+        if self.directory and path.startswith(self.directory + "/"):
+            return path[len(self.directory) + 1 :]
+        return path.removeprefix("./")
+

@@ -1,0 +1,84 @@
+"""The lines in which names stood, cut so that they can be told."""
+
+import re
+from collections.abc import Iterator
+
+from segue.model.facts import NameFact, Passage, Speaker
+from segue.snapshot.facts import names as n
+from segue.snapshot.facts.weights import weight
+
+MOST_NAMES = 500
+LONGEST = 200
+SHORTEST = 60
+"""A shorter line explains nothing; what follows it is taken too."""
+SPEAKERS: dict[n.Place, Speaker] = {
+    n.USER: "user",
+    n.AGENT: "agent",
+    n.THOUGHT: "thought",
+    n.EDIT: "edit",
+    n.COMMAND: "command",
+    n.LOOK: "other",
+    n.READ: "read",
+    n.OUTPUT: "output",
+    n.FOUND: "found",
+    n.OTHER: "other",
+    n.SUMMARY: "summary",
+}
+_PROSE = frozenset({n.USER, n.AGENT, n.THOUGHT, n.SUMMARY})
+_LINE_NUMBER = re.compile(r"^\s*\d+\s*[→│|\t]\s?")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+
+
+def likely_names(names: n.Names, lines: int) -> list[tuple[str, n.Sighting, float]]:
+    """The names that are likeliest to be needed again, the likeliest first."""
+    weighed = [(key, sighting, weight(sighting, lines)) for key, sighting in names.sightings.items()]
+    weighed.sort(key=lambda each: (-each[2], each[0]))
+    return weighed[:MOST_NAMES]
+
+
+def tell(names: n.Names, lines: int) -> tuple[tuple[NameFact, ...], tuple[Passage, ...]]:
+    likely = likely_names(names, lines)
+    facts = tuple(
+        NameFact(name=sighting.name, path=sighting.path, weight=share, last=max(sighting.last))
+        for _, sighting, share in likely
+    )
+    found = {passage.text: passage for _, sighting, _ in likely for passage in _passages(sighting, names.directory)}
+    return facts, tuple(sorted(found.values(), key=lambda passage: (passage.number, passage.text)))
+
+
+def _passages(sighting: n.Sighting, directory: str) -> Iterator[Passage]:
+    for place, (number, lines, index, source) in sighting.spots.items():
+        text = _telling(sighting.name, lines, index, place in _PROSE, directory)
+        if len(text) > len(sighting.name) + 8:
+            yield Passage(number=number, speaker=SPEAKERS[place], text=text, source=source)
+
+
+def _telling(name: str, lines: list[str], index: int, prose: bool, directory: str) -> str:
+    text = _plain(lines[index], directory)
+    while len(text) < SHORTEST and index + 1 < len(lines):
+        index += 1
+        text = f"{text} {_plain(lines[index], directory)}".strip()
+    if prose:
+        text = next((part for part in _SENTENCE_END.split(text) if name in part), text)
+    return _around(text, name)
+
+
+def _plain(line: str, directory: str) -> str:
+    line = _LINE_NUMBER.sub("", line)
+    if directory and directory in line:
+        line = line.replace(directory + "/", "")
+    return " ".join(line.split())
+
+
+def _around(text: str, name: str) -> str:
+    """The text, or the part of it around the name, cut between words and marked where it is cut."""
+    if len(text) <= LONGEST:
+        return text
+    at = max(0, text.find(name))
+    begin = max(0, min(at - (LONGEST - len(name)) // 2, len(text) - LONGEST))
+    part = text[begin : begin + LONGEST]
+    if begin:
+        part = "…" + part.split(" ", 1)[-1]
+    if begin + LONGEST < len(text):
+        part = part.rsplit(" ", 1)[0] + "…"
+    return part

@@ -1,0 +1,101 @@
+"""Commands and their outcomes, as they come in: the last outcome of each, tests, errors, commits."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+from segue.model.facts import CommandFact, CommitFact, ErrorFact, TestFact, TestPhase
+from segue.snapshot.facts.commands import headline, purpose
+from segue.snapshot.facts.outcomes import error_message, failing_tests, test_summary, tests_failed
+
+_COMMIT = re.compile(r"\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,12})\] (.+)")
+_NEW_BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch -[cC])\s+['\"]?([^\s'\"-][^\s'\"]*)")
+_TEST_FILE = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)|[a-z]Tests?\.", re.IGNORECASE)
+MOST_COMMANDS = 40
+MOST_ERRORS = 30
+MOST_COMMITS = 10
+LONGEST_COMMAND = 300
+
+
+@dataclass(slots=True)
+class Runs:
+    """What the commands of a session did."""
+
+    commands: dict[str, CommandFact] = field(default_factory=dict[str, CommandFact])
+    errors: dict[str, ErrorFact] = field(default_factory=dict[str, ErrorFact])
+    commits: list[CommitFact] = field(default_factory=list[CommitFact])
+    branch: str = ""
+    last_test: TestFact | None = None
+    failing: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    edited: str = ""
+    """The file that was edited last."""
+    edited_since: bool = False
+    """Whether something was edited after the last test run."""
+
+    def edit(self, path: str) -> None:
+        self.edited = path
+        self.edited_since = True
+
+    def finished(self, number: int, command: str, failed: bool, output: str) -> None:
+        line = headline(command)
+        if not line:
+            return
+        kind = purpose(line)
+        bad = failed or (kind == "test" and tests_failed(output))
+        if kind == "test":
+            self._tested(number, line, bad, output)
+        if kind in ("test", "work"):
+            self._ran(number, line, not bad)
+        if bad:
+            self._failed(number, line, output)
+        else:
+            self._went_well(line)
+            self._git(number, command, output)
+
+    def _tested(self, number: int, line: str, bad: bool, output: str) -> None:
+        if bad and (failing := failing_tests(output)):
+            self.failing = failing
+            # Whoever wrote a test last, and sees it fail, expected it to.
+            self.expected = failing if _TEST_FILE.search(self.edited) else ()
+        phase: TestPhase = "red" if bad else "green"
+        self.edited_since = False
+        self.last_test = TestFact(number=number, command=line, ok=not bad, phase=phase, summary=test_summary(output))
+
+    def _ran(self, number: int, line: str, ok: bool) -> None:
+        line = line[:LONGEST_COMMAND]
+        before = self.commands.pop(line, None)
+        times = before.times + 1 if before else 1
+        self.commands[line] = CommandFact(number=number, command=line, ok=ok, times=times)
+        if len(self.commands) > 4 * MOST_COMMANDS:
+            del self.commands[next(iter(self.commands))]
+
+    def _failed(self, number: int, line: str, output: str) -> None:
+        message = error_message(output)
+        if not message:
+            return
+        key = " ".join(message.lower().split())[:80]
+        self.errors.pop(key, None)
+        self.errors[key] = ErrorFact(number=number, command=line[:LONGEST_COMMAND], message=message)
+        if len(self.errors) > MOST_ERRORS:
+            del self.errors[next(iter(self.errors))]
+
+    def _went_well(self, line: str) -> None:
+        line = line[:LONGEST_COMMAND]
+        for key, error in self.errors.items():
+            if error.command == line and not error.cleared:
+                self.errors[key] = replace(error, cleared=True)
+
+    def _git(self, number: int, command: str, output: str) -> None:
+        if made := _NEW_BRANCH.search(command):
+            self.branch = made[1]
+        if "commit" in command and (commit := _COMMIT.search(output)):
+            self.commits.append(CommitFact(number=number, hash=commit[2][:9], subject=commit[3].strip()[:120]))
+            del self.commits[:-MOST_COMMITS]
+
+    def tests(self) -> TestFact | None:
+        last = self.last_test
+        if last is None:
+            return None
+        phase: TestPhase = "refactor" if last.ok and self.edited_since else last.phase
+        expected = () if last.ok else self.expected
+        return replace(last, phase=phase, failing=self.failing, expected_failures=expected)

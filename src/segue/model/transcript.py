@@ -41,11 +41,20 @@ class FilesChanged:
     changes: tuple[tuple[str, FileAction], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgressed:
+    """A tool call has told something and is still at work."""
+
+    call_id: str
+    output: str
+
+
 Said = (
     UserSaid
     | AgentMessage
     | AgentThought
     | ToolCalled
+    | ToolProgressed
     | ToolFinished
     | TodoUpdated
     | UsageReported

@@ -67,7 +67,9 @@ def clip(text: str, limit: int) -> str:
     """The beginning of the text, cut between words and marked where it is cut."""
     if len(text) <= limit:
         return text
-    return text[:limit].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+    words = text[:limit].rsplit(" ", 1)[0]
+    # A word that takes up much of the room is cut rather than lost.
+    return (words if len(words) > 0.7 * limit else text[:limit]).rstrip(" ,;:") + "…"
 
 
 def _flat(text: str) -> str:
@@ -169,7 +171,7 @@ def _git(facts: SessionFacts) -> Iterator[Piece]:
     if facts.branch:
         yield Piece(section=GIT, order=(0,), text=f"- Branch: {facts.branch}", value=WORTH["git"] / 2)
     for age, commit in enumerate(reversed(facts.commits)):
-        text = f"- Commit {commit.hash} {clip(commit.subject, 80)}"
+        text = f"- Commit {commit.hash} {clip(commit.subject, 80)}".replace("  ", " ")
         yield Piece(section=GIT, order=(commit.number,), text=text, value=WORTH["git"] / 2 * 0.2**age)
 
 

@@ -15,7 +15,7 @@ from segue.model.events import (
     ToolFinished,
     UsageReported,
 )
-from segue.model.transcript import FileAction, FilesChanged, Said, Standing, Summarised, UserSaid
+from segue.model.transcript import FileAction, FilesChanged, Said, Standing, Summarised, ToolProgressed, UserSaid
 
 KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 OWN_BUSINESS = frozenset({"world_state", "item_completed", "thread_settings_applied", "token_usage_record"})
@@ -30,6 +30,7 @@ _NOT_THE_USER = re.compile(
 )
 _EXIT = re.compile(r"Process exited with code (-?\d+)|[Ee]xit code:? (-?\d+)")
 _RUNNING = re.compile(r"Process running with session ID (\d+)")
+_FRAME = re.compile(r"(?:(?:Command|Chunk ID|Wall time|Original token count|Total output lines):.*\n|Process (?:exited|running).*\n)*Output:\n")
 # A program of several commands, as the newer tool takes it: each command is a string after `cmd:`.
 _COMMANDS = re.compile(
     r"\bcmd:\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`)",
@@ -59,6 +60,8 @@ class _Teller:
     """Commands that were still at work when their call was answered: the terminal's number, and the call."""
     watched: dict[str, str] = field(default_factory=dict[str, str])
     """Calls that only look after a running command, and the call that began it."""
+    so_far: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """What a command that is still at work has printed."""
 
     def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
         match kind:
@@ -83,7 +86,7 @@ class _Teller:
             case "function_call" | "custom_tool_call" | "local_shell_call":
                 yield from self._call(kind, payload)
             case "function_call_output" | "custom_tool_call_output":
-                yield self._result(payload)
+                yield from self._result(payload)
             case _:
                 return
 
@@ -98,13 +101,19 @@ class _Teller:
             return
         yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
 
-    def _result(self, payload: JsonObject) -> ToolFinished:
+    def _result(self, payload: JsonObject) -> Iterator[Said]:
+        """A call is finished when its command is, and not when the program stopped waiting for it."""
         call_id = string_of(payload.get("call_id"))
         call_id = self.watched.pop(call_id, call_id)
-        output, code = _output(payload.get("output"))
-        if code is None and (running := _RUNNING.search(output[:2000])):
-            self.running[running[1]] = call_id
-        return ToolFinished(call_id=call_id, status="failed" if code else "completed", output=output)
+        output, code, terminal = _output(payload.get("output"))
+        if terminal is not None:
+            self.running[terminal] = call_id
+            self.so_far.setdefault(call_id, []).append(output)
+            if output:
+                yield ToolProgressed(call_id=call_id, output=output)
+            return
+        output = "".join([*self.so_far.pop(call_id, []), output])
+        yield ToolFinished(call_id=call_id, status="failed" if code else "completed", output=output)
 
 
 def _standing(payload: JsonObject) -> Iterator[Said]:
@@ -196,7 +205,8 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
-def _output(output: object) -> tuple[str, int | None]:
+def _output(output: object) -> tuple[str, int | None, str | None]:
+    """What a command printed, its exit code, and the number of its terminal where it is still at work."""
     text = text_of(output)
     if text.startswith('{"output"'):
         try:
@@ -206,6 +216,9 @@ def _output(output: object) -> tuple[str, int | None]:
         if is_object(parsed):
             metadata = parsed.get("metadata")
             code = metadata.get("exit_code") if is_object(metadata) else None
-            return string_of(parsed.get("output")), number_of(code)
-    found = _EXIT.search(text[:2000])
-    return text, int(found[1] or found[2]) if found else None
+            return string_of(parsed.get("output")), number_of(code), None
+    frame = _FRAME.match(text)
+    head = frame[0] if frame else text[:2000]
+    found, running = _EXIT.search(head), _RUNNING.search(head)
+    code = int(found[1] or found[2]) if found else None
+    return text[frame.end() :] if frame else text, code, running[1] if running and code is None else None

@@ -17,7 +17,7 @@ from segue.model.events import (
     UsageReported,
 )
 from segue.model.facts import Ask, DecisionFact, FileFact, Passage, SessionFacts
-from segue.model.transcript import FileAction, FilesChanged, Line, Standing, Summarised, UserSaid
+from segue.model.transcript import FileAction, FilesChanged, Line, Standing, Summarised, ToolProgressed, UserSaid
 from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
 from segue.snapshot.facts.commands import commands_of
@@ -76,6 +76,8 @@ class Collector:
                 self.names.hear(self.number, n.AGENT, "\n".join(entry.content for entry in entries))
             case ToolCalled():
                 self._called(line.said)
+            case ToolProgressed():
+                self._progressed(line.said)
             case ToolFinished():
                 self._finished(line.said)
             case FilesChanged(changes=changes):
@@ -152,6 +154,11 @@ class Collector:
                 self._read(path)
         if call.tool == "plan" and isinstance(plan := call.input.get("plan"), str):
             self.plan = plan
+
+    def _progressed(self, news: ToolProgressed) -> None:
+        if call := self.calls.get(news.call_id):
+            for command in commands_of(call):
+                self.runs.progressed(self.number, command, news.output)
 
     def _finished(self, result: ToolFinished) -> None:
         call = self.calls.pop(result.call_id, None)

@@ -5,9 +5,12 @@ from typing import Any, Literal
 
 from segue.model.events import ToolCalled
 
-Purpose = Literal["test", "work", "git", "look"]
+Purpose = Literal["test", "work", "git", "talk", "look"]
+"""What a command is for: checking, building and running, versions, asking others, or only looking around."""
 
 _SETUP = re.compile(r"^(?:(?:cd|source|\.)\s+\S+|export\s+\S+|set\s+-\S+)\s*(?:&&|;)\s*")
+# Lines of a script that do nothing by themselves: comments, and what only prepares the next.
+_NOTHING = re.compile(r"#|(?:cd\s+\S+|set\s+-\S+|export\s+\S+)\s*$")
 _REST = re.compile(
     r"\s*2>&1.*$|\s*\|\s*(?:tail|head|grep|rg|sed|awk|tee|wc|cat|sort|uniq|less|jq)\b.*$|\s*>\s*/dev/null.*$"
 )
@@ -18,11 +21,19 @@ _RUNNERS = re.compile(
     r"|(?:^|\s|/)bin/test\b"
 )
 _LOOKING = frozenset(
-    "ls cat head tail grep rg ag find fd sed awk wc sort uniq tree stat file which type pwd echo printf env date "
+    "ls cat head tail grep rg ag find fd sed awk wc sort uniq tree stat file which type pwd echo printf date "
     "whoami ps top df du less more diff cmp jq yq column xxd hexdump strings true sleep cd nl tr cut tee basename "
-    "dirname realpath readlink test [ id uname printenv history man help wait kill lsof".split()
+    "dirname realpath readlink test [ id uname printenv history man help wait kill lsof source . read eval trap "
+    "for done if fi while case esac { } # local return exit break continue function export set".split()
 )
-_ASSIGNMENT = re.compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_TALKING = frozenset("gh glab hub curl wget http ssh scp rsync ping nc telnet aws gcloud az kubectl".split())
+_HANDLING = frozenset("rm mkdir rmdir cp mv ln touch chmod chown open".split())
+_BY_IMPORTANCE: tuple[Purpose, ...] = ("test", "work", "git", "talk", "look")
+_PREFIX = re.compile(
+    r"^(?:(?:do|then|else|!|time|timeout \S+|nice(?: -n \S+)?|sudo|exec|env|[A-Za-z_]\w*=\S*)(?:\s+|$))*"
+)
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
+_SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
 
 
 def commands_of(call: ToolCalled) -> list[str]:
@@ -39,22 +50,31 @@ def commands_of(call: ToolCalled) -> list[str]:
 
 def headline(command: str) -> str:
     """The command on one line, without where it ran and what became of its output: two runs of it look alike."""
-    line = command.strip().split("<<", 1)[0].split("\n", 1)[0].strip()
+    lines = (line.strip() for line in command.strip().split("<<", 1)[0].split("\n"))
+    line = next((line for line in lines if line and not _NOTHING.match(line)), "")
     for _ in range(3):
         line = _SETUP.sub("", line)
     return re.sub(r"\s+", " ", _REST.sub("", line)).strip(" ;&")
 
 
-def purpose(line: str) -> Purpose:
-    if is_test(line):
-        return "test"
-    words = _ASSIGNMENT.sub("", line).split()
-    program = words[0].rsplit("/", 1)[-1] if words else ""
+def purpose(command: str) -> Purpose:
+    """What the most important of its parts is for."""
+    kinds = {_kind(part) for part in _parts(command)}
+    return next((kind for kind in _BY_IMPORTANCE if kind in kinds), "look")
+
+
+def _parts(command: str) -> list[str]:
+    """The simple commands of a command line, without what stands in quotes."""
+    return _SEPARATOR.split(_QUOTED.sub("''", command.split("<<", 1)[0]))
+
+
+def _kind(part: str) -> Purpose:
+    part = _PREFIX.sub("", part.strip())
+    program = part.split(maxsplit=1)[0].rsplit("/", 1)[-1] if part else ""
+    if not program or program in _LOOKING or program in _HANDLING:
+        return "look"
     if program == "git":
         return "git"
-    return "look" if not program or program in _LOOKING else "work"
-
-
-def is_test(line: str) -> bool:
-    found = _RUNNERS.search(line)
-    return found is not None and (line.split() or [""])[0] not in _LOOKING | {"git"}
+    if program in _TALKING:
+        return "talk"
+    return "test" if _RUNNERS.search(part) else "work"

@@ -5,6 +5,7 @@ joined as code joins them. Every name remembers one line from each kind of place
 in the words that explain it.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from segue.model.naming import WORD, names_in_word
@@ -62,7 +63,17 @@ class Names:
                         sighting.spots[place] = (number, lines, index, source)
 
     def relative(self, path: str) -> str:
-        if self.directory and path.startswith(self.directory + "/"):
-            return path[len(self.directory) + 1 :]
-        return path.removeprefix("./")
+        """The path as it is told: from the directory of the work; a file in the directory itself keeps its name."""
+        if not self.directory or not path.startswith(self.directory + "/"):
+            return path.removeprefix("./")
+        path = path[len(self.directory) + 1 :]
+        return path if "/" in path else f"…/{self.directory.rsplit('/', 1)[-1]}/{path}"
+
+    def shortened(self, line: str) -> str:
+        """The line with its paths told that way."""
+        if not self.directory or self.directory not in line:
+            return line
+        folder = self.directory.rsplit("/", 1)[-1]
+        line = re.sub(re.escape(self.directory) + r"/(?=[\w.@+-]+/)", "", line)
+        return line.replace(self.directory + "/", f"…/{folder}/")
 

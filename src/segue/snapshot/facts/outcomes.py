@@ -11,9 +11,10 @@ _FAILING = tuple(
         r"^\s*[✕×✗✘] (.{5,80}?)(?: \(?\d+|$)",
         r"^test (\S+) \.\.\. FAILED",
         r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",
-        r"^\s*(?:FAIL|not ok)\s+(?:\d+ - )?(\S*[./]\S+)",
     )
 )
+# A runner that nobody knows at least says what it ran.
+_GENERAL = re.compile(r"^\s*(?:FAIL|not ok)\s+(?:\d+ - )?(\S*[./]\S+)", re.MULTILINE)
 _BAD = re.compile(
     r"^(?:FAIL\b|--- FAIL|FAILED\b|ERROR\b|panic:|not ok\b)|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b"
     r"|Traceback \(most recent|build failed|FAILED \(",
@@ -47,6 +48,11 @@ def failing_tests(output: str) -> tuple[str, ...]:
     output = _bounded(output)
     found = dict.fromkeys(name.strip() for pattern in _FAILING for name in pattern.findall(output))
     return tuple(found)[:MOST_FAILING]
+
+
+def failing_targets(output: str) -> tuple[str, ...]:
+    """Files or packages that failed, where the tests themselves are not named."""
+    return tuple(dict.fromkeys(_GENERAL.findall(_bounded(output))))[:MOST_FAILING]
 
 
 def test_summary(output: str) -> str:

@@ -42,32 +42,29 @@ def tell(names: n.Names, lines: int) -> tuple[tuple[NameFact, ...], tuple[Passag
         NameFact(name=sighting.name, path=sighting.path, weight=share, last=max(sighting.last))
         for _, sighting, share in likely
     )
-    found = {passage.text: passage for _, sighting, _ in likely for passage in _passages(sighting, names.directory)}
+    found = {passage.text: passage for _, sighting, _ in likely for passage in _passages(sighting, names)}
     return facts, tuple(sorted(found.values(), key=lambda passage: (passage.number, passage.text)))
 
 
-def _passages(sighting: n.Sighting, directory: str) -> Iterator[Passage]:
+def _passages(sighting: n.Sighting, names: n.Names) -> Iterator[Passage]:
     for place, (number, lines, index, source) in sighting.spots.items():
-        text = _telling(sighting.name, lines, index, place in _PROSE, directory)
+        text = _telling(sighting.name, lines, index, place in _PROSE, names)
         if len(text) > len(sighting.name) + 8:
             yield Passage(number=number, speaker=SPEAKERS[place], text=text, source=source)
 
 
-def _telling(name: str, lines: list[str], index: int, prose: bool, directory: str) -> str:
-    text = _plain(lines[index], directory)
+def _telling(name: str, lines: list[str], index: int, prose: bool, names: n.Names) -> str:
+    text = _plain(lines[index], names)
     while len(text) < SHORTEST and index + 1 < len(lines):
         index += 1
-        text = f"{text} {_plain(lines[index], directory)}".strip()
+        text = f"{text} {_plain(lines[index], names)}".strip()
     if prose:
         text = next((part for part in _SENTENCE_END.split(text) if name in part), text)
     return _around(text, name)
 
 
-def _plain(line: str, directory: str) -> str:
-    line = _LINE_NUMBER.sub("", line)
-    if directory and directory in line:
-        line = line.replace(directory + "/", "")
-    return " ".join(line.split())
+def _plain(line: str, names: n.Names) -> str:
+    return " ".join(names.shortened(_LINE_NUMBER.sub("", line)).split())
 
 
 def _around(text: str, name: str) -> str:

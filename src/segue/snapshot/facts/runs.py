@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from segue.model.facts import CommandFact, CommitFact, ErrorFact, TestFact, TestPhase
 from segue.snapshot.facts.commands import headline, purpose
-from segue.snapshot.facts.outcomes import error_message, failing_tests, test_summary, tests_failed
+from segue.snapshot.facts.outcomes import error_message, failing_targets, failing_tests, test_summary, tests_failed
 
 _COMMIT = re.compile(r"\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,12})\] (.+)")
+_MESSAGE = re.compile(r"\bgit commit\b.*?\s-\w*m\s+(?:\"\$\(cat <<\s*'?\w+'?\n)?[\"']?([^\n\"]+)", re.DOTALL)
 _NEW_BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch -[cC])\s+['\"]?([^\s'\"-][^\s'\"]*)")
 _TEST_FILE = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)|[a-z]Tests?\.", re.IGNORECASE)
 MOST_COMMANDS = 40
@@ -40,7 +41,7 @@ class Runs:
         line = headline(command)
         if not line:
             return
-        kind = purpose(line)
+        kind = purpose(command)
         bad = failed or (kind == "test" and tests_failed(output))
         if kind == "test":
             self._tested(number, line, bad, output)
@@ -52,8 +53,13 @@ class Runs:
             self._went_well(line)
             self._git(number, command, output)
 
+    def progressed(self, number: int, command: str, output: str) -> None:
+        """A command that is still at work has told something; tests that failed already will not pass any more."""
+        if purpose(command) == "test" and tests_failed(output):
+            self.finished(number, command, True, output)
+
     def _tested(self, number: int, line: str, bad: bool, output: str) -> None:
-        if bad and (failing := failing_tests(output)):
+        if bad and (failing := failing_tests(output) or (() if self.failing else failing_targets(output))):
             self.failing = failing
             # Whoever wrote a test last, and sees it fail, expected it to.
             self.expected = failing if _TEST_FILE.search(self.edited) else ()
@@ -88,9 +94,13 @@ class Runs:
     def _git(self, number: int, command: str, output: str) -> None:
         if made := _NEW_BRANCH.search(command):
             self.branch = made[1]
-        if "commit" in command and (commit := _COMMIT.search(output)):
+        if "commit" not in command:
+            return
+        if commit := _COMMIT.search(output):
             self.commits.append(CommitFact(number=number, hash=commit[2][:9], subject=commit[3].strip()[:120]))
-            del self.commits[:-MOST_COMMITS]
+        elif "git commit" in command and (message := _MESSAGE.search(command)):
+            self.commits.append(CommitFact(number=number, hash="", subject=message[1].strip(" '")[:120]))
+        del self.commits[:-MOST_COMMITS]
 
     def tests(self) -> TestFact | None:
         last = self.last_test

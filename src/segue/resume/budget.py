@@ -16,7 +16,9 @@ NEAR = 100
 """How many characters around a name belong to it."""
 _LONG_WORD = re.compile(r"[A-Za-z0-9_]{4,}")
 _PLAIN_WORD = re.compile(r"(?<![\w/.\-@])[a-z]{4,}(?![\w/\-@(]|\.\w)")
-ENOUGH_WORDS, ENOUGH_PLAIN = 5, 3
+UNEXPLAINED = 0.35
+"""What it is worth to repeat a line that only names something: little, but more than nothing."""
+ENOUGH_WORDS, ENOUGH_PLAIN = 4, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,10 @@ class Piece:
     value: float
     verbatim: bool = True
     """Whether the words stand together as they did in the session, so that they explain the names among them."""
+    weight: float = 1.0
+    """How much the names it brings count."""
+    telling: bool = False
+    """Whether it is told for its names alone, so that its words should explain them."""
     group: str = ""
     """Pieces of one group stand together under its name."""
     slot: str = ""
@@ -110,7 +116,8 @@ def told_names(piece: Piece, weights: Mapping[str, float]) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for (key, _, _), at in names_in(piece.text):
         if key in weights and found.get(key, 0) < 2:
-            found[key] = 2 if piece.verbatim and _explained(piece.text, at, len(key)) else 1
+            level = 2 if piece.verbatim and _explained(piece.text, at, len(key)) else 1
+            found[key] = max(level, found.get(key, 0))
     return found
 
 
@@ -127,7 +134,8 @@ def _rate(candidate: _Candidate, choice: Choice) -> float:
     for key, level in candidate.names.items():
         known = told.get(key, 0)
         if level > known:
-            gain += choice.weights[key] * (level - known)
+            share = UNEXPLAINED if level == 1 and candidate.piece.telling else level - known
+            gain += choice.weights[key] * share * candidate.piece.weight
     return gain / candidate.cost
 
 

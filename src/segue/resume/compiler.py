@@ -1,6 +1,6 @@
 """The compiler: from facts to what the successor reads, within a budget of tokens. Pure: same facts, same bytes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from segue.model.facts import SessionFacts
@@ -60,10 +60,21 @@ def render(chosen: Sequence[Piece], candidates: Iterable[Piece]) -> str:
             continue
         missing = len(available[section]) - len(told)
         parts.append(f"\n{title}")
-        parts.append(_flowing(told) if section in FLOWING else "\n".join(piece.text for piece in told))
+        parts.append(_flowing(told) if section in FLOWING else "\n".join(_listed(told)))
         if missing:
             parts.append(f"… {missing} more")
     return "\n".join(parts) + "\n"
+
+
+def _listed(told: Sequence[Piece]) -> Iterator[str]:
+    """One line for each piece; those of a group stand under its name, where its last one would stand."""
+    groups: dict[str, list[Piece]] = {}
+    for index, piece in enumerate(told):
+        groups.setdefault(piece.group or f"#{index}", []).append(piece)
+    for members in sorted(groups.values(), key=lambda members: members[-1].order):
+        if members[0].group:
+            yield f"{members[0].group}:"
+        yield from (piece.text for piece in members)
 
 
 def _flowing(told: Sequence[Piece]) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from segue.model.events import TodoEntry
-from segue.model.facts import Ask, ErrorFact, FileFact, Passage, SessionFacts, TestFact
+from segue.model.facts import Ask, ErrorFact, FileFact, Passage, SessionFacts, Speaker, TestFact
 from segue.resume.budget import Piece
 
 # In the order of the context: the key of a section, its title, and what the whole of it is worth.
@@ -42,6 +42,19 @@ WORTH = {
 }
 MARKS = {"completed": "[x]", "in_progress": "[~] in progress:"}
 FILE_MARKS = {"created": "A", "modified": "M", "deleted": "D", "read": "R"}
+# How a passage is marked, and how much the names in it count: what somebody said explains more than what was printed.
+SPEAKERS: dict[Speaker, tuple[str, float]] = {
+    "user": ("- user:", 1.15),
+    "agent": ("-", 1.15),
+    "thought": ("-", 1.1),
+    "summary": ("-", 1.1),
+    "edit": ("+", 1.0),
+    "command": ("$", 0.9),
+    "read": ("·", 0.85),
+    "found": ("·", 0.85),
+    "output": (">", 0.8),
+    "other": ("·", 0.7),
+}
 _BOUNDARY = re.compile(r"\n+|(?<=[.!?])\s+")
 
 
@@ -242,4 +255,13 @@ def _next(facts: SessionFacts) -> Iterator[Piece]:
 
 def _work(passages: Iterable[Passage]) -> Iterator[Piece]:
     for index, passage in enumerate(passages):
-        yield Piece(section=WORK, order=(passage.number, index), text=f"- {passage.text}", value=0.0)
+        mark, weight = SPEAKERS[passage.speaker]
+        yield Piece(
+            section=WORK,
+            order=(passage.number, index),
+            text=f"{mark} {passage.text}",
+            value=0.0,
+            weight=weight,
+            telling=True,
+            group=passage.source,
+        )

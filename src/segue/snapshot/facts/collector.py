@@ -164,7 +164,9 @@ class Collector:
         call = self.calls.pop(result.call_id, None)
         tool = call.tool if call else ""
         source = self.names.relative(call.paths[0]) if call and call.paths else ""
-        self.names.hear(self.number, _ANSWERS.get(tool, n.OTHER), result.output, source)
+        # An edit is answered with what was edited, which is known already.
+        if tool != "edit" or result.status == "failed":
+            self.names.hear(self.number, _ANSWERS.get(tool, n.OTHER), result.output, source)
         if call is None:
             return
         if tool == "ask" and result.status == "completed":

@@ -34,6 +34,7 @@ _PREFIX = re.compile(
 )
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
+_STEP = re.compile(r"&&|\|\||[;\n]")
 
 
 def commands_of(call: ToolCalled) -> list[str]:
@@ -50,8 +51,16 @@ def commands_of(call: ToolCalled) -> list[str]:
 
 def headline(command: str) -> str:
     """The command on one line, without where it ran and what became of its output: two runs of it look alike."""
-    lines = (line.strip() for line in command.strip().split("<<", 1)[0].split("\n"))
-    line = next((line for line in lines if line and not _NOTHING.match(line)), "")
+    text = command.strip().split("<<", 1)[0]
+    lines = (line.strip() for line in text.split("\n"))
+    line = _bare(next((line for line in lines if line and not _NOTHING.match(line)), ""))
+    if purpose(command) != "test" or purpose(line) == "test":
+        return line
+    # The tests come later in it, and they are what it was run for.
+    return next((part for part in map(_bare, _STEP.split(text)) if purpose(part) == "test"), line)
+
+
+def _bare(line: str) -> str:
     for _ in range(3):
         line = _SETUP.sub("", line)
     return re.sub(r"\s+", " ", _REST.sub("", line)).strip(" ;&")

@@ -10,25 +10,29 @@ from segue.snapshot.facts import names as n
 
 # For each kind of place: how much the number of times counts, and how much it counts that it was lately.
 _PLACES: dict[n.Place, tuple[float, float]] = {
-    n.USER: (0.33, 0.0),
-    n.AGENT: (0.10, 0.0),
-    n.THOUGHT: (0.51, 0.0),
-    n.EDIT: (0.05, 0.73),
-    n.COMMAND: (1.0, 0.0),
-    n.LOOK: (0.10, 0.30),
-    n.READ: (-0.53, -0.24),
-    n.OUTPUT: (-0.72, 0.27),
-    n.FOUND: (-0.29, -0.18),
-    n.OTHER: (-0.32, 0.34),
-    n.SUMMARY: (0.3, 0.0),
+    n.USER: (0.28, 0.08),
+    n.AGENT: (0.37, 0.29),
+    n.THOUGHT: (0.40, 0.28),
+    n.EDIT: (0.02, 0.25),
+    n.COMMAND: (0.18, 0.10),
+    n.LOOK: (0.15, 0.14),
+    n.READ: (-0.08, 0.06),
+    n.OUTPUT: (-0.13, 0.06),
+    n.FOUND: (0.09, 0.13),
+    n.OTHER: (0.10, 0.15),
+    n.SUMMARY: (0.10, 0.07),
 }
-_TIMES, _JUST_NOW, _LATELY, _PATH, _BASE = 1.28, 0.69, 0.56, 1.52, -6.2
+_TIMES, _JUST_NOW, _LATELY, _PATH, _ACTIVE, _BASE = 0.76, 0.66, 0.59, 1.09, 1.02, -3.72
+_SPOKEN = (n.USER, n.AGENT, n.THOUGHT, n.EDIT, n.COMMAND, n.LOOK)
+"""Where a name stands because somebody meant it, and not because it was printed."""
 
 
 def weight(sighting: n.Sighting, lines: int) -> float:
     last = max(sighting.last)
     score = _BASE + _TIMES * log1p(sum(sighting.counts)) + (_PATH if sighting.path else 0.0)
     score += _JUST_NOW * _recency(last, lines, 0.05, 2) + _LATELY * _recency(last, lines, 0.3, 2)
+    if any(sighting.counts[place] for place in _SPOKEN):
+        score += _ACTIVE
     for place, (times, lately) in _PLACES.items():
         if count := sighting.counts[place]:
             score += times * log1p(count) + lately * _recency(sighting.last[place], lines, 0.1, 4)

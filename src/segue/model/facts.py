@@ -122,7 +122,8 @@ class SessionFacts:
 
     lines: int = 0
     directory: str = ""
-    branch: str = ""
+    branches: tuple[str, ...] = ()
+    """The branches the work was on, the one it is on last."""
     commit: str = ""
     request: Ask | None = None
     said: tuple[Ask, ...] = ()

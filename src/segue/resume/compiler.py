@@ -10,11 +10,12 @@ from segue.resume.sections import NEXT, REQUEST, SAID, SUMMARY, TITLES, pieces
 from segue.resume.tokens import tokens, weigh
 
 DEFAULT_BUDGET = 4000
-NAMES_WORTH = 1.0
+NAMES_WORTH = 0.55
 """What all the names together are worth, measured in the same unit as the sections."""
 FLOWING = frozenset({REQUEST, SAID, SUMMARY, NEXT})
 """Sections that are told as running text."""
 HEAD = "## Session Resume Context"
+GUIDE = "`…` marks a cut, `#n` a line of the transcript."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +33,14 @@ def compile_context(facts: SessionFacts, budget: int = DEFAULT_BUDGET) -> Resume
     candidates = pieces(facts)
     weights = name_weights(facts)
     overhead = {section: weigh(title) + 4 for section, title in TITLES.items()}
-    room = budget - weigh(HEAD) - 4
+    head = heading(facts)
+    room = budget - weigh(head) - 4
     choice = choose(candidates, Choice(weights=weights, overhead=overhead, budget=room))
     kept = list(choice.chosen)
-    text = render(kept, candidates)
+    text = render(head, kept, candidates)
     while kept and tokens(text) > budget:
         kept.pop()
-        text = render(kept, candidates)
+        text = render(head, kept, candidates)
     return ResumeContext(text=text, tokens=tokens(text), budget=budget, left_out=len(candidates) - len(kept))
 
 
@@ -49,11 +51,16 @@ def name_weights(facts: SessionFacts) -> dict[str, float]:
     }
 
 
-def render(chosen: Sequence[Piece], candidates: Iterable[Piece]) -> str:
+def heading(facts: SessionFacts) -> str:
+    where = f" in {facts.directory}" if facts.directory else ""
+    return f"{HEAD}\n\nYou continue the work of an earlier session{where}. {GUIDE}"
+
+
+def render(head: str, chosen: Sequence[Piece], candidates: Iterable[Piece]) -> str:
     available: dict[str, set[str]] = {}
     for index, piece in enumerate(candidates):
         available.setdefault(piece.section, set()).add(piece.slot or f"#{index}")
-    parts = [HEAD]
+    parts = [head]
     for section, title in TITLES.items():
         told = sorted((piece for piece in chosen if piece.section == section), key=lambda piece: piece.order)
         if not told:

@@ -26,9 +26,9 @@ TITLES = {
     NEXT: "### What to do next",
 }
 WORTH = {
-    "request": 0.05,
-    "said": 0.05,
-    "constraint": 0.05,
+    "request": 0.07,
+    "said": 0.07,
+    "constraint": 0.07,
     "todo": 0.14,
     "decisions": 0.03,
     "error": 0.14,
@@ -169,11 +169,12 @@ def _decisions(facts: SessionFacts) -> Iterator[Piece]:
 
 
 def _errors(errors: Sequence[ErrorFact]) -> Iterator[Piece]:
-    open_ones = [error for error in errors if not error.cleared]
-    lately = errors[-3:]
-    for error in errors:
-        age = len(open_ones) - open_ones.index(error) - 1 if error in open_ones else 9
-        share = 0.5 / 3 * ((age < 3) + (error in lately)) or 0.5 / 3 * 0.2 * 0.9**age
+    still_open = [error.number for error in errors if not error.cleared][-3:]
+    lately = [error.number for error in errors][-3:]
+    for age, error in enumerate(reversed(errors)):
+        share = 0.5 * (error.number in still_open) / max(1, len(still_open))
+        share += 0.5 * (error.number in lately) / max(1, len(lately))
+        share = share or (0.05 if error.cleared else 0.1) * 0.8**age
         mark = "✓ cleared:" if error.cleared else "⚠ UNRESOLVED:"
         message = _flat(error.message)
         texts = [f"{mark} {clip(message, 110)}", f"{mark} {clip(message, 180)} (`{clip(error.command, 80)}`)"]
@@ -181,8 +182,10 @@ def _errors(errors: Sequence[ErrorFact]) -> Iterator[Piece]:
 
 
 def _git(facts: SessionFacts) -> Iterator[Piece]:
-    if facts.branch:
-        yield Piece(section=GIT, order=(0,), text=f"- Branch: {facts.branch}", value=WORTH["git"] / 2)
+    if facts.branches:
+        *before, now = facts.branches
+        text = f"- Branch: {now}" + (f" (before: {before[-1]})" if before else "")
+        yield Piece(section=GIT, order=(0,), text=text, value=WORTH["git"] / 2)
     for age, commit in enumerate(reversed(facts.commits)):
         text = f"- Commit {commit.hash} {clip(commit.subject, 80)}".replace("  ", " ")
         yield Piece(section=GIT, order=(commit.number,), text=text, value=WORTH["git"] / 2 * 0.2**age)
@@ -224,25 +227,27 @@ def _tests(tests: TestFact | None) -> Iterator[Piece]:
         return
     outcome = "passed" if tests.ok else "FAILED"
     summary = f" ({_flat(tests.summary)})" if tests.summary else ""
-    expected = f", expected to fail: {', '.join(tests.expected_failures)}" if tests.expected_failures else ""
     text = f"- Phase: {tests.phase}\n- Last run: `{clip(tests.command, 160)}` → {outcome}{summary}"
     yield Piece(section=TESTS, order=(0,), text=text, value=WORTH["tests"] * 2 / 3)
     if tests.failing:
         label = "Failed before" if tests.ok else "Failing tests"
-        for index, name in enumerate(tests.failing):
-            text = f"- {label}: {clip(name, 120)}"
-            yield Piece(section=TESTS, order=(1, index), text=text, value=WORTH["tests"] / 3 / len(tests.failing))
-    if expected:
-        yield Piece(section=TESTS, order=(2,), text=f"- Red phase{expected}", value=WORTH["tests"] / 10)
+        names = [clip(name, 100) for name in tests.failing]
+        few = [f"- {label}: {', '.join(names[:3])}… {len(names) - 3} more"] if len(names) > 4 else []
+        yield from _grown(TESTS, (1,), [*few, f"- {label}: {', '.join(names)}"], WORTH["tests"] / 3, "failing")
+    if tests.expected_failures:
+        text = "- Expected failures (red phase): " + clip(", ".join(tests.expected_failures), 200)
+        yield Piece(section=TESTS, order=(2,), text=text, value=WORTH["tests"] / 10)
 
 
 # ── where to go on ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _next(facts: SessionFacts) -> Iterator[Piece]:
+    if current := _current(facts.todos):
+        yield Piece(section=NEXT, order=(0, 0, 0), text=f"Continue with: {clip(current, 160)}", value=WORTH["next"])
     for index, call in enumerate(facts.open_calls[-5:]):
-        text = f"- Begun, and nobody saw it end: {clip(_flat(call), 140)}"
-        yield Piece(section=NEXT, order=(1, index), text=text, value=WORTH["next"])
+        text = f"Begun, and nobody saw it end: {clip(_flat(call), 140)}"
+        yield Piece(section=NEXT, order=(1, index, 0), text=text, value=WORTH["next"])
     for age, message in enumerate(reversed(facts.latest)):
         parts = _parts(message.text, 40)
         for index, part in enumerate(parts):
@@ -251,6 +256,14 @@ def _next(facts: SessionFacts) -> Iterator[Piece]:
             yield from _grown(
                 NEXT, (0, message.number, index), _sizes(part, 160, 400), value, f"next{message.number}.{index}"
             )
+
+
+def _current(todos: Sequence[TodoEntry]) -> str:
+    """What was being done, or else what comes next."""
+    for status in ("in_progress", "pending"):
+        if found := next((todo for todo in todos if todo.status == status), None):
+            return _flat(found.content)
+    return ""
 
 
 def _work(passages: Iterable[Passage]) -> Iterator[Piece]:

@@ -99,7 +99,7 @@ class Collector:
         return SessionFacts(
             lines=self.number,
             directory=self.standing.directory or "",
-            branch=self.runs.branch or self.standing.branch or "",
+            branches=tuple(self.runs.branches),
             commit=self.standing.commit or "",
             request=request,
             said=tuple(ask for ask in said if ask is not None),
@@ -121,6 +121,8 @@ class Collector:
         )
 
     def _asked(self, text: str) -> None:
+        # What was begun for an earlier request, and never told its end, matters no more.
+        self.calls.clear()
         text = text.strip()
         # The same prompt is sometimes recorded twice, when it was sent and when it was taken up.
         if self.asks and self.asks[-1].text == text[:LONGEST_ASK]:
@@ -205,7 +207,7 @@ class Collector:
     def _stands(self, standing: Standing) -> None:
         known = self.standing
         if standing.branch and standing.branch != known.branch:
-            self.runs.branch = ""
+            self.runs.on(standing.branch)
         self.standing = Standing(
             directory=known.directory or standing.directory,
             branch=standing.branch or known.branch,

@@ -34,6 +34,8 @@ _PREFIX = re.compile(
 )
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
+_EVERYTHING = frozenset({"./...", ".", "-v", "-q", "--all", "-count=1", "-race"})
+"""Arguments with which a command does as much or more than without."""
 _STEP = re.compile(r"&&|\|\||[;\n]")
 
 
@@ -58,6 +60,18 @@ def headline(command: str) -> str:
         return line
     # The tests come later in it, and they are what it was run for.
     return next((part for part in map(_bare, _STEP.split(text)) if purpose(part) == "test"), line)
+
+
+def covers(line: str, other: str) -> bool:
+    """Whether a run that went well says that the other would, too: it is the same, or asks for less to be picked out."""
+    if line == other:
+        return True
+    words, others = line.split(), _last_step(other).split()
+    return len(words) > 1 and words[:2] == others[:2] and set(words[2:]) - _EVERYTHING <= set(others[2:])
+
+
+def _last_step(line: str) -> str:
+    return _STEP.split(line)[-1].strip()
 
 
 def _bare(line: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from segue.model.naming import WORD, names_in_word
 
 SHORT_LINE = 200
+TELLING_LINE = 40
 PLACES = ("user", "agent", "thought", "edit", "command", "look", "read", "output", "found", "other", "summary")
 """Where a name can stand: said by somebody, given to a tool, or in what a tool answered."""
 Place = int
@@ -52,14 +53,15 @@ class Names:
                     if sighting is None:
                         told = self.relative(name) if path else name
                         sighting = sightings[key] = Sighting(told, path, number)
+                    known = sighting.spots.get(place)
                     if sighting.last[place] != number:
                         sighting.last[place] = number
                         sighting.counts[place] += 1
-                        sighting.spots[place] = (number, lines, index, source)
-                        continue
-                    _, others, other, _ = sighting.spots[place]
-                    # Of several lines of one text, the longer one explains more.
-                    if SHORT_LINE > len(line) > len(others[other]):
+                        # The latest line is the best, unless it says nothing but the name.
+                        if known is None or len(line) >= TELLING_LINE or len(known[1][known[2]]) < TELLING_LINE:
+                            sighting.spots[place] = (number, lines, index, source)
+                    elif known is not None and SHORT_LINE > len(line) > len(known[1][known[2]]):
+                        # Of several lines of one text, the longer one explains more.
                         sighting.spots[place] = (number, lines, index, source)
 
     def relative(self, path: str) -> str:

@@ -25,6 +25,7 @@ SPEAKERS: dict[n.Place, Speaker] = {
     n.SUMMARY: "summary",
 }
 _PROSE = frozenset({n.USER, n.AGENT, n.THOUGHT, n.SUMMARY})
+_MARK = re.compile(r"^(?:[-*+•>]|\d+\.)\s+|^[+-](?=\S)")
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*[→│|\t]\s?")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 
@@ -64,7 +65,7 @@ def _telling(name: str, lines: list[str], index: int, prose: bool, names: n.Name
 
 
 def _plain(line: str, names: n.Names) -> str:
-    return " ".join(names.shortened(_LINE_NUMBER.sub("", line)).split())
+    return _MARK.sub("", " ".join(names.shortened(_LINE_NUMBER.sub("", line)).split()))
 
 
 def _around(text: str, name: str) -> str:

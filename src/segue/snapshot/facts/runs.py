@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from segue.model.facts import CommandFact, CommitFact, ErrorFact, TestFact, TestPhase
-from segue.snapshot.facts.commands import headline, purpose
+from segue.snapshot.facts.commands import covers, headline, purpose
 from segue.snapshot.facts.outcomes import error_message, failing_targets, failing_tests, test_summary, tests_failed
 
 _COMMIT = re.compile(r"\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,12})\] (.+)")
@@ -14,6 +14,7 @@ _TEST_FILE = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)|[a
 MOST_COMMANDS = 40
 MOST_ERRORS = 30
 MOST_COMMITS = 10
+MOST_BRANCHES = 5
 LONGEST_COMMAND = 300
 
 
@@ -24,7 +25,7 @@ class Runs:
     commands: dict[str, CommandFact] = field(default_factory=dict[str, CommandFact])
     errors: dict[str, ErrorFact] = field(default_factory=dict[str, ErrorFact])
     commits: list[CommitFact] = field(default_factory=list[CommitFact])
-    branch: str = ""
+    branches: list[str] = field(default_factory=list[str])
     last_test: TestFact | None = None
     failing: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
@@ -32,6 +33,15 @@ class Runs:
     """The file that was edited last."""
     edited_since: bool = False
     """Whether something was edited after the last test run."""
+
+    def on(self, branch: str) -> None:
+        """The work is on this branch now."""
+        # HEAD is what a checkout without a branch is called, as during a rebase; the work has a branch all the same.
+        if branch == "HEAD" and self.branches:
+            return
+        if branch in self.branches:
+            self.branches.remove(branch)
+        self.branches = [*self.branches[-MOST_BRANCHES:], branch]
 
     def edit(self, path: str) -> None:
         self.edited = path
@@ -86,14 +96,13 @@ class Runs:
             del self.errors[next(iter(self.errors))]
 
     def _went_well(self, line: str) -> None:
-        line = line[:LONGEST_COMMAND]
         for key, error in self.errors.items():
-            if error.command == line and not error.cleared:
+            if not error.cleared and covers(line[:LONGEST_COMMAND], error.command):
                 self.errors[key] = replace(error, cleared=True)
 
     def _git(self, number: int, command: str, output: str) -> None:
         if made := _NEW_BRANCH.search(command):
-            self.branch = made[1]
+            self.on(made[1])
         if "commit" not in command:
             return
         if commit := _COMMIT.search(output):

@@ -4,7 +4,7 @@ Each fact carries the number of the line it comes from, so that everything told 
 The amount is bounded, however long the session was.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from segue.model.checkpoint import Usage
@@ -147,5 +147,5 @@ class SessionFacts:
     open_calls: tuple[str, ...] = ()
     names: tuple[NameFact, ...] = ()
     passages: tuple[Passage, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     unknown_lines: int = 0

@@ -7,6 +7,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+
+def words(text: str) -> frozenset[str]:
+    """A set of words, written as people write them."""
+    return frozenset(text.split())
+
+
 WORD = re.compile(r"[\w./@+~-]{4,}")
 _IDENTIFIER = re.compile(
     r"(?<![A-Za-z0-9_])(?:[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
@@ -14,9 +20,9 @@ _IDENTIFIER = re.compile(
 )
 _FILE = re.compile(r"[\w@+.-]*[\w@+-]\.[A-Za-z]\w{0,5}")
 # Without a folder before it, only what is surely the name of a file counts as one.
-_SURE = frozenset(
-    "go py ts tsx js jsx mjs cjs rs md json toml yaml yml sh sql css html mod java rb cpp cc h c txt cfg ini lock swift "
-    "kt vue svelte proto php cs scala ex exs".split()
+_SURE = words(
+    "go py ts tsx js jsx mjs cjs rs md json toml yaml yml sh sql css html mod java rb cpp cc h c txt cfg ini "
+    "lock swift kt vue svelte proto php cs scala ex exs"
 )
 SHORTEST, LONGEST = 6, 60
 LONGEST_PATH = 160

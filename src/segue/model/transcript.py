@@ -1,6 +1,6 @@
 """A recorded conversation, whoever recorded it: the journal, or an agent in a session file of its own.
 
-What an agent says is told in the journal's own words (`events`); the few things that only a transcript knows stand here.
+What an agent says is told in the journal's own words (`events`); what only a transcript knows stands here.
 """
 
 from dataclasses import dataclass

@@ -46,9 +46,7 @@ def compile_context(facts: SessionFacts, budget: int = DEFAULT_BUDGET) -> Resume
 
 def name_weights(facts: SessionFacts) -> dict[str, float]:
     whole = sum(name.weight for name in facts.names) or 1.0
-    return {
-        key: NAMES_WORTH * name.weight / whole for name in facts.names for (key, _, _), _ in names_in(name.name)
-    }
+    return {key: NAMES_WORTH * name.weight / whole for name in facts.names for (key, _, _), _ in names_in(name.name)}
 
 
 def heading(facts: SessionFacts) -> str:
@@ -87,13 +85,11 @@ def _listed(told: Sequence[Piece]) -> Iterator[str]:
 def _flowing(told: Sequence[Piece]) -> str:
     """Running text, one paragraph for each message, with a mark where something was left out."""
     lines: list[str] = []
-    before: tuple[float, ...] = ()
-    for piece in told:
-        joined = before[:-1] == piece.order[:-1] and len(before) == len(piece.order)
-        if lines and joined:
-            gap = " " if piece.order[-1] == before[-1] + 1 else " … "
+    for before, piece in zip([None, *told], told, strict=False):
+        *message, index = piece.order
+        if before is not None and list(before.order[:-1]) == message:
+            gap = " " if index == before.order[-1] + 1 else " … "
             lines[-1] += gap + piece.text
         else:
-            lines.append(piece.text if len(piece.order) == 1 else f"- {piece.text}")
-        before = piece.order
+            lines.append(f"- {piece.text}" if message else piece.text)
     return "\n".join(lines)

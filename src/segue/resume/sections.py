@@ -163,9 +163,7 @@ def _decisions(facts: SessionFacts) -> Iterator[Piece]:
     for age, each in enumerate(reversed(standing)):
         taken_back = f" (taken back in #{each.superseded_by})" if each.superseded_by else ""
         text = f"- [{each.type}] {clip(each.quote, 260)}{taken_back} (#{each.number})"
-        yield Piece(
-            section=DECISIONS, order=(each.number,), text=text, value=WORTH["decisions"] / 5 * 0.8**age
-        )
+        yield Piece(section=DECISIONS, order=(each.number,), text=text, value=WORTH["decisions"] / 5 * 0.8**age)
 
 
 def _errors(errors: Sequence[ErrorFact]) -> Iterator[Piece]:
@@ -208,9 +206,7 @@ def _looked_at(facts: SessionFacts) -> Iterator[Piece]:
     for file in unchanged:
         reason = f" — {clip(_flat(file.reason), 90)}" if file.reason else ""
         value = WORTH["read"] / len(unchanged)
-        yield from _grown(
-            READ, (file.number,), [f"R {file.path}", f"R {file.path}{reason}"], value, f"read{file.path}"
-        )
+        yield from _grown(READ, (file.number,), [f"R {file.path}", f"R {file.path}{reason}"], value, f"read{file.path}")
 
 
 def _commands(facts: SessionFacts) -> Iterator[Piece]:

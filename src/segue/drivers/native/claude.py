@@ -1,4 +1,4 @@
-"""Claude Code's session file: one JSON line for each message of the user or the agent, and lines of its own business."""
+"""Claude Code's session file: a JSON line for each message of the user or the agent, and lines of its own business."""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from segue.model.events import (
     ToolFinished,
     UsageReported,
 )
+from segue.model.naming import words
 from segue.model.transcript import Said, Standing, Summarised, UserSaid
 
 # The protocol's kinds of tool, by the names that Claude Code has for its own.
@@ -37,15 +38,16 @@ TOOLS = {
     "ExitPlanMode": "plan",
 }
 PATHS = ("file_path", "notebook_path", "path")
-OWN_BUSINESS = frozenset(
-    "queue-operation attachment api-request-shape api-request-blob api-request last-prompt tools-used atis-latch "
-    "system summary file-history-snapshot progress mode permission-mode custom-title agent-name tag".split()
+OWN_BUSINESS = words(
+    "queue-operation attachment api-request-shape api-request-blob api-request last-prompt tools-used atis- "
+    "latch system summary file-history-snapshot progress mode permission-mode custom-title agent-name tag"
 )
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 # What the program, not the user, writes under the user's name.
 _NOT_THE_USER = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory|ide_|teammate-)|Caveat:|\[Request interrupted)"
+    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory|ide_|teammate-)"
+    r"|Caveat:|\[Request interrupted)"
 )
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)

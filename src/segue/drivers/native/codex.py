@@ -30,7 +30,10 @@ _NOT_THE_USER = re.compile(
 )
 _EXIT = re.compile(r"Process exited with code (-?\d+)|[Ee]xit code:? (-?\d+)")
 _RUNNING = re.compile(r"Process running with session ID (\d+)")
-_FRAME = re.compile(r"(?:(?:Command|Chunk ID|Wall time|Original token count|Total output lines):.*\n|Process (?:exited|running).*\n)*Output:\n")
+_FRAME = re.compile(
+    r"(?:(?:Command|Chunk ID|Wall time|Original token count|Total output lines):.*\n|Process (?:exited|running).*\n)*"
+    r"Output:\n"
+)
 # A program of several commands, as the newer tool takes it: each command is a string after `cmd:`.
 _COMMANDS = re.compile(
     r"\bcmd:\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`)",

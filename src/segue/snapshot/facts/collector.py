@@ -16,7 +16,7 @@ from segue.model.events import (
     ToolFinished,
     UsageReported,
 )
-from segue.model.facts import Ask, DecisionFact, FileFact, Passage, SessionFacts
+from segue.model.facts import Ask, FileFact, Passage, SessionFacts
 from segue.model.transcript import FileAction, FilesChanged, Line, Standing, Summarised, ToolProgressed, UserSaid
 from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
@@ -50,7 +50,8 @@ class Collector:
     todos: tuple[TodoEntry, ...] = ()
     files: dict[str, FileFact] = field(default_factory=dict[str, FileFact])
     looked_at: dict[str, FileFact] = field(default_factory=dict[str, FileFact])
-    calls: dict[str, ToolCalled] = field(default_factory=dict[str, ToolCalled])
+    calls: dict[str, tuple[int, ToolCalled]] = field(default_factory=dict[str, tuple[int, ToolCalled]])
+    """Calls that are not finished, and the lines in which they were begun."""
     runs: Runs = field(default_factory=Runs)
     decisions: Decisions = field(default_factory=Decisions)
     latest: deque[Passage] = field(default_factory=lambda: deque[Passage](maxlen=LATEST))
@@ -93,7 +94,9 @@ class Collector:
     def facts(self) -> SessionFacts:
         names, found = passages.tell(self.names, self.number)
         request, *said = self.asks or [None]
-        for call in self.calls.values():
+        # What was begun for an earlier request, and never told its end, matters no more.
+        asked = self.asks[-1].number if self.asks else 0
+        for _, call in self.calls.values():
             for edit in edits_of(call):
                 self._changed(edit)
         return SessionFacts(
@@ -114,15 +117,13 @@ class Collector:
             decisions=self.decisions.facts(),
             commits=tuple(self.runs.commits),
             latest=tuple(self.latest),
-            open_calls=tuple(_title(call) for call in self.calls.values()),
+            open_calls=tuple(_title(call) for begun, call in self.calls.values() if begun > asked),
             names=names,
             passages=found,
             usage=self.usage,
         )
 
     def _asked(self, text: str) -> None:
-        # What was begun for an earlier request, and never told its end, matters no more.
-        self.calls.clear()
         text = text.strip()
         # The same prompt is sometimes recorded twice, when it was sent and when it was taken up.
         if self.asks and self.asks[-1].text == text[:LONGEST_ASK]:
@@ -145,7 +146,7 @@ class Collector:
 
     def _called(self, call: ToolCalled) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
-        self.calls[call.call_id] = call
+        self.calls[call.call_id] = (self.number, call)
         edits, place = edits_of(call), _CALLS.get(call.tool, n.OTHER)
         for edit in edits:
             self.names.hear(self.number, n.EDIT, f"{edit.path}: {edit.change}")
@@ -158,12 +159,13 @@ class Collector:
             self.plan = plan
 
     def _progressed(self, news: ToolProgressed) -> None:
-        if call := self.calls.get(news.call_id):
+        _, call = self.calls.get(news.call_id, (0, None))
+        if call is not None:
             for command in commands_of(call):
                 self.runs.progressed(self.number, command, news.output)
 
     def _finished(self, result: ToolFinished) -> None:
-        call = self.calls.pop(result.call_id, None)
+        _, call = self.calls.pop(result.call_id, (0, None))
         tool = call.tool if call else ""
         source = self.names.relative(call.paths[0]) if call and call.paths else ""
         # An edit is answered with what was edited, which is known already.
@@ -200,9 +202,7 @@ class Collector:
         path = self.names.relative(path)
         before = self.looked_at.pop(path, None)
         times = before.times + 1 if before else 1
-        self.looked_at[path] = FileFact(
-            number=self.number, path=path, action="read", times=times, reason=self.intent
-        )
+        self.looked_at[path] = FileFact(number=self.number, path=path, action="read", times=times, reason=self.intent)
 
     def _stands(self, standing: Standing) -> None:
         known = self.standing

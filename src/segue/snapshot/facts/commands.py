@@ -4,6 +4,7 @@ import re
 from typing import Any, Literal
 
 from segue.model.events import ToolCalled
+from segue.model.naming import words
 
 Purpose = Literal["test", "work", "git", "talk", "look"]
 """What a command is for: checking, building and running, versions, asking others, or only looking around."""
@@ -20,14 +21,14 @@ _RUNNERS = re.compile(
     r"|composer|hatch|uv|poetry|zig|sbt)\b[^|;&]*?[\s:]tests?(?![\w./])"
     r"|(?:^|\s|/)bin/test\b"
 )
-_LOOKING = frozenset(
+_LOOKING = words(
     "ls cat head tail grep rg ag find fd sed awk wc sort uniq tree stat file which type pwd echo printf date "
-    "whoami ps top df du less more diff cmp jq yq column xxd hexdump strings true sleep cd nl tr cut tee basename "
-    "dirname realpath readlink test [ id uname printenv history man help wait kill lsof source . read eval trap "
-    "for done if fi while case esac { } # local return exit break continue function export set".split()
+    "whoami ps top df du less more diff cmp jq yq column xxd hexdump strings true sleep cd nl tr cut tee "
+    "basename dirname realpath readlink test [ id uname printenv history man help wait kill lsof source . read "
+    "eval trap for done if fi while case esac { } # local return exit break continue function export set"
 )
-_TALKING = frozenset("gh glab hub curl wget http ssh scp rsync ping nc telnet aws gcloud az kubectl".split())
-_HANDLING = frozenset("rm mkdir rmdir cp mv ln touch chmod chown open".split())
+_TALKING = words("gh glab hub curl wget http ssh scp rsync ping nc telnet aws gcloud az kubectl")
+_HANDLING = words("rm mkdir rmdir cp mv ln touch chmod chown open")
 _BY_IMPORTANCE: tuple[Purpose, ...] = ("test", "work", "git", "talk", "look")
 _PREFIX = re.compile(
     r"^(?:(?:do|then|else|!|time|timeout \S+|nice(?: -n \S+)?|sudo|exec|env|[A-Za-z_]\w*=\S*)(?:\s+|$))*"
@@ -45,7 +46,7 @@ def commands_of(call: ToolCalled) -> list[str]:
         return []
     several: Any = call.input.get("commands")
     if isinstance(several, list):
-        found: list[object] = several
+        found: list[object] = several  # pyright: ignore[reportUnknownVariableType]
         return [each for each in found if isinstance(each, str)]
     command: Any = call.input.get("command") or call.input.get("cmd")
     return [command] if isinstance(command, str) and command.strip() else []
@@ -63,11 +64,11 @@ def headline(command: str) -> str:
 
 
 def covers(line: str, other: str) -> bool:
-    """Whether a run that went well says that the other would, too: it is the same, or asks for less to be picked out."""
+    """Whether a run that went well says that the other would, too: it is the same, or picks out less."""
     if line == other:
         return True
-    words, others = line.split(), _last_step(other).split()
-    return len(words) > 1 and words[:2] == others[:2] and set(words[2:]) - _EVERYTHING <= set(others[2:])
+    asked, others = line.split(), _last_step(other).split()
+    return len(asked) > 1 and asked[:2] == others[:2] and set(asked[2:]) - _EVERYTHING <= set(others[2:])
 
 
 def _last_step(line: str) -> str:
@@ -83,7 +84,10 @@ def _bare(line: str) -> str:
 def purpose(command: str) -> Purpose:
     """What the most important of its parts is for."""
     kinds = {_kind(part) for part in _parts(command)}
-    return next((kind for kind in _BY_IMPORTANCE if kind in kinds), "look")
+    for kind in _BY_IMPORTANCE:
+        if kind in kinds:
+            return kind
+    return "look"
 
 
 def _parts(command: str) -> list[str]:

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from segue.model.facts import DecisionFact
+from segue.model.naming import words
 from segue.snapshot.facts.words import decision_type, takes_back
 
 MOST_DECISIONS = 40
 _TELLING = re.compile(r"[A-Za-z_][\w./-]{4,}")
-_COMMON = frozenset(
-    "about after again already because before being could every first found going instead later leave other rather "
-    "revert reverted really right should since still their there these thing think those would which while where "
-    "without change changes".split()
+_COMMON = words(
+    "about after again already because before being could every first found going instead later leave other "
+    "rather revert reverted really right should since still their there these thing think those would which "
+    "while where without change changes"
 )
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from segue.model.events import ToolCalled
+from segue.model.events import JsonObject, ToolCalled
 from segue.model.transcript import FileAction
 from segue.snapshot.facts.commands import commands_of
 from segue.snapshot.facts.words import flattened
@@ -47,10 +47,9 @@ def _tool_edits(call: ToolCalled) -> list[Edit]:
 
 def written_text(call: ToolCalled) -> str:
     """How the text begins that the call wrote."""
-    given: Any = call.input
-    several: Any = given.get("edits")
-    if isinstance(several, list) and several and isinstance(several[0], dict):
-        given = several[0]
+    several: Any = call.input.get("edits")
+    first: Any = several[0] if isinstance(several, list) and several else None  # pyright: ignore[reportUnknownVariableType]
+    given: JsonObject = first if isinstance(first, dict) else call.input  # pyright: ignore[reportUnknownVariableType]
     text = next((given[key] for key in WRITTEN_TEXT if isinstance(given.get(key), str)), "")
     return flattened(text[: 4 * LONGEST_CHANGE])[:LONGEST_CHANGE]
 

@@ -78,4 +78,3 @@ class Names:
         folder = self.directory.rsplit("/", 1)[-1]
         line = re.sub(re.escape(self.directory) + r"/(?=[\w.@+-]+/)", "", line)
         return line.replace(self.directory + "/", f"…/{folder}/")
-

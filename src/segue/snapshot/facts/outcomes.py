@@ -31,7 +31,8 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 _COUNTS = re.compile(
-    r"^.*(?:\b\d+ (?:passed|failed|passing|failing|tests?)\b|\bRan \d+ tests?\b|^test result:|^Tests:|^ok\s+\S|^FAIL\b).*$",
+    r"^.*(?:\b\d+ (?:passed|failed|passing|failing|tests?)\b|\bRan \d+ tests?\b"
+    r"|^test result:|^Tests:|^ok\s+\S|^FAIL\b).*$",
     re.MULTILINE,
 )
 MOST_FAILING = 12

@@ -15,24 +15,31 @@ _CONSTRAINT = re.compile(
 SHORTEST = 15
 LONGEST = 400
 
-# The first rule that fits names the type. The words are those with which people mark a choice, in any project.
 _WE = r"\b(?:I|we|let's)(?:'ll|'m|'ve|’ll|’m|’ve| will| am| are| have| would)?\b.{0,60}?"
+# The first rule that fits names the type. The words are those with which people mark a choice, in any project.
+_RULES: tuple[tuple[DecisionType, str], ...] = (
+    ("workaround", r"\b(?:work(?:ing|s)? ?around|temporar(?:y|ily)|fall(?:s|ing)? back (?:to|on)|as a stopgap)\b"),
+    ("skip", r"\b(?:I|we)(?:'ll|’ll| will) (?:skip|leave|not\b)|\b(?:out of scope|deferred|no longer needed|won't)\b"),
+    ("skip", r"\bleav(?:e|ing) (?:it|this|that|them) (?:as|alone|out)\b"),
+    (
+        "library",
+        r"\b(?:us(?:e|ing)|switch(?:ed|ing)? to|depend(?:s|ing)? on|add(?:ed|ing)?) .{2,60}"
+        r"\b(?:library|package|crate|framework|dependency)\b",
+    ),
+    (
+        "architecture",
+        r"\b(?:split(?:ting)?|extract(?:ed|ing)?|mov(?:e|ed|ing)|separate|refactor(?:ed|ing)?)\b.{2,90}"
+        r"\b(?:into|out of|under|layer|interface|shared helper)\b",
+    ),
+    ("approach", _WE + r"\b(?:decided|chose|choosing|going with|go with|opt(?:ed|ing)? (?:for|to)|prefer)\b"),
+    ("approach", _WE + r"\b(?:instead of|rather than)\b"),
+    ("approach", r"\b(?:instead of|rather than)\b.*\b(?:because|since|so)\b"),
+    ("approach", r"\bthe (?:\w+,? ?(?:\w+-\w+ )?){0,2}(?:fix|approach|solution|design) (?:is|that|was|:)"),
+    ("clarification", r"\b(?:root cause|the (?:real |actual )?(?:bug|cause|culprit) (?:is|was)|turns out)\b"),
+)
 _DECISIONS: tuple[tuple[DecisionType, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        ("workaround", r"\b(?:work(?:ing|s)? ?around|temporar(?:y|ily)|fall(?:s|ing)? back (?:to|on)|as a stopgap)\b"),
-        ("skip", r"\b(?:(?:I|we)(?:'ll|’ll| will) (?:skip|leave|not\b)|out of scope|leav(?:e|ing) (?:it|this|that|them)"
-                 r" (?:as|alone|out)|deferred|no longer needed|won't|will not)\b"),
-        ("library", r"\b(?:us(?:e|ing)|switch(?:ed|ing)? to|depend(?:s|ing)? on|add(?:ed|ing)?) .{2,60}"
-                    r"\b(?:library|package|crate|framework|dependency)\b"),
-        ("architecture", r"\b(?:split(?:ting)?|extract(?:ed|ing)?|mov(?:e|ed|ing)|separate|refactor(?:ed|ing)?)\b.{2,90}"
-                         r"\b(?:into|out of|under|layer|interface|shared helper)\b"),
-        ("approach", _WE + r"\b(?:decided|chose|choosing|going with|go with|opt(?:ed|ing)? (?:for|to)|prefer)\b"),
-        ("approach", r"\b(?:instead of|rather than)\b.*\b(?:because|since|so)\b|" + _WE + r"\b(?:instead of|rather than)\b"),
-        ("approach", r"\bthe (?:\w+,? ?(?:\w+-\w+ )?){0,2}(?:fix|approach|solution|design) (?:is|that|was|:)"),
-        ("clarification", r"\b(?:root cause|the (?:real |actual )?(?:bug|cause|culprit) (?:is|was)|turns out)\b"),
-    )
-)  # fmt: skip
+    (kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _RULES
+)
 _NO_DECISION = re.compile(r"^(?:if|let me|should|would|do you|can|could|want|before|whether)\b|\?$", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
     r"\b(?:revert(?:ed|ing)?|undo(?:ing)?|undid|roll(?:ed|ing)? back|scrap that|on second thought|changed my mind"
@@ -59,7 +66,10 @@ def constraints(text: str) -> tuple[str, ...]:
 def decision_type(sentence: str) -> DecisionType | None:
     if not 40 <= len(sentence) < LONGEST or _NO_DECISION.search(sentence):
         return None
-    return next((kind for kind, pattern in _DECISIONS if pattern.search(sentence)), None)
+    for kind, pattern in _DECISIONS:
+        if pattern.search(sentence):
+            return kind
+    return None
 
 
 def takes_back(sentence: str) -> bool:

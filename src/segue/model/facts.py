@@ -96,6 +96,17 @@ class CommitFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewFact:
+    """What a reviewer found."""
+
+    reviewer: str
+    severity: Literal["low", "medium", "high", "critical"]
+    approved: bool
+    comments: tuple[str, ...]
+    addressed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NameFact:
     """A path or an identifier, and how likely it is to be needed again (0 to 1)."""
 

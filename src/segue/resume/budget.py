@@ -7,6 +7,7 @@ when the words around it explain it; so what was told already adds nothing, and 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 
 from segue.model.naming import names_in
@@ -16,7 +17,7 @@ NEAR = 100
 """How many characters around a name belong to it."""
 _LONG_WORD = re.compile(r"[A-Za-z0-9_]{4,}")
 _PLAIN_WORD = re.compile(r"(?<![\w/.\-@])[a-z]{4,}(?![\w/\-@(]|\.\w)")
-UNEXPLAINED = 0.35
+UNEXPLAINED = 0.6
 """What it is worth to repeat a line that only names something: little, but more than nothing."""
 ENOUGH_WORDS, ENOUGH_PLAIN = 4, 2
 
@@ -113,15 +114,20 @@ def _candidate(
 
 def told_names(piece: Piece, weights: Mapping[str, float]) -> Mapping[str, int]:
     """The known names that a piece brings: 1 if it only names them, 2 if its words explain them."""
+    return {key: level if piece.verbatim else 1 for key, level in _levels(piece.text) if key in weights}
+
+
+@lru_cache(maxsize=20_000)
+def _levels(text: str) -> tuple[tuple[str, int], ...]:
     found: dict[str, int] = {}
-    for (key, _, _), at in names_in(piece.text):
-        if key in weights and found.get(key, 0) < 2:
-            level = 2 if piece.verbatim and _explained(piece.text, at, len(key)) else 1
-            found[key] = max(level, found.get(key, 0))
-    return found
+    for (key, _, _), at in names_in(text):
+        if found.get(key, 0) < 2:
+            found[key] = 2 if explained(text, at, len(key)) else 1
+    return tuple(found.items())
 
 
-def _explained(text: str, at: int, length: int) -> bool:
+def explained(text: str, at: int, length: int) -> bool:
+    """Whether enough words stand around a name to say what it is about."""
     around = f"{text[max(0, at - NEAR) : at]} \0 {text[at + length : at + length + NEAR]}".lower()
     return (
         len(set(_LONG_WORD.findall(around))) >= ENOUGH_WORDS and len(set(_PLAIN_WORD.findall(around))) >= ENOUGH_PLAIN

@@ -1,21 +1,24 @@
 """The compiler: from facts to what the successor reads, within a budget of tokens. Pure: same facts, same bytes."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from segue.model.facts import SessionFacts
 from segue.model.naming import names_in
+from segue.resume import handover as h
 from segue.resume.budget import Choice, Piece, choose
-from segue.resume.sections import NEXT, REQUEST, SAID, SUMMARY, TITLES, pieces
-from segue.resume.tokens import tokens, weigh
+from segue.resume.sections import NEXT, PROPOSED, REQUEST, SAID, SUMMARY, TITLES, pieces
+from segue.resume.tokens import MARGIN, tokens, weigh
 
 DEFAULT_BUDGET = 4000
-NAMES_WORTH = 0.55
-"""What all the names together are worth, measured in the same unit as the sections."""
-FLOWING = frozenset({REQUEST, SAID, SUMMARY, NEXT})
+NAMES_WORTH = 0.8
+"""What all the names together are worth, in the unit in which sections are."""
+FLOWING = frozenset({REQUEST, SAID, PROPOSED, SUMMARY, NEXT})
 """Sections that are told as running text."""
 HEAD = "## Session Resume Context"
 GUIDE = "`…` marks a cut, `#n` a line of the transcript."
+OPENING = 4.0
+"""Tokens around a title: the empty line before it, and the mark of what was left out after its section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +32,29 @@ class ResumeContext:
     """Pieces that did not fit."""
 
 
-def compile_context(facts: SessionFacts, budget: int = DEFAULT_BUDGET) -> ResumeContext:
-    candidates = pieces(facts)
-    weights = name_weights(facts)
-    overhead = {section: weigh(title) + 4 for section, title in TITLES.items()}
-    head = heading(facts)
-    room = budget - weigh(head) - 4
-    choice = choose(candidates, Choice(weights=weights, overhead=overhead, budget=room))
-    kept = list(choice.chosen)
-    text = render(head, kept, candidates)
+def compile_context(
+    facts: SessionFacts,
+    budget: int = DEFAULT_BUDGET,
+    handover: h.Handover | None = None,
+    extra: Mapping[str, float] | None = None,
+) -> ResumeContext:
+    """The best context within the budget; `extra` is what some pieces, by their text, are worth besides."""
+    candidates = _candidates(facts, handover, extra or {})
+    head = _heading(facts, handover)
+    choice = Choice(
+        weights=name_weights(facts),
+        overhead={section: weigh(title) + OPENING for section, title in TITLES.items()},
+        budget=budget / MARGIN - weigh(head) - 2,
+    )
+    kept = choose(candidates, choice).chosen
+    available = _available(candidates)
+    text = _rendered(head, kept, available)
     while kept and tokens(text) > budget:
+        # The last ones taken brought least for their tokens.
         kept.pop()
-        text = render(head, kept, candidates)
-    return ResumeContext(text=text, tokens=tokens(text), budget=budget, left_out=len(candidates) - len(kept))
+        text = _rendered(head, kept, available)
+    left_out = sum(available.values()) - len(kept)
+    return ResumeContext(text=text, tokens=tokens(text), budget=budget, left_out=left_out)
 
 
 def name_weights(facts: SessionFacts) -> dict[str, float]:
@@ -49,24 +62,46 @@ def name_weights(facts: SessionFacts) -> dict[str, float]:
     return {key: NAMES_WORTH * name.weight / whole for name in facts.names for (key, _, _), _ in names_in(name.name)}
 
 
-def heading(facts: SessionFacts) -> str:
+def _candidates(facts: SessionFacts, handover: h.Handover | None, extra: Mapping[str, float]) -> list[Piece]:
+    found = pieces(facts)
+    if handover is not None:
+        # The issue is the request, in the words in which it was filed.
+        found = [piece for piece in found if piece.section != REQUEST]
+        found = [*h.pieces(handover), *found]
+    if not extra:
+        return found
+    return [replace(piece, value=piece.value + extra.get(piece.text, 0.0)) for piece in found]
+
+
+def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:
+    if handover is not None:
+        return f"{HEAD}\n\n{handover.heading} {GUIDE}"
     where = f" in {facts.directory}" if facts.directory else ""
     return f"{HEAD}\n\nYou continue the work of an earlier session{where}. {GUIDE}"
 
 
-def render(head: str, chosen: Sequence[Piece], candidates: Iterable[Piece]) -> str:
-    available: dict[str, set[str]] = {}
+def _available(candidates: Iterable[Piece]) -> dict[str, int]:
+    """How many things each section could tell."""
+    slots: dict[str, set[str]] = {}
     for index, piece in enumerate(candidates):
-        available.setdefault(piece.section, set()).add(piece.slot or f"#{index}")
-    parts = [head]
+        slots.setdefault(piece.section, set()).add(piece.slot or f"#{index}")
+    return {section: len(found) for section, found in slots.items()}
+
+
+def _rendered(head: str, chosen: Sequence[Piece], available: Mapping[str, int]) -> str:
+    told: dict[str, list[Piece]] = {}
+    for piece in chosen:
+        told.setdefault(piece.section, []).append(piece)
+    parts, before = [head], ""
     for section, title in TITLES.items():
-        told = sorted((piece for piece in chosen if piece.section == section), key=lambda piece: piece.order)
-        if not told:
+        if section not in told:
             continue
-        missing = len(available[section]) - len(told)
-        parts.append(f"\n{title}")
-        parts.append(_flowing(told) if section in FLOWING else "\n".join(_listed(told)))
-        if missing:
+        if title != before:
+            parts.append(f"\n{title}")
+        before = title
+        members = sorted(told[section], key=lambda piece: piece.order)
+        parts += _flowing(members) if section in FLOWING else _listed(members)
+        if missing := available[section] - len(members):
             parts.append(f"… {missing} more")
     return "\n".join(parts) + "\n"
 
@@ -82,7 +117,7 @@ def _listed(told: Sequence[Piece]) -> Iterator[str]:
         yield from (piece.text for piece in members)
 
 
-def _flowing(told: Sequence[Piece]) -> str:
+def _flowing(told: Sequence[Piece]) -> list[str]:
     """Running text, one paragraph for each message, with a mark where something was left out."""
     lines: list[str] = []
     for before, piece in zip([None, *told], told, strict=False):
@@ -92,4 +127,4 @@ def _flowing(told: Sequence[Piece]) -> str:
             lines[-1] += gap + piece.text
         else:
             lines.append(f"- {piece.text}" if message else piece.text)
-    return "\n".join(lines)
+    return lines

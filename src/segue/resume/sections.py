@@ -5,25 +5,36 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from segue.model.events import TodoEntry
 from segue.model.facts import Ask, ErrorFact, FileFact, Passage, SessionFacts, Speaker, TestFact
+from segue.resume import handover as h
 from segue.resume.budget import Piece
 
-# In the order of the context: the key of a section, its title, and what the whole of it is worth.
-REQUEST, SAID, TODO, SUMMARY, DECISIONS, ERRORS = "request", "said", "todo", "summary", "decisions", "errors"
+REQUEST, SAID, TODO, PROPOSED, SUMMARY, DECISIONS, ERRORS = (
+    "request", "said", "todo", "proposed", "summary", "decisions", "errors",
+)  # fmt: skip
 GIT, FILES, READ, COMMANDS, WORK, TESTS, NEXT = "git", "files", "read", "commands", "work", "tests", "next"
+# The sections in the order of the context, each with its title; two in a row with the same title share it.
 TITLES = {
+    h.DIVERGENCE: "### Changed since the snapshot",
+    h.ISSUE: "### Original issue",
     REQUEST: "### Original request",
     SAID: "### What the user said since",
+    h.PLAN: "### Plan status",
     TODO: "### Plan status",
+    PROPOSED: "### The plan the agent proposed",
     SUMMARY: "### The agent's summary of what came before",
     DECISIONS: "### Key decisions",
     ERRORS: "### Errors",
+    h.LIVE_GIT: "### Git state",
     GIT: "### Git state",
     FILES: "### Files changed",
     READ: "### Files read",
     COMMANDS: "### Commands that worked",
     WORK: "### From the work, word for word",
-    TESTS: "### Tests",
+    TESTS: "### TDD state",
+    h.GO_ON: "### What to do next",
     NEXT: "### What to do next",
+    h.FEEDBACK: "### Unaddressed reviewer feedback",
+    h.NOTE: "---",
 }
 WORTH = {
     "request": 0.07,
@@ -39,7 +50,9 @@ WORTH = {
     "tests": 0.14,
     "next": 0.04,
     "summary": 0.05,
+    "proposed": 0.05,
 }
+"""What the whole of a section is worth; what all names are worth is in the same unit."""
 MARKS = {"completed": "[x]", "in_progress": "[~] in progress:"}
 FILE_MARKS = {"created": "A", "modified": "M", "deleted": "D", "read": "R"}
 # How a passage is marked, and how much the names in it count: what somebody said explains more than what was printed.
@@ -63,7 +76,8 @@ def pieces(facts: SessionFacts) -> list[Piece]:
         *_request(facts.request),
         *_said(facts.said),
         *_todos(facts.todos),
-        *_summary(facts.summary),
+        *_running(PROPOSED, facts.plan, WORTH["proposed"]),
+        *_running(SUMMARY, facts.summary, WORTH["summary"]),
         *_decisions(facts),
         *_errors(facts.errors),
         *_git(facts),
@@ -152,10 +166,10 @@ def _todos(todos: Sequence[TodoEntry]) -> Iterator[Piece]:
         yield from _grown(TODO, (index,), _sizes(text, 110, 300), value, f"todo{index}")
 
 
-def _summary(summary: str) -> Iterator[Piece]:
-    parts = _parts(summary, 40)
+def _running(section: str, text: str, worth: float) -> Iterator[Piece]:
+    parts = _parts(text, 40)
     for index, part in enumerate(parts):
-        yield Piece(section=SUMMARY, order=(index,), text=clip(part, 300), value=WORTH["summary"] / len(parts))
+        yield Piece(section=section, order=(index,), text=clip(part, 300), value=worth / len(parts))
 
 
 def _decisions(facts: SessionFacts) -> Iterator[Piece]:

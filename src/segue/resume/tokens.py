@@ -12,19 +12,22 @@ _PIECE = re.compile(
     r"| ?[^\sA-Za-z0-9]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 # Tokens of a piece by the number of its letters, from one letter on; a longer one costs the last figure and the rate.
-_SPACED = (1.0, 1.0, 1.0, 1.02, 1.03, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.5, 1.8)
-_JOINED = (1.0, 1.0, 1.05, 1.08, 1.2, 1.25, 1.35, 1.5, 1.8, 2.1, 2.2, 2.4)
-_MARKED = (1.05, 1.1, 1.35, 1.35, 1.6, 1.9, 1.8, 2.0, 2.0, 2.4, 2.6, 2.8)
-_CAPITALS = (1.0, 1.05, 1.35, 1.5, 1.9, 2.2, 2.5, 3.2)
+_SPACED = (1.0, 1.0, 1.0, 1.0, 1.02, 1.03, 1.07, 1.11, 1.16, 1.19, 1.23, 1.28, 1.4, 1.6)
+_JOINED = (1.0, 1.0, 1.03, 1.03, 1.1, 1.16, 1.18, 1.35, 1.55, 1.75, 1.9, 2.1)
+_MARKED = (1.04, 1.04, 1.27, 1.2, 1.38, 1.75, 1.55, 1.88, 1.95, 2.3, 2.4, 2.7)
+_CAPITALS = (1.0, 1.02, 1.25, 1.3, 1.7, 1.8, 2.3, 2.9)
+_PUNCTUATION = (1.0, 1.04, 1.25, 1.85, 2.0, 2.8)
 _PER_LETTER = 0.3
-_PER_BYTE = 0.45
-MARGIN = 1.0
+_PER_BYTE = 0.36
+MARGIN = 1.06
+"""How much the estimate of a whole text is raised, so that unusual words do not carry it over a budget."""
 
 
 def tokens(text: str) -> int:
     return int(weigh(text) * MARGIN) + 1 if text else 0
 
 
+@lru_cache(maxsize=20_000)
 def weigh(text: str) -> float:
     """The estimate before it is rounded; those of parts add up to that of the whole."""
     return sum(map(_piece, _PIECE.findall(text)))
@@ -33,13 +36,13 @@ def weigh(text: str) -> float:
 @lru_cache(maxsize=100_000)
 def _piece(piece: str) -> float:
     if not piece.isascii():
-        return max(1.0, len(piece.encode()) * _PER_BYTE)
+        return max(1.1, len(piece.strip().encode()) * _PER_BYTE)
     last = piece[-1]
     if last.isalpha():
         return _word(piece)
     if last.isdigit() or piece.isspace():
         return 1.0
-    return max(1.0, len(piece.strip()) * 0.5)
+    return _by_length(_PUNCTUATION, len(piece.strip()))
 
 
 def _word(piece: str) -> float:
@@ -47,7 +50,7 @@ def _word(piece: str) -> float:
     if letters.isupper() and len(letters) > 1:
         return _by_length(_CAPITALS, len(letters)) + (0.4 if piece[0] not in (" ", letters[0]) else 0.0)
     table = _JOINED if piece[0].isalpha() else _SPACED if piece[0] == " " else _MARKED
-    mixed = 0.0 if letters[1:].islower() or len(letters) == 1 else 1.0
+    mixed = 0.0 if letters[1:].islower() or len(letters) == 1 else 0.8
     return mixed + _by_length(table, len(letters))
 
 

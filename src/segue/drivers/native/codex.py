@@ -178,30 +178,22 @@ def _entry(step: JsonObject) -> TodoEntry:
 
 
 def _arguments(kind: str, payload: JsonObject) -> JsonObject:
-    """The call's arguments as an object. A command is a string under `command`, several are a list under `commands`."""
+    """The call's arguments as an object; the commands of a program of several are listed under `commands`."""
     if kind == "local_shell_call":
         action = payload.get("action")
-        return _with_command(action if is_object(action) else {})
+        return action if is_object(action) else {}
     given = payload.get("arguments") if kind == "function_call" else payload.get("input")
     if is_object(given):
-        return _with_command(given)
+        return given
     text = string_of(given)
     try:
         parsed = json.loads(text)
     except ValueError:
         parsed = None
     if is_object(parsed):
-        return _with_command(parsed)
+        return parsed
     commands = [_unescaped(next(filter(None, found.groups()), "")) for found in _COMMANDS.finditer(text)]
     return {"input": text} | ({"commands": commands} if commands else {})
-
-
-def _with_command(arguments: JsonObject) -> JsonObject:
-    command = arguments.get("command", arguments.get("cmd"))
-    if isinstance(command, list):
-        words = [str(word) for word in command]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        command = words[-1] if len(words) > 2 and words[1] in ("-lc", "-c") else " ".join(words)
-    return {**arguments, "command": command} if isinstance(command, str) else arguments
 
 
 def _unescaped(text: str) -> str:

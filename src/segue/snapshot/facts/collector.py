@@ -96,9 +96,6 @@ class Collector:
         request, *said = self.asks or [None]
         # What was begun for an earlier request, and never told its end, matters no more.
         asked = self.asks[-1].number if self.asks else 0
-        for _, call in self.calls.values():
-            for edit in edits_of(call):
-                self._changed(edit)
         return SessionFacts(
             lines=self.number,
             directory=self.standing.directory or "",

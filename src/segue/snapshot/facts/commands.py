@@ -49,6 +49,9 @@ def commands_of(call: ToolCalled) -> list[str]:
         found: list[object] = several  # pyright: ignore[reportUnknownVariableType]
         return [each for each in found if isinstance(each, str)]
     command: Any = call.input.get("command") or call.input.get("cmd")
+    if isinstance(command, list):
+        given = [str(word) for word in command]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        command = given[-1] if given[1:2] in (["-lc"], ["-c"]) else " ".join(given)
     return [command] if isinstance(command, str) and command.strip() else []
 
 

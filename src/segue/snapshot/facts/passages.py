@@ -8,7 +8,7 @@ from segue.snapshot.facts import names as n
 from segue.snapshot.facts.weights import weight
 
 MOST_NAMES = 500
-LONGEST = 200
+LONGEST = 140
 SHORTEST = 60
 """A shorter line explains nothing; what follows it is taken too."""
 SPEAKERS: dict[n.Place, Speaker] = {

@@ -22,7 +22,7 @@ _PLACES: dict[n.Place, tuple[float, float]] = {
     n.OTHER: (0.10, 0.15),
     n.SUMMARY: (0.10, 0.07),
 }
-_TIMES, _JUST_NOW, _LATELY, _PATH, _ACTIVE, _BASE = 0.76, 0.66, 0.59, 1.09, 1.02, -3.72
+_TIMES, _JUST_NOW, _LATELY, _PATH, _ACTIVE, _BASE = 0.76, 0.66, 0.59, 1.09, 1.02, -5.5
 _SPOKEN = (n.USER, n.AGENT, n.THOUGHT, n.EDIT, n.COMMAND, n.LOOK)
 """Where a name stands because somebody meant it, and not because it was printed."""
 

@@ -159,4 +159,5 @@ class SessionFacts:
     names: tuple[NameFact, ...] = ()
     passages: tuple[Passage, ...] = ()
     usage: Usage = field(default_factory=Usage)
-    unknown_lines: int = 0
+    unread_lines: int = 0
+    """Lines of the recording that were broken, or of a kind that nobody knows."""

@@ -6,12 +6,13 @@ Prints the context and nothing else; with `--exam`, what the exam says goes to t
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from segue.drivers.native import read
 from segue.model.errors import BadInput, NotASession, SegueError
 from segue.model.facts import SessionFacts
-from segue.resume.compiler import DEFAULT_BUDGET
+from segue.resume.compiler import DEFAULT_BUDGET, ResumeContext
 from segue.resume.exam import Grade, compile_examined
 from segue.snapshot.facts import facts_of
 
@@ -21,10 +22,11 @@ LEAST_BUDGET = 100
 def facts_of_file(file: Path) -> SessionFacts:
     if not file.is_file():
         raise NotASession(f"{file} is not a file." if file.exists() else f"{file} does not exist.")
-    facts = facts_of(read(file).lines)
+    recording = read(file)
+    facts = facts_of(recording.lines)
     if not facts.lines:
         raise NotASession(f"{file.name} holds no conversation yet.")
-    return facts
+    return replace(facts, unread_lines=recording.tally.unknown + recording.tally.broken)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,14 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.budget < LEAST_BUDGET:
             raise BadInput(f"A budget of {given.budget} tokens holds nothing.", hint=f"Give at least {LEAST_BUDGET}.")
-        context, grade = compile_examined(facts_of_file(given.file), given.budget)
+        facts = facts_of_file(given.file)
+        context, grade = compile_examined(facts, given.budget)
     except SegueError as error:
         sys.stderr.write(f"segue: {error.message} {error.hint}".rstrip() + "\n")
         return 1
     sys.stdout.buffer.write(context.text.encode(errors="replace"))
     if given.exam:
         sys.stdout.flush()
-        sys.stderr.write(_report(grade, context.tokens, given.budget))
+        sys.stderr.write(_report(grade, context, facts))
     return 0
 
 
@@ -51,8 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _report(grade: Grade, tokens: int, budget: int) -> str:
-    lines = [f"exam: {grade.score:.0%}, about {tokens} of {budget} tokens"]
+def _report(grade: Grade, context: ResumeContext, facts: SessionFacts) -> str:
+    lines = [f"exam: {grade.score:.0%}, about {context.tokens} of {context.budget} tokens"]
+    if facts.unread_lines:
+        lines.append(f"  lines of the file that could not be read: {facts.unread_lines}")
     lines += [f"  {category}: {score:.0%}" for category, score in grade.by_category.items()]
     lines += [f"  missing: {probe.about}" for probe in grade.missing]
     return "\n".join(lines) + "\n"

@@ -17,10 +17,11 @@ from segue.resume.sections import clip, pieces
 
 Category = Literal[
     "request", "constraints", "tasks", "files", "tests", "errors", "commands", "git", "decisions", "names"
-]
+]  # fmt: skip
 LATEST_SAID, LATEST_FILES, LATEST_COMMANDS, LATEST_ERRORS, LATEST_DECISIONS = 10, 40, 8, 5, 3
 LIKELIEST_NAMES = 40
 WEIGHTS: Mapping[Category, float] = {"names": 3.0}
+"""Categories that count for more than one."""
 LOOKED_FOR = 60
 """Characters of a fact that must be found; the rest may be cut."""
 ROUNDS = 2
@@ -72,8 +73,8 @@ def examine(text: str, questions: Sequence[Probe]) -> Grade:
         found.setdefault(probe.category, []).append(held)
         if not held:
             missing.append(probe)
-    by_category = {category: sum(held) / len(held) for category, held in found.items()}
-    weights = {category: WEIGHTS.get(category, 1.0) for category in by_category}
+    by_category: dict[Category, float] = {category: sum(held) / len(held) for category, held in found.items()}
+    weights: dict[Category, float] = {category: WEIGHTS.get(category, 1.0) for category in by_category}
     reached = sum(weights[category] * share for category, share in by_category.items())
     score = reached / sum(weights.values()) if weights else 1.0
     return Grade(score=score, by_category=by_category, missing=tuple(missing))

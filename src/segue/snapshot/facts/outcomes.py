@@ -6,7 +6,7 @@ _FAILING = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         r"--- FAIL: (\S+)",
-        r"^FAILED (\S+)",
+        r"^FAILED ([^\s(]\S*)",
         r"^ERROR (\S+::\S+)",
         r"^\s*[✕×✗✘] (.{5,80}?)(?: \(?\d+|$)",
         r"^test (\S+) \.\.\. FAILED",

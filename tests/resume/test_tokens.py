@@ -10,7 +10,7 @@ COUNTED = {
     "def should_stop_heating(self, reading: Reading) -> bool:\n    return reading.celsius >= self.boiling_point\n": 25,
     "src/kettle/boil_controller.py tests/kettle/test_boil_controller.py docs/how-to/descale.md": 22,
     "- [x] Write a failing test\n- [ ] Stop heating at the boiling point\n- [ ] Describe the change for users\n": 28,
-    "Der Kocher muss von selbst aufhören, sobald es kocht. Он должен сам выключаться. 水が沸いたら止まる。": 30,
+    "Der Kocher muss von selbst aufhören, sobald es kocht. Он должен сам выключаться. 水が沸いたら止まる。": 31,
 }
 
 

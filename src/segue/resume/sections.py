@@ -68,6 +68,7 @@ SPEAKERS: dict[Speaker, tuple[str, float]] = {
     "output": (">", 0.8),
     "other": ("·", 0.7),
 }
+_CODE = re.compile(r"^```.*?(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 _BOUNDARY = re.compile(r"\n+|(?<=[.!?])\s+")
 
 
@@ -152,6 +153,9 @@ def _said(asks: Sequence[Ask]) -> Iterator[Piece]:
             value = value or WORTH["said"] / recent * 0.15
             if age >= 20:
                 value *= 0.5
+            elif age == 0:
+                # What was asked last is what is being done.
+                value *= 2
             sizes = _sizes(part, 400) if bound > 1 else _sizes(part, 110, 240, 500)
             yield from _grown(SAID, (ask.number, index), sizes, value, f"said{ask.number}.{index}")
 
@@ -259,7 +263,7 @@ def _next(facts: SessionFacts) -> Iterator[Piece]:
         text = f"Begun, and nobody saw it end: {clip(_flat(call), 140)}"
         yield Piece(section=NEXT, order=(1, index, 0), text=text, value=WORTH["next"])
     for age, message in enumerate(reversed(facts.latest)):
-        parts = _parts(message.text, 40)
+        parts = _parts(_CODE.sub("\n", message.text), 40)
         for index, part in enumerate(parts):
             late = index / len(parts)
             value = WORTH["next"] / len(parts) * (0.5 + late) * 0.5**age

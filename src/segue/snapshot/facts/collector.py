@@ -164,7 +164,7 @@ class Collector:
     def _finished(self, result: ToolFinished) -> None:
         _, call = self.calls.pop(result.call_id, (0, None))
         tool = call.tool if call else ""
-        source = self.names.relative(call.paths[0]) if call and call.paths else ""
+        source = self.names.relative(call.paths[0]) if call and call.paths and tool == "read" else ""
         # An edit is answered with what was edited, which is known already.
         if tool != "edit" or result.status == "failed":
             self.names.hear(self.number, _ANSWERS.get(tool, n.OTHER), result.output, source)

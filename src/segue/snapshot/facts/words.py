@@ -18,7 +18,8 @@ LONGEST = 400
 _WE = r"\b(?:I|we|let's)(?:'ll|'m|'ve|’ll|’m|’ve| will| am| are| have| would)?\b.{0,60}?"
 # The first rule that fits names the type. The words are those with which people mark a choice, in any project.
 _RULES: tuple[tuple[DecisionType, str], ...] = (
-    ("workaround", r"\b(?:work(?:ing|s)? ?around|temporar(?:y|ily)|fall(?:s|ing)? back (?:to|on)|as a stopgap)\b"),
+    ("workaround", r"\b(?:work(?:ing|s)? ?around|temporary (?:fix|hack|solution)|as a stopgap)\b"),
+    ("workaround", r"\bfall(?:s|ing)? back (?:to|on)\b"),
     ("skip", r"\b(?:I|we)(?:'ll|’ll| will) (?:skip|leave|not\b)|\b(?:out of scope|deferred|no longer needed|won't)\b"),
     ("skip", r"\bleav(?:e|ing) (?:it|this|that|them) (?:as|alone|out)\b"),
     (

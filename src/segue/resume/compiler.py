@@ -16,7 +16,7 @@ NAMES_WORTH = 0.8
 FLOWING = frozenset({REQUEST, SAID, PROPOSED, SUMMARY, NEXT})
 """Sections that are told as running text."""
 HEAD = "## Session Resume Context"
-GUIDE = "`…` marks a cut, `#n` a line of the transcript."
+GUIDE = "`…` marks a cut, `#n` a transcript line."
 OPENING = 4.0
 """Tokens around a title: the empty line before it, and the mark of what was left out after its section."""
 
@@ -77,7 +77,7 @@ def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:
     if handover is not None:
         return f"{HEAD}\n\n{handover.heading} {GUIDE}"
     where = f" in {facts.directory}" if facts.directory else ""
-    return f"{HEAD}\n\nYou continue the work of an earlier session{where}. {GUIDE}"
+    return f"{HEAD}\n\nYou take over work{where}. {GUIDE}"
 
 
 def _available(candidates: Iterable[Piece]) -> dict[str, int]:

@@ -214,7 +214,9 @@ def _files(files: Sequence[FileFact]) -> Iterator[Piece]:
         short = f"{FILE_MARKS[file.action]} {file.path}"
         times = f" ({file.times}×)" if file.times > 1 else ""
         reason = f" — {clip(_flat(file.reason), 110)}" if file.reason else ""
-        texts = [short, f"{short}{times}: {file.change}"] if file.change else [short, f"{short}{times}{reason}"]
+        texts = [short, f"{short}{times}{reason}"]
+        if file.change:
+            texts = [short, *(f"{short}{times}: {change}" for change in _sizes(file.change, 80, 160))]
         yield from _grown(FILES, (file.number,), texts, value, f"file{file.path}")
 
 

@@ -68,6 +68,14 @@ def test_compile_a_plan_that_is_all_open_or_all_done() -> None:
     ).text  # fmt: skip
 
 
+def test_a_plan_that_is_too_long_tells_what_comes_next() -> None:
+    tasks = tuple(TaskMark(id=TaskId(f"t{n}"), title="Dig " * 20, status=TaskStatus.PENDING) for n in range(60))
+    text = compile_context(SessionFacts(), 600, replace(HANDOVER, tasks=tasks, next_task=TaskId("t0"))).text
+    assert "- Total tasks: 60" in text
+    assert "[t9]" in text
+    assert "… and 50 more" in text
+
+
 @pytest.mark.parametrize(("length", "cut"), [(500, False), (501, True)])
 def test_an_issue_is_cut_only_when_it_is_too_long(length: int, cut: bool) -> None:
     issue = Issue(title="T", description="x" * length)

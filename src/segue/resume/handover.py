@@ -13,6 +13,8 @@ MUST = 100.0
 """Worth more than anything from the transcript."""
 LONGEST_ISSUE = 500
 MOST_COMMENTS = 3
+LONGEST_COMMENT = 300
+NEXT_TASKS = 10
 DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
     "divergence", "issue", "plan", "live git", "go on", "feedback", "note",
 )  # fmt: skip
@@ -47,7 +49,7 @@ class Handover:
 def pieces(handover: Handover) -> Iterator[Piece]:
     yield from _lines(DIVERGENCE, [f"- {change}" for change in handover.divergence])
     yield from _lines(ISSUE, [_issue(handover.issue)])
-    yield from _lines(PLAN, _plan(handover))
+    yield from _plan(handover)
     yield from _lines(LIVE_GIT, _git(handover))
     yield from _lines(GO_ON, [_go_on(handover)])
     yield from _lines(FEEDBACK, _feedback(handover.feedback))
@@ -60,28 +62,37 @@ def _lines(section: str, lines: Sequence[str]) -> Iterator[Piece]:
 
 
 def _issue(issue: Issue) -> str:
-    described = issue.description.strip()
-    cut = "…" if len(described) > LONGEST_ISSUE else ""
-    return f"{issue.title}\n{described[:LONGEST_ISSUE]}{cut}".strip()
+    return f"{issue.title}\n{_cut(issue.description.strip(), LONGEST_ISSUE)}".strip()
 
 
-def _plan(handover: Handover) -> list[str]:
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _plan(handover: Handover) -> Iterator[Piece]:
+    """The plan at three lengths: how far it is, what comes next, and all of it."""
     if not handover.tasks:
-        return []
+        return
     completed = [task for task in handover.tasks if task.status in DONE]
     pending = [task for task in handover.tasks if task.status not in DONE]
-    return [
+    counts = [
         f"- Total tasks: {len(handover.tasks)}",
         f"- Completed: {len(completed)}",
         f"- Remaining: {len(pending)}",
         f"- Current task: {handover.current_task or 'None'}",
-        "<completed_tasks>",
-        *([f"  ✓ [{task.id}] {task.title}" for task in completed] or ["  (none yet)"]),
-        "</completed_tasks>",
-        "<pending_tasks>",
-        *([f"  ○ [{task.id}] {task.title}" for task in pending] or ["  (all complete)"]),
-        "</pending_tasks>",
     ]
+    for index, most in enumerate((0, NEXT_TASKS, len(handover.tasks))):
+        lines = [*counts, *_listed("completed_tasks", "✓", completed, "(none yet)", most)] if index == 2 else counts
+        lines = [*lines, *_listed("pending_tasks", "○", pending, "(all complete)", most)] if index else lines
+        text = "\n".join(lines)
+        yield Piece(section=PLAN, order=(0,), text=text, value=MUST * (1 + index), verbatim=False, slot="the plan")
+
+
+def _listed(tag: str, mark: str, tasks: Sequence[TaskMark], none: str, most: int) -> list[str]:
+    lines = [f"  {mark} [{task.id}] {task.title}" for task in tasks[:most]] or [f"  {none}"]
+    if (more := len(tasks) - most) > 0:
+        lines.append(f"  … and {more} more")
+    return [f"<{tag}>", *lines, f"</{tag}>"]
 
 
 def _git(handover: Handover) -> list[str]:
@@ -110,7 +121,7 @@ def _feedback(feedback: Sequence[ReviewFact]) -> list[str]:
         if review.addressed:
             continue
         lines.append(f"From {review.reviewer} ({review.severity}):")
-        lines += [f"  - {comment}" for comment in review.comments[:MOST_COMMENTS]]
+        lines += [f"  - {_cut(comment, LONGEST_COMMENT)}" for comment in review.comments[:MOST_COMMENTS]]
         if (more := len(review.comments) - MOST_COMMENTS) > 0:
             lines.append(f"  … and {more} more")
     return lines

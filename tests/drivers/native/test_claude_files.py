@@ -56,6 +56,15 @@ def test_tasks_that_are_made_and_moved_one_by_one_are_a_list(tmp_path: Path) -> 
     )
 
 
+def test_what_the_user_typed_while_the_agent_worked_is_heard_once(tmp_path: Path) -> None:
+    file = ClaudeFile().user("Hello")
+    queue = [("enqueue", "commit first"), ("remove", None), ("enqueue", "later"), ("dequeue", None)]
+    file.lines += [{"type": "queue-operation", "operation": what, "content": text} for what, text in queue]
+    file.lines += [{"type": "attachment", "attachment": {"type": "queued_command", "prompt": "commit first"}}]
+    file.user("later")
+    assert told(file.write(tmp_path))[1:] == [UserSaid(text=text) for text in ("Hello", "commit first", "later")]
+
+
 def test_a_summary_is_not_taken_for_the_users_words(tmp_path: Path) -> None:
     file = ClaudeFile().user("We did much.", isCompactSummary=True)
     assert told(file.write(tmp_path))[1:] == [Summarised(text="We did much.")]

@@ -64,14 +64,14 @@ def knows(line: JsonObject) -> bool:
 def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
     teller = _Teller()
     for line in lines:
+        at = string_of(line.get("timestamp"))
         if not knows(line):
             tally.unknown += line.get("type") not in OWN_BUSINESS
-            continue
-        if line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line):
-            continue
-        at = string_of(line.get("timestamp"))
-        for said in teller.tell(line):
-            yield at, said
+            for said in teller.queue(line):
+                yield at, said
+        elif not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
+            for said in teller.tell(line):
+                yield at, said
 
 
 @dataclass(slots=True)
@@ -82,7 +82,11 @@ class _Teller:
     standing: Standing = field(default_factory=Standing)
     paid: str = ""
     """The message whose usage was told last; its other blocks stand on lines of their own and repeat it."""
+    queued: list[str] = field(default_factory=list[str])
+    """What the user typed while the agent was at work, and the agent has not taken up yet."""
+    taken: set[str] = field(default_factory=set[str])
     tasks: dict[str, TodoEntry] = field(default_factory=dict[str, TodoEntry])
+    tasks_made: int = 0
     creations: dict[str, str] = field(default_factory=dict[str, str])
     """Calls that made a task, and the number it was given before the program said one."""
 
@@ -94,6 +98,27 @@ class _Teller:
         heard = identity in self.seen
         self.seen.add(identity)
         return heard
+
+    def queue(self, line: JsonObject) -> Iterator[Said]:
+        """Words that the user typed ahead. Those that the agent took up in the middle of a turn stand nowhere else."""
+        attached = line.get("attachment")
+        if is_object(attached) and attached.get("type") == "queued_command":
+            yield from self._taken(string_of(attached.get("prompt")))
+            return
+        match line.get("operation"):
+            case "enqueue":
+                self.queued.append(string_of(line.get("content")))
+            case "dequeue" if self.queued:
+                self.queued.pop(0)
+            case "remove" if self.queued:
+                yield from self._taken(self.queued.pop(0))
+            case _:
+                return
+
+    def _taken(self, text: str) -> Iterator[Said]:
+        if text.strip() and text not in self.taken and not _NOT_THE_USER.match(text):
+            self.taken.add(text)
+            yield UserSaid(text=text)
 
     def tell(self, line: JsonObject) -> Iterator[Said]:
         yield from self._stand(line)
@@ -161,7 +186,8 @@ class _Teller:
                 self.tasks.clear()
                 yield TodoUpdated(entries=tuple(_entry(each) for each in objects_of(arguments.get("todos"))))
             case "TaskCreate":
-                number = str(len(self.tasks) + 1)
+                self.tasks_made += 1
+                number = str(self.tasks_made)
                 self.creations[call_id] = number
                 self.tasks[number] = TodoEntry(content=string_of(arguments.get("subject")), status="pending")
                 yield TodoUpdated(entries=tuple(self.tasks.values()))

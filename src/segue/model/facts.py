@@ -74,6 +74,8 @@ class ErrorFact:
     command: str
     message: str
     cleared: bool = False
+    passing: bool = False
+    """Whether the command only looked around or asked somebody, so that its failure is no fault of the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

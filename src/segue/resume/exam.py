@@ -127,7 +127,7 @@ def _progress(facts: SessionFacts, handover: Handover | None) -> Iterator[Probe]
 def _work(facts: SessionFacts) -> Iterator[Probe]:
     for file in facts.files[-LATEST_FILES:]:
         yield _probe("files", "a changed file", "/".join(file.path.split("/")[-2:]))
-    for error in [each for each in facts.errors if not each.cleared][-LATEST_ERRORS:]:
+    for error in [each for each in facts.errors if not each.cleared and not each.passing][-LATEST_ERRORS:]:
         yield _probe("errors", "an open error", error.message)
     for command in [each for each in facts.commands if each.ok][-LATEST_COMMANDS:]:
         yield _probe("commands", "a command that worked", command.command)

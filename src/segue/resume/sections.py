@@ -191,10 +191,11 @@ def _errors(errors: Sequence[ErrorFact]) -> Iterator[Piece]:
         share = 0.5 * (error.number in still_open) / max(1, len(still_open))
         share += 0.5 * (error.number in lately) / max(1, len(lately))
         share = share or (0.05 if error.cleared else 0.1) * 0.8**age
-        mark = "✓ cleared:" if error.cleared else "⚠ UNRESOLVED:"
+        mark = "✓ cleared:" if error.cleared else "- in passing:" if error.passing else "⚠ UNRESOLVED:"
         message = _flat(error.message)
         texts = [f"{mark} {clip(message, 110)}", f"{mark} {clip(message, 180)} (`{clip(error.command, 80)}`)"]
-        yield from _grown(ERRORS, (error.cleared, error.number), texts, WORTH["error"] * share, f"error{error.number}")
+        order = (error.cleared or error.passing, error.number)
+        yield from _grown(ERRORS, order, texts, WORTH["error"] * share, f"error{error.number}")
 
 
 def _git(facts: SessionFacts) -> Iterator[Piece]:

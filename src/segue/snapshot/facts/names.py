@@ -36,6 +36,20 @@ class Sighting:
     """Where it stood last in each kind of place."""
 
 
+# Where a thing is defined it is explained best, in whatever language.
+_DEFINES = re.compile(
+    r"[\s\d→│|:+-]*(?:export |public |private |protected |static |async |pub |abstract |final )*"
+    r"(?:func|def|class|type|interface|struct|enum|trait|fn|function|module|//|#|/?\*|--) "
+)
+
+
+def _tells(line: str) -> int:
+    """How much a line tells: nothing but the name, something, or what it is. Of two alike, the latest is the best."""
+    if len(line) < TELLING_LINE:
+        return 0
+    return 2 if _DEFINES.match(line) else 1
+
+
 @dataclass(slots=True)
 class Names:
     """The names of a session, as they come up."""
@@ -57,8 +71,7 @@ class Names:
                     if sighting.last[place] != number:
                         sighting.last[place] = number
                         sighting.counts[place] += 1
-                        # The latest line is the best, unless it says nothing but the name.
-                        if known is None or len(line) >= TELLING_LINE or len(known[1][known[2]]) < TELLING_LINE:
+                        if known is None or _tells(line) >= _tells(known[1][known[2]]):
                             sighting.spots[place] = (number, lines, index, source)
                     elif known is not None and SHORT_LINE > len(line) > len(known[1][known[2]]):
                         # Of several lines of one text, the longer one explains more.

@@ -58,7 +58,7 @@ class Runs:
         if kind in ("test", "work"):
             self._ran(number, line, not bad)
         if bad:
-            self._failed(number, line, output)
+            self._failed(number, line, output, kind in ("look", "talk"))
         else:
             self._went_well(line)
             self._git(number, command, output)
@@ -85,13 +85,13 @@ class Runs:
         if len(self.commands) > 4 * MOST_COMMANDS:
             del self.commands[next(iter(self.commands))]
 
-    def _failed(self, number: int, line: str, output: str) -> None:
+    def _failed(self, number: int, line: str, output: str, passing: bool) -> None:
         message = error_message(output)
         if not message:
             return
         key = " ".join(message.lower().split())[:80]
         self.errors.pop(key, None)
-        self.errors[key] = ErrorFact(number=number, command=line[:LONGEST_COMMAND], message=message)
+        self.errors[key] = ErrorFact(number=number, command=line[:LONGEST_COMMAND], message=message, passing=passing)
         if len(self.errors) > MOST_ERRORS:
             del self.errors[next(iter(self.errors))]
 

@@ -62,6 +62,22 @@ def test_a_patch_names_the_files_it_changes() -> None:
     assert found.files[0].change == "one = 1"
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("cat src/hull.py", "src/hull.py"),
+        ("cd /x && sed -n '1,80p' src/hull.py | head -5", "src/hull.py"),
+        ("nl -ba src/hull.py", "src/hull.py"),
+        ("cat src/hull.py src/mast.py", ""),
+        ("cat > src/hull.py", ""),
+    ],
+)
+def test_printing_a_file_is_reading_it(command: str, file: str) -> None:
+    found = facts(*ran("1", command, "class KeelOfTheBoat: keeps the boat upright in any weather"))
+    assert [each.path for each in found.looked_at] == ([file] if file else [])
+    assert [passage.source for passage in found.passages if "upright" in passage.text] == [file]
+
+
 def test_a_command_has_its_last_outcome_and_is_told_without_its_trimmings() -> None:
     found = facts(
         *ran("1", "cd /x && make all 2>&1 | tail -3", failed=True), *ran("2", "make all"), *ran("3", "ls -la")

@@ -109,10 +109,13 @@ def _sizes(text: str, *limits: int) -> list[str]:
     return list(dict.fromkeys(clip(text, limit) for limit in limits))
 
 
-def _grown(section: str, order: tuple[float, ...], texts: Sequence[str], value: float, slot: str) -> Iterator[Piece]:
+def _grown(
+    section: str, order: tuple[float, ...], texts: Sequence[str], value: float, slot: str, verbatim: bool = True
+) -> Iterator[Piece]:
     """A piece at several lengths: the shortest brings most of the value, each longer one a little more."""
     for index, text in enumerate(texts):
-        yield Piece(section=section, order=order, text=text, value=value * (1 + 0.15 * index), slot=slot)
+        worth = value * (1 + 0.15 * index)
+        yield Piece(section=section, order=order, text=text, value=worth, slot=slot, verbatim=verbatim)
 
 
 # ── what the user wants ─────────────────────────────────────────────────────────────────────────────
@@ -218,16 +221,20 @@ def _files(files: Sequence[FileFact]) -> Iterator[Piece]:
         texts = [short, f"{short}{times}{reason}"]
         if file.change:
             texts = [short, *(f"{short}{times}: {change}" for change in _sizes(file.change, 80, 160))]
-        yield from _grown(FILES, (file.number,), texts, value, f"file{file.path}")
+        yield from _grown(FILES, (file.number,), texts, value, f"file{file.path}", bool(file.change))
 
 
 def _looked_at(facts: SessionFacts) -> Iterator[Piece]:
     changed = {file.path for file in facts.files}
     unchanged = [file for file in facts.looked_at if file.path not in changed]
+    before = ""
     for file in unchanged:
-        reason = f" — {clip(_flat(file.reason), 90)}" if file.reason else ""
+        # Files that were read one after the other for one reason share it.
+        reason = f" — {clip(_flat(file.reason), 90)}" if file.reason != before else ""
+        before = file.reason
+        texts = list(dict.fromkeys([f"R {file.path}", f"R {file.path}{reason}"]))
         value = WORTH["read"] / len(unchanged)
-        yield from _grown(READ, (file.number,), [f"R {file.path}", f"R {file.path}{reason}"], value, f"read{file.path}")
+        yield from _grown(READ, (file.number,), texts, value, f"read{file.path}", verbatim=False)
 
 
 def _commands(facts: SessionFacts) -> Iterator[Piece]:

@@ -20,7 +20,7 @@ from segue.model.facts import Ask, FileFact, Passage, SessionFacts
 from segue.model.transcript import FileAction, FilesChanged, Line, Standing, Summarised, ToolProgressed, UserSaid
 from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
-from segue.snapshot.facts.commands import commands_of
+from segue.snapshot.facts.commands import commands_of, file_shown
 from segue.snapshot.facts.decisions import Decisions
 from segue.snapshot.facts.edits import Edit, edits_of
 from segue.snapshot.facts.runs import MOST_COMMANDS, Runs
@@ -149,9 +149,8 @@ class Collector:
             self.names.hear(self.number, n.EDIT, f"{edit.path}: {edit.change}")
         source = self.names.relative(edits[0].path) if edits else ""
         self.names.hear(self.number, place, "\n".join(_texts(call.input)), source)
-        if call.tool == "read":
-            for path in call.paths:
-                self._read(path)
+        for path in _files_read(call):
+            self._read(path)
         if call.tool == "plan" and isinstance(plan := call.input.get("plan"), str):
             self.plan = plan
 
@@ -164,10 +163,11 @@ class Collector:
     def _finished(self, result: ToolFinished) -> None:
         _, call = self.calls.pop(result.call_id, (0, None))
         tool = call.tool if call else ""
-        source = self.names.relative(call.paths[0]) if call and call.paths and tool == "read" else ""
+        read = _files_read(call) if call and result.status == "completed" else []
         # An edit is answered with what was edited, which is known already.
         if tool != "edit" or result.status == "failed":
-            self.names.hear(self.number, _ANSWERS.get(tool, n.OTHER), result.output, source)
+            place, source = (n.READ, self.names.relative(read[0])) if read else (_ANSWERS.get(tool, n.OTHER), "")
+            self.names.hear(self.number, place, result.output, source)
         if call is None:
             return
         if tool == "ask" and result.status == "completed":
@@ -236,6 +236,12 @@ def _texts(value: object) -> Iterator[str]:
         items: list[object] = value  # pyright: ignore[reportUnknownVariableType]
         for each in items:
             yield from _texts(each)
+
+
+def _files_read(call: ToolCalled) -> list[str]:
+    if call.tool == "read":
+        return list(call.paths)
+    return [file for command in commands_of(call)[:1] if (file := file_shown(command))]
 
 
 def _title(call: ToolCalled) -> str:

@@ -35,6 +35,10 @@ _PREFIX = re.compile(
 )
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
+_SHOWN = re.compile(
+    r"(?:cat|nl|head|tail|bat|less|sed -n)(?:\s+(?:-[\w-]+|\d+|'[^']*p'|\"[^\"]*p\"|\d[\d,]*p))*"
+    r"\s+([\w./@+~-]+\.\w{1,6})"
+)
 _EVERYTHING = frozenset({"./...", ".", "-v", "-q", "--all", "-count=1", "-race"})
 """Arguments with which a command does as much or more than without."""
 _STEP = re.compile(r"&&|\|\||[;\n]")
@@ -53,6 +57,12 @@ def commands_of(call: ToolCalled) -> list[str]:
         given = [str(word) for word in command]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         command = given[-1] if given[1:2] in (["-lc"], ["-c"]) else " ".join(given)
     return [command] if isinstance(command, str) and command.strip() else []
+
+
+def file_shown(command: str) -> str:
+    """The file whose text a command prints, where it prints one and nothing else."""
+    found = _SHOWN.fullmatch(_bare(command)) if "\n" not in command.strip() else None
+    return found[1] if found else ""
 
 
 def headline(command: str) -> str:

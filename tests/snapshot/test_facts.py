@@ -255,6 +255,25 @@ def test_the_cost_grows_with_the_length_and_not_with_its_square(tmp_path: Path) 
     assert seconds(4000) < 40 * max(seconds(200), 0.01)
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "\n" * 200_000,
+        " ".join(f"nameNumber{n}" for n in range(60_000)),
+        "FAIL " * 100_000,
+        "1" * 500_000,
+        '{"a":"' + "x/" * 200_000 + '"}',
+    ],
+    ids=["empty lines", "one line of names", "one line of failures", "digits", "slashes"],
+)
+def test_an_output_without_end_costs_little(output: str) -> None:
+    begun = process_time()
+    facts(
+        *ran("1", "go test ./... && " + "go task " * 500, output), *ran("2", f"python -c '{output}'", "", failed=True)
+    )
+    assert process_time() - begun < 5
+
+
 texts = st.text(max_size=200)
 anything: st.SearchStrategy[Said] = st.one_of(
     st.builds(UserSaid, text=texts),

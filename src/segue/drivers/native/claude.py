@@ -161,7 +161,7 @@ class _Teller:
         output = _REMINDER.sub("", text_of(block.get("content")))
         failed = bool(block.get("is_error")) or bool(re.match(r"\s*(?:Error: )?Exit code [1-9]", output))
         if call_id in self.creations and (number := _TASK_NUMBER.search(output)):
-            yield from self._renumbered(self.creations.pop(call_id), number[1])
+            self._renumber(self.creations.pop(call_id), number[1])
         yield ToolFinished(call_id=call_id, status="failed" if failed else "completed", output=output)
         if failed and (reason := _REFUSAL.search(output)):
             yield UserSaid(text=reason[1].strip())
@@ -209,10 +209,9 @@ class _Teller:
             self.tasks[number] = TodoEntry(content=self.tasks[number].content, status=status)
         yield TodoUpdated(entries=tuple(self.tasks.values()))
 
-    def _renumbered(self, before: str, after: str) -> Iterator[Said]:
-        if before != after and before in self.tasks:
-            self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
-        yield from ()
+    def _renumber(self, before: str, after: str) -> None:
+        """The task has another number than the one it was given here."""
+        self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
 
     def _usage(self, message: JsonObject) -> Iterator[Said]:
         usage, identity = message.get("usage"), string_of(message.get("id"))

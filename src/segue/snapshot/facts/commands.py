@@ -35,6 +35,7 @@ _PREFIX = re.compile(
 )
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
+LONGEST_LOOKED_AT = 5000
 _SHOWN = re.compile(
     r"(?:cat|nl|head|tail|bat|less|sed -n)(?:\s+(?:-[\w-]+|\d+|'[^']*p'|\"[^\"]*p\"|\d[\d,]*p))*"
     r"\s+([\w./@+~-]+\.\w{1,6})"
@@ -105,7 +106,7 @@ def purpose(command: str) -> Purpose:
 
 def _parts(command: str) -> list[str]:
     """The simple commands of a command line, without what stands in quotes."""
-    return _SEPARATOR.split(_QUOTED.sub("''", command.split("<<", 1)[0]))
+    return _SEPARATOR.split(_QUOTED.sub("''", command[:LONGEST_LOOKED_AT].split("<<", 1)[0]))
 
 
 def _kind(part: str) -> Purpose:

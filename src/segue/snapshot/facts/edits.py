@@ -12,7 +12,7 @@ from segue.snapshot.facts.words import flattened
 _PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WRITTEN = re.compile(r"(?:cat|tee)\s*(?:-a\s*)?>{0,2}\s*['\"]?([\w./~+-]+\.\w+)['\"]?\s*<<")
 _IN_PLACE = re.compile(r"\bsed -i(?:\s+''|\s+-E|\s+\"\")*\s+(?:'[^']*'|\"[^\"]*\")\s+([\w./~+-]+\.\w+)")
-_REMOVED = re.compile(r"(?:^|&&|;)\s*(?:git )?rm\s+(?:-\w+\s+)*([\w./~+-]+\.\w+)\s*(?=$|&&|;|\n)", re.MULTILINE)
+_REMOVED = re.compile(r"(?:^|&&|;)[ \t]*(?:git )?rm +(?:-\w+ +)*([\w./~+-]+\.\w+)[ \t]*(?=$|&&|;)", re.MULTILINE)
 _ELSEWHERE = ("/tmp/", "/dev/", "/private/tmp", "/var/folders/")
 _ACTIONS: dict[str, FileAction] = {"Add": "created", "Update": "modified", "Delete": "deleted"}
 WRITTEN_TEXT = ("content", "new_string", "new_source", "new_str", "file_text", "newText")

@@ -8,13 +8,13 @@ _FAILING = tuple(
         r"--- FAIL: (\S+)",
         r"^FAILED ([^\s(]\S*)",
         r"^ERROR (\S+::\S+)",
-        r"^\s*[✕×✗✘] (.{5,80}?)(?: \(?\d+|$)",
+        r"^[ \t]*[✕×✗✘] (.{5,80}?)(?: \(?\d+|$)",
         r"^test (\S+) \.\.\. FAILED",
         r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",
     )
 )
 # A runner that nobody knows at least says what it ran.
-_GENERAL = re.compile(r"^\s*(?:FAIL|not ok)\s+(?:\d+ - )?(\S*[./]\S+)", re.MULTILINE)
+_GENERAL = re.compile(r"^[ \t]*(?:FAIL|not ok)[ \t]+(?:\d+ - )?(\S*[./]\S+)", re.MULTILINE)
 _BAD = re.compile(
     r"^(?:FAIL\b|--- FAIL|FAILED\b|ERROR\b|panic:|not ok\b)|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b"
     r"|Traceback \(most recent|build failed|FAILED \(",

@@ -11,6 +11,8 @@ MOST_NAMES = 500
 LONGEST = 140
 SHORTEST = 60
 """A shorter line explains nothing; what follows it is taken too."""
+MOST_LINES = 4
+ENDLESS = 2000
 SPEAKERS: dict[n.Place, Speaker] = {
     n.USER: "user",
     n.AGENT: "agent",
@@ -55,13 +57,22 @@ def _passages(sighting: n.Sighting, names: n.Names) -> Iterator[Passage]:
 
 
 def _telling(name: str, lines: list[str], index: int, prose: bool, names: n.Names) -> str:
-    text = _plain(lines[index], names)
-    while len(text) < SHORTEST and index + 1 < len(lines):
-        index += 1
-        text = f"{text} {_plain(lines[index], names)}".strip()
+    text = _plain(_near(lines[index], name), names)
+    for following in lines[index + 1 : index + 1 + MOST_LINES]:
+        if len(text) >= SHORTEST:
+            break
+        text = f"{text} {_plain(following[:LONGEST], names)}".strip()
     if prose:
         text = next((part for part in _SENTENCE_END.split(text) if name in part), text)
     return _around(text, name)
+
+
+def _near(line: str, name: str) -> str:
+    """A line that goes on for ever, as of minified code, is looked at only around the name."""
+    if len(line) <= ENDLESS:
+        return line
+    at = max(0, line.find(name.rsplit("/", 1)[-1]))
+    return line[max(0, at - ENDLESS // 2) : at + ENDLESS // 2]
 
 
 def _plain(line: str, names: n.Names) -> str:

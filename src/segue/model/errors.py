@@ -6,7 +6,8 @@ SegueError
 │   ├── UnknownAgent
 │   ├── NotARepository
 │   ├── EmptyRepository
-│   └── BadSettings
+│   ├── BadSettings
+│   └── NotASession
 ├── NotFound                nothing has this name                        (404)
 │   ├── WorkflowNotFound
 │   ├── SessionNotFound
@@ -90,6 +91,12 @@ class EmptyRepository(BadInput):
 
 class BadSettings(BadInput):
     """A setting cannot be used."""
+
+
+class NotASession(BadInput):
+    """This is not a session file that Segue can read."""
+
+    hint = "Give it a session file of Claude Code or Codex (JSON lines)."
 
 
 class NotFound(SegueError):

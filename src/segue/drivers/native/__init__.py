@@ -1,0 +1,72 @@
+"""Readers of the session files that agents keep for themselves. They read, line by line, and never write.
+
+This page is the whole interface: `read(file)` finds out whose file it is and tells what stands in it as a transcript.
+A line that nobody knows is counted, a broken one costs itself only, and a file that is no session at all is refused.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from segue.drivers.native import claude, codex
+from segue.drivers.native.lines import JsonObject, Tally, json_lines
+from segue.model.errors import NotASession
+from segue.model.transcript import Line, Said
+
+Told = Iterator[tuple[str, Said]]
+LOOKED_AT = 200
+"""Lines that may come before one that tells whose file it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How to know an agent's file, and how to read it."""
+
+    name: str
+    knows: Callable[[JsonObject], bool]
+    tell: Callable[[Iterator[JsonObject], Tally], Told]
+
+
+FORMATS = (
+    Format(name="claude-code", knows=claude.knows, tell=claude.tell),
+    Format(name="codex", knows=codex.knows, tell=codex.tell),
+)
+
+
+@dataclass(slots=True)
+class Recording:
+    """A session file that is being read."""
+
+    format: str
+    lines: Iterator[Line]
+    tally: Tally = field(default_factory=Tally)
+
+
+def read(file: Path) -> Recording:
+    """What stands in the file, from its beginning; the tally is complete when the lines are used up."""
+    tally = Tally()
+    objects = json_lines(file, tally)
+    looked_at: list[JsonObject] = []
+    for each in objects:
+        looked_at.append(each)
+        for known in FORMATS:
+            if known.knows(each):
+                told = known.tell(chain(looked_at, objects), tally)
+                return Recording(format=known.name, lines=_numbered(told), tally=tally)
+        if len(looked_at) >= LOOKED_AT:
+            break
+    raise NotASession(f"{file.name} is not a session file that Segue can read{_why(tally)}.")
+
+
+def _why(tally: Tally) -> str:
+    if not tally.lines:
+        return ": it is empty"
+    if tally.broken == tally.lines:
+        return ": it does not hold JSON lines"
+    return ""
+
+
+def _numbered(told: Told) -> Iterator[Line]:
+    for number, (at, said) in enumerate(told, start=1):
+        yield Line(number, said, at)

@@ -1,0 +1,241 @@
+"""Claude Code's session file: a JSON line for each message of the user or the agent, and lines of its own business."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, objects_of, string_of, text_of
+from segue.model.events import (
+    AgentMessage,
+    AgentThought,
+    TodoEntry,
+    TodoUpdated,
+    ToolCalled,
+    ToolFinished,
+    UsageReported,
+)
+from segue.model.naming import words
+from segue.model.transcript import Said, Standing, Summarised, UserSaid
+
+# The protocol's kinds of tool, by the names that Claude Code has for its own.
+TOOLS = {
+    "Bash": "execute",
+    "BashOutput": "execute",
+    "Read": "read",
+    "NotebookRead": "read",
+    "LS": "search",
+    "Glob": "search",
+    "Grep": "search",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "Write": "edit",
+    "NotebookEdit": "edit",
+    "WebFetch": "fetch",
+    "WebSearch": "fetch",
+    "Task": "delegate",
+    "Agent": "delegate",
+    "AskUserQuestion": "ask",
+    "ExitPlanMode": "plan",
+}
+PATHS = ("file_path", "notebook_path", "path")
+OWN_BUSINESS = words(
+    "queue-operation attachment api-request-shape api-request-blob api-request last-prompt tools-used "
+    "atis-latch system summary file-history-snapshot progress mode permission-mode custom-title agent-name tag "
+    "ai-title pr-link"
+)
+
+_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+# What the program, not the user, writes under the user's name.
+_NOT_THE_USER = re.compile(
+    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory|ide_|teammate-)"
+    r"|Caveat:|\[Request interrupted)"
+)
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_REFUSAL = re.compile(r"(?:the user said|the user provided the following reason[^:]*):\s*(.+)", re.DOTALL)
+_CONTINUED = "This session is being continued from a previous conversation"
+_TASK_NUMBER = re.compile(r"Task #(\d+) created")
+
+
+def knows(line: JsonObject) -> bool:
+    return line.get("type") in ("user", "assistant") and is_object(line.get("message"))
+
+
+def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
+    teller = _Teller()
+    for line in lines:
+        at = string_of(line.get("timestamp"))
+        if not knows(line):
+            tally.unknown += line.get("type") not in OWN_BUSINESS
+            for said in teller.queue(line):
+                yield at, said
+        elif not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
+            for said in teller.tell(line):
+                yield at, said
+
+
+@dataclass(slots=True)
+class _Teller:
+    """What has to be remembered between lines."""
+
+    seen: set[str] = field(default_factory=set[str])
+    standing: Standing = field(default_factory=Standing)
+    paid: str = ""
+    """The message whose usage was told last; its other blocks stand on lines of their own and repeat it."""
+    queued: list[str] = field(default_factory=list[str])
+    """What the user typed while the agent was at work, and the agent has not taken up yet."""
+    taken: set[str] = field(default_factory=set[str])
+    tasks: dict[str, TodoEntry] = field(default_factory=dict[str, TodoEntry])
+    tasks_made: int = 0
+    creations: dict[str, str] = field(default_factory=dict[str, str])
+    """Calls that made a task, and the number it was given before the program said one."""
+
+    def has_heard(self, line: JsonObject) -> bool:
+        """A resumed conversation repeats the lines of the one before."""
+        identity = string_of(line.get("uuid"))
+        if not identity:
+            return False
+        heard = identity in self.seen
+        self.seen.add(identity)
+        return heard
+
+    def queue(self, line: JsonObject) -> Iterator[Said]:
+        """Words that the user typed ahead. Those that the agent took up in the middle of a turn stand nowhere else."""
+        attached = line.get("attachment")
+        if is_object(attached) and attached.get("type") == "queued_command":
+            yield from self._taken(string_of(attached.get("prompt")))
+            return
+        match line.get("operation"):
+            case "enqueue":
+                self.queued.append(string_of(line.get("content")))
+            case "dequeue" if self.queued:
+                self.queued.pop(0)
+            case "remove" if self.queued:
+                yield from self._taken(self.queued.pop(0))
+            case _:
+                return
+
+    def _taken(self, text: str) -> Iterator[Said]:
+        if text.strip() and text not in self.taken and not _NOT_THE_USER.match(text):
+            self.taken.add(text)
+            yield UserSaid(text=text)
+
+    def tell(self, line: JsonObject) -> Iterator[Said]:
+        yield from self._stand(line)
+        message: JsonObject = line["message"]
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects_of(content)
+        if line["type"] == "user":
+            for block in blocks:
+                yield from self._user(block, bool(line.get("isCompactSummary")))
+            return
+        for block in blocks:
+            yield from self._agent(block)
+        yield from self._usage(message)
+
+    def _stand(self, line: JsonObject) -> Iterator[Said]:
+        now = Standing(
+            directory=self.standing.directory or string_of(line.get("cwd")) or None,
+            branch=string_of(line.get("gitBranch")) or self.standing.branch,
+        )
+        if now != self.standing:
+            self.standing = now
+            yield now
+
+    def _user(self, block: JsonObject, summary: bool) -> Iterator[Said]:
+        if block.get("type") == "tool_result":
+            yield from self._result(block)
+            return
+        text = _REMINDER.sub("", string_of(block.get("text")))
+        if not text.strip():
+            return
+        if summary or text.startswith(_CONTINUED):
+            yield Summarised(text=text)
+        elif not _NOT_THE_USER.match(text):
+            yield UserSaid(text=text)
+        elif asked := _slash_command(text):
+            yield UserSaid(text=asked)
+
+    def _result(self, block: JsonObject) -> Iterator[Said]:
+        call_id = string_of(block.get("tool_use_id"))
+        output = _REMINDER.sub("", text_of(block.get("content")))
+        failed = bool(block.get("is_error")) or bool(re.match(r"\s*(?:Error: )?Exit code [1-9]", output))
+        if call_id in self.creations and (number := _TASK_NUMBER.search(output)):
+            self._renumber(self.creations.pop(call_id), number[1])
+        yield ToolFinished(call_id=call_id, status="failed" if failed else "completed", output=output)
+        if failed and (reason := _REFUSAL.search(output)):
+            yield UserSaid(text=reason[1].strip())
+
+    def _agent(self, block: JsonObject) -> Iterator[Said]:
+        match block.get("type"):
+            case "text" if text := string_of(block.get("text")).strip():
+                yield AgentMessage(text=text)
+            case "thinking" if text := string_of(block.get("thinking")).strip():
+                yield AgentThought(text=text)
+            case "tool_use":
+                yield from self._call(block)
+            case _:
+                return
+
+    def _call(self, block: JsonObject) -> Iterator[Said]:
+        name, call_id = string_of(block.get("name")), string_of(block.get("id"))
+        given = block.get("input")
+        arguments: JsonObject = given if is_object(given) else {}
+        match name:
+            case "TodoWrite":
+                self.tasks.clear()
+                yield TodoUpdated(entries=tuple(_entry(each) for each in objects_of(arguments.get("todos"))))
+            case "TaskCreate":
+                self.tasks_made += 1
+                number = str(self.tasks_made)
+                self.creations[call_id] = number
+                self.tasks[number] = TodoEntry(content=string_of(arguments.get("subject")), status="pending")
+                yield TodoUpdated(entries=tuple(self.tasks.values()))
+            case "TaskUpdate":
+                yield from self._task_update(arguments)
+            case _:
+                paths = tuple(path for key in PATHS if (path := string_of(arguments.get(key))))
+                yield ToolCalled(
+                    call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments, paths=paths
+                )
+
+    def _task_update(self, arguments: JsonObject) -> Iterator[Said]:
+        number, status = str(arguments.get("taskId")), string_of(arguments.get("status"))
+        if number not in self.tasks or not status:
+            return
+        if status == "deleted":
+            del self.tasks[number]
+        else:
+            self.tasks[number] = TodoEntry(content=self.tasks[number].content, status=status)
+        yield TodoUpdated(entries=tuple(self.tasks.values()))
+
+    def _renumber(self, before: str, after: str) -> None:
+        """The task has another number than the one it was given here."""
+        self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
+
+    def _usage(self, message: JsonObject) -> Iterator[Said]:
+        usage, identity = message.get("usage"), string_of(message.get("id"))
+        if not is_object(usage) or (identity and identity == self.paid):
+            return
+        self.paid = identity
+        new = number_of(usage.get("input_tokens")) or 0
+        cached = number_of(usage.get("cache_read_input_tokens")) or 0
+        written = number_of(usage.get("cache_creation_input_tokens")) or 0
+        yield UsageReported(
+            context_tokens=new + cached + written or None,
+            input_tokens=new + written,
+            output_tokens=number_of(usage.get("output_tokens")),
+        )
+
+
+def _entry(todo: JsonObject) -> TodoEntry:
+    content = string_of(todo.get("content")) or string_of(todo.get("description"))
+    return TodoEntry(content=content, status=string_of(todo.get("status")) or "pending")
+
+
+def _slash_command(text: str) -> str:
+    """A command that the user gave words of their own."""
+    name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
+    if name is None or arguments is None or not arguments[1].strip():
+        return ""
+    return f"{name[1].strip()} {arguments[1].strip()}"

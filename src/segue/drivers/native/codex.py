@@ -1,0 +1,219 @@
+"""Codex's rollout file: what went to the model and came back, and the program's own events."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, objects_of, string_of, text_of
+from segue.model.events import (
+    AgentMessage,
+    AgentThought,
+    TodoEntry,
+    TodoUpdated,
+    ToolCalled,
+    ToolFinished,
+    UsageReported,
+)
+from segue.model.transcript import FileAction, FilesChanged, Said, Standing, Summarised, ToolProgressed, UserSaid
+
+KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+OWN_BUSINESS = frozenset({"world_state", "item_completed", "thread_settings_applied", "token_usage_record"})
+SHELLS = frozenset({"shell", "exec_command", "exec", "local_shell", "shell_command", "container.exec", "write_stdin"})
+TOOLS = {"apply_patch": "edit", "view_image": "read", "web_search": "fetch"} | dict.fromkeys(SHELLS, "execute")
+ACTIONS: dict[str, FileAction] = {"add": "created", "delete": "deleted", "update": "modified"}
+
+# What the program, not the user, writes under the user's name.
+_NOT_THE_USER = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted|subagent_notification"
+    r"|user_shell_command|skill|INSTRUCTIONS|collaboration_mode|personality)|# AGENTS\.md instructions)"
+)
+_EXIT = re.compile(r"Process exited with code (-?\d+)|[Ee]xit code:? (-?\d+)")
+_RUNNING = re.compile(r"Process running with session ID (\d+)")
+_FRAME = re.compile(
+    r"(?:(?:Command|Chunk ID|Wall time|Original token count|Total output lines):.*\n|Process (?:exited|running).*\n)*"
+    r"Output:\n"
+)
+# A program of several commands, as the newer tool takes it: each command is a string after `cmd:`.
+_COMMANDS = re.compile(
+    r"\bcmd:\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`)",
+)
+
+
+def knows(line: JsonObject) -> bool:
+    return line.get("type") in KINDS and is_object(line.get("payload"))
+
+
+def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
+    teller = _Teller()
+    for line in lines:
+        if not knows(line):
+            tally.unknown += line.get("type") not in OWN_BUSINESS
+            continue
+        at = string_of(line.get("timestamp"))
+        for said in teller.tell(string_of(line["type"]), line["payload"]):
+            yield at, said
+
+
+@dataclass(slots=True)
+class _Teller:
+    """What has to be remembered between lines."""
+
+    running: dict[str, str] = field(default_factory=dict[str, str])
+    """Commands that were still at work when their call was answered: the terminal's number, and the call."""
+    watched: dict[str, str] = field(default_factory=dict[str, str])
+    """Calls that only look after a running command, and the call that began it."""
+    so_far: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """What a command that is still at work has printed."""
+
+    def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        match kind:
+            case "session_meta" | "turn_context":
+                yield from _standing(payload)
+            case "compacted" if summary := string_of(payload.get("message")):
+                yield Summarised(text=summary)
+            case "response_item":
+                yield from self._item(string_of(payload.get("type")), payload)
+            case "event_msg":
+                yield from _event(payload)
+            case _:
+                return
+
+    def _item(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        match kind:
+            case "message":
+                yield from _message(payload)
+            case "reasoning":
+                if text := text_of(payload.get("summary")).strip():
+                    yield AgentThought(text=text)
+            case "function_call" | "custom_tool_call" | "local_shell_call":
+                yield from self._call(kind, payload)
+            case "function_call_output" | "custom_tool_call_output":
+                yield from self._result(payload)
+            case _:
+                return
+
+    def _call(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        name, call_id = string_of(payload.get("name")) or "shell", string_of(payload.get("call_id"))
+        arguments = _arguments(kind, payload)
+        if name == "update_plan":
+            yield TodoUpdated(entries=tuple(_entry(step) for step in objects_of(arguments.get("plan"))))
+            return
+        if name == "write_stdin" and (began := self.running.get(str(arguments.get("session_id")))):
+            self.watched[call_id] = began
+            return
+        yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
+
+    def _result(self, payload: JsonObject) -> Iterator[Said]:
+        """A call is finished when its command is, and not when the program stopped waiting for it."""
+        call_id = string_of(payload.get("call_id"))
+        call_id = self.watched.pop(call_id, call_id)
+        output, code, terminal = _output(payload.get("output"))
+        if terminal is not None:
+            self.running[terminal] = call_id
+            self.so_far.setdefault(call_id, []).append(output)
+            if output:
+                yield ToolProgressed(call_id=call_id, output=output)
+            return
+        output = "".join([*self.so_far.pop(call_id, []), output])
+        yield ToolFinished(call_id=call_id, status="failed" if code else "completed", output=output)
+
+
+def _standing(payload: JsonObject) -> Iterator[Said]:
+    git = payload.get("git")
+    known: JsonObject = git if is_object(git) else {}
+    standing = Standing(
+        directory=string_of(payload.get("cwd")) or None,
+        branch=string_of(known.get("branch")) or None,
+        commit=string_of(known.get("commit_hash")) or None,
+    )
+    if standing != Standing():
+        yield standing
+
+
+def _message(payload: JsonObject) -> Iterator[Said]:
+    text = text_of(payload.get("content")).strip()
+    if not text:
+        return
+    match payload.get("role"):
+        case "user" if not _NOT_THE_USER.match(text):
+            yield UserSaid(text=text)
+        case "assistant":
+            yield AgentMessage(text=text)
+        case _:
+            return
+
+
+def _event(payload: JsonObject) -> Iterator[Said]:
+    match payload.get("type"):
+        case "patch_apply_end" if payload.get("success") and is_object(payload.get("changes")):
+            changes: JsonObject = payload["changes"]
+            yield FilesChanged(changes=tuple((path, _action(change)) for path, change in changes.items()))
+        case "token_count" if is_object(payload.get("info")):
+            yield from _usage(payload["info"])
+        case _:
+            return
+
+
+def _action(change: object) -> FileAction:
+    kind = string_of(change.get("type")) if is_object(change) else ""
+    return ACTIONS.get(kind, "modified")
+
+
+def _usage(info: JsonObject) -> Iterator[Said]:
+    last = info.get("last_token_usage")
+    if is_object(last):
+        cached = number_of(last.get("cached_input_tokens")) or 0
+        whole = number_of(last.get("input_tokens")) or 0
+        yield UsageReported(
+            context_tokens=whole or None,
+            window=number_of(info.get("model_context_window")),
+            input_tokens=max(0, whole - cached),
+            output_tokens=number_of(last.get("output_tokens")),
+        )
+
+
+def _entry(step: JsonObject) -> TodoEntry:
+    return TodoEntry(content=string_of(step.get("step")), status=string_of(step.get("status")) or "pending")
+
+
+def _arguments(kind: str, payload: JsonObject) -> JsonObject:
+    """The call's arguments as an object; the commands of a program of several are listed under `commands`."""
+    if kind == "local_shell_call":
+        action = payload.get("action")
+        return action if is_object(action) else {}
+    given = payload.get("arguments") if kind == "function_call" else payload.get("input")
+    if is_object(given):
+        return given
+    text = string_of(given)
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    if is_object(parsed):
+        return parsed
+    commands = [_unescaped(next(filter(None, found.groups()), "")) for found in _COMMANDS.finditer(text)]
+    return {"input": text} | ({"commands": commands} if commands else {})
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
+
+
+def _output(output: object) -> tuple[str, int | None, str | None]:
+    """What a command printed, its exit code, and the number of its terminal where it is still at work."""
+    text = text_of(output)
+    if text.startswith('{"output"'):
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            parsed = None
+        if is_object(parsed):
+            metadata = parsed.get("metadata")
+            code = metadata.get("exit_code") if is_object(metadata) else None
+            return string_of(parsed.get("output")), number_of(code), None
+    frame = _FRAME.match(text)
+    head = frame[0] if frame else text[:2000]
+    found, running = _EXIT.search(head), _RUNNING.search(head)
+    code = int(found[1] or found[2]) if found else None
+    return text[frame.end() :] if frame else text, code, running[1] if running and code is None else None

@@ -1,0 +1,89 @@
+"""A file of JSON lines as the objects in it. One line is held at a time, so a large file costs no memory."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from segue.model.errors import NotASession
+
+JsonObject = dict[str, Any]
+LONGEST_LINE = 64 * 1024 * 1024
+"""A longer line is no message: it is left out as broken, and read in pieces so that it costs no memory."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a file held, counted while it was read."""
+
+    lines: int = 0
+    unknown: int = 0
+    """Lines of a kind that the reader does not know."""
+    broken: int = 0
+    """Lines that are no JSON object: torn, filled with zeros, or too long."""
+
+
+def is_object(value: object) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
+    try:
+        with file.open("rb") as stream:
+            while line := stream.readline(LONGEST_LINE):
+                text = line.strip(b"\0 \t\r\n")
+                if not text and b"\0" not in line:
+                    continue
+                tally.lines += 1
+                whole = len(line) < LONGEST_LINE or line.endswith(b"\n")
+                while not whole and (rest := stream.readline(LONGEST_LINE)):
+                    whole = rest.endswith(b"\n")
+                found = _object(text) if len(line) < LONGEST_LINE else None
+                if found is None:
+                    tally.broken += 1
+                else:
+                    yield found
+    except OSError as error:
+        raise NotASession(f"{file.name} cannot be read: {error.strerror or error}.") from error
+
+
+def _object(text: bytes) -> JsonObject | None:
+    try:
+        value = json.loads(text.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return None
+    return value if is_object(value) else None
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: a string, or a list of blocks of which some hold text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        blocks: list[object] = content  # pyright: ignore[reportUnknownVariableType]
+        return "\n".join(part for part in map(_block_text, blocks) if part)
+    return ""
+
+
+def _block_text(block: object) -> str:
+    if not is_object(block):
+        return block if isinstance(block, str) else ""
+    text = block.get("text")
+    return text if isinstance(text, str) else text_of(block.get("content"))
+
+
+def number_of(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def objects_of(value: object) -> list[JsonObject]:
+    """The objects in a list; whatever else it holds is passed over."""
+    if not isinstance(value, list):
+        return []
+    items: list[object] = value  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in items if is_object(item)]
+
+
+def string_of(value: object) -> str:
+    return value if isinstance(value, str) else ""

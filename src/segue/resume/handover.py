@@ -1,0 +1,137 @@
+"""What Segue knows of a workflow besides what was said in it, as pieces of a resume context."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from segue.model.checkpoint import GitState, TaskMark
+from segue.model.facts import ReviewFact
+from segue.model.ids import CheckpointId, TaskId, WorkflowId
+from segue.model.plan import Issue, TaskStatus
+from segue.resume.budget import Piece
+
+MUST = 100.0
+"""Worth more than anything from the transcript."""
+LONGEST_ISSUE = 500
+MOST_COMMENTS = 3
+LONGEST_COMMENT = 300
+NEXT_TASKS = 10
+DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
+    "divergence", "issue", "plan", "live git", "go on", "feedback", "note",
+)  # fmt: skip
+DONE = (TaskStatus.COMPLETED, TaskStatus.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """A workflow that goes from one session to the next."""
+
+    workflow_id: WorkflowId
+    session_number: int
+    session_count: int
+    issue: Issue
+    tasks: tuple[TaskMark, ...] = ()
+    current_task: TaskId | None = None
+    next_task: TaskId | None = None
+    pause_reason: str = ""
+    git: GitState | None = None
+    """What git says now, and not what it said at the snapshot."""
+    git_read_at: str = ""
+    divergence: tuple[str, ...] = ()
+    """What changed in the worktree since the snapshot."""
+    feedback: tuple[ReviewFact, ...] = ()
+    snapshot_id: CheckpointId | None = None
+
+    @property
+    def heading(self) -> str:
+        return f"You are resuming workflow {self.workflow_id} (session {self.session_number} of {self.session_count})."
+
+
+def pieces(handover: Handover) -> Iterator[Piece]:
+    yield from _lines(DIVERGENCE, [f"- {change}" for change in handover.divergence])
+    yield from _lines(ISSUE, [_issue(handover.issue)])
+    yield from _plan(handover)
+    yield from _lines(LIVE_GIT, _git(handover))
+    yield from _lines(GO_ON, [_go_on(handover)])
+    yield from _lines(FEEDBACK, _feedback(handover.feedback))
+    yield from _lines(NOTE, _note(handover))
+
+
+def _lines(section: str, lines: Sequence[str]) -> Iterator[Piece]:
+    if lines:
+        yield Piece(section=section, order=(0,), text="\n".join(lines), value=MUST, verbatim=False)
+
+
+def _issue(issue: Issue) -> str:
+    return f"{issue.title}\n{_cut(issue.description.strip(), LONGEST_ISSUE)}".strip()
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _plan(handover: Handover) -> Iterator[Piece]:
+    """The plan at three lengths: how far it is, what comes next, and all of it."""
+    if not handover.tasks:
+        return
+    completed = [task for task in handover.tasks if task.status in DONE]
+    pending = [task for task in handover.tasks if task.status not in DONE]
+    counts = [
+        f"- Total tasks: {len(handover.tasks)}",
+        f"- Completed: {len(completed)}",
+        f"- Remaining: {len(pending)}",
+        f"- Current task: {handover.current_task or 'None'}",
+    ]
+    for index, most in enumerate((0, NEXT_TASKS, len(handover.tasks))):
+        lines = [*counts, *_listed("completed_tasks", "✓", completed, "(none yet)", most)] if index == 2 else counts
+        lines = [*lines, *_listed("pending_tasks", "○", pending, "(all complete)", most)] if index else lines
+        text = "\n".join(lines)
+        yield Piece(section=PLAN, order=(0,), text=text, value=MUST * (1 + index), verbatim=False, slot="the plan")
+
+
+def _listed(tag: str, mark: str, tasks: Sequence[TaskMark], none: str, most: int) -> list[str]:
+    lines = [f"  {mark} [{task.id}] {task.title}" for task in tasks[:most]] or [f"  {none}"]
+    if (more := len(tasks) - most) > 0:
+        lines.append(f"  … and {more} more")
+    return [f"<{tag}>", *lines, f"</{tag}>"]
+
+
+def _git(handover: Handover) -> list[str]:
+    git = handover.git
+    if git is None:
+        return []
+    read = f" (read at {handover.git_read_at})" if handover.git_read_at else ""
+    return [
+        f"- Branch: {git.branch}{read}",
+        f"- Commit: {git.head[:12]}",
+        f"- Files modified: {len(git.changes)}",
+        f"- Uncommitted changes: {'yes' if git.dirty else 'no'}",
+    ]
+
+
+def _go_on(handover: Handover) -> str:
+    titles = {task.id: task.title for task in handover.tasks}
+    title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
+    reason = (handover.pause_reason or "Unknown").rstrip(".")
+    return f'Continue from task "{title}". The previous session ended because: {reason}.'
+
+
+def _feedback(feedback: Sequence[ReviewFact]) -> list[str]:
+    lines: list[str] = []
+    for review in feedback:
+        if review.addressed:
+            continue
+        lines.append(f"From {review.reviewer} ({review.severity}):")
+        lines += [f"  - {_cut(comment, LONGEST_COMMENT)}" for comment in review.comments[:MOST_COMMENTS]]
+        if (more := len(review.comments) - MOST_COMMENTS) > 0:
+            lines.append(f"  … and {more} more")
+    return lines
+
+
+def _note(handover: Handover) -> list[str]:
+    if handover.snapshot_id is None:
+        return []
+    address = f"/api/workflows/{handover.workflow_id}/snapshots/{handover.snapshot_id}"
+    return [
+        "NOTE: more detail can be had on any of this:",
+        *(f"- GET {address}/{part}" for part in ("decisions", "errors", "git-changes")),
+    ]

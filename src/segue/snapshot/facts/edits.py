@@ -1,0 +1,66 @@
+"""Which files a call changes."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from segue.model.events import JsonObject, ToolCalled
+from segue.model.transcript import FileAction
+from segue.snapshot.facts.commands import commands_of
+from segue.snapshot.facts.words import flattened
+
+_PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_WRITTEN = re.compile(r"(?:cat|tee)\s*(?:-a\s*)?>{0,2}\s*['\"]?([\w./~+-]+\.\w+)['\"]?\s*<<")
+_IN_PLACE = re.compile(r"\bsed -i(?:\s+''|\s+-E|\s+\"\")*\s+(?:'[^']*'|\"[^\"]*\")\s+([\w./~+-]+\.\w+)")
+_REMOVED = re.compile(r"(?:^|&&|;)[ \t]*(?:git )?rm +(?:-\w+ +)*([\w./~+-]+\.\w+)[ \t]*(?=$|&&|;)", re.MULTILINE)
+_ELSEWHERE = ("/tmp/", "/dev/", "/private/tmp", "/var/folders/")
+_ACTIONS: dict[str, FileAction] = {"Add": "created", "Update": "modified", "Delete": "deleted"}
+WRITTEN_TEXT = ("content", "new_string", "new_source", "new_str", "file_text", "newText")
+LONGEST_CHANGE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    path: str
+    action: FileAction
+    change: str = ""
+
+
+def edits_of(call: ToolCalled) -> list[Edit]:
+    found: list[Edit] = []
+    if call.tool in ("edit", "delete"):
+        found += _tool_edits(call)
+    for command in commands_of(call):
+        found += _patched(command)
+        found += [Edit(path, "modified") for path in _WRITTEN.findall(command) + _IN_PLACE.findall(command)]
+        found += [Edit(path, "deleted") for path in _REMOVED.findall(command)]
+    return [edit for edit in found if not edit.path.startswith(_ELSEWHERE)]
+
+
+def _tool_edits(call: ToolCalled) -> list[Edit]:
+    patch = call.input.get("input") or call.input.get("patch")
+    if isinstance(patch, str) and (patched := _patched(patch)):
+        return patched
+    action: FileAction = "deleted" if call.tool == "delete" else "modified"
+    return [Edit(path, action, written_text(call)) for path in call.paths]
+
+
+def written_text(call: ToolCalled) -> str:
+    """How the text begins that the call wrote."""
+    several: Any = call.input.get("edits")
+    first: Any = several[0] if isinstance(several, list) and several else None  # pyright: ignore[reportUnknownVariableType]
+    given: JsonObject = first if isinstance(first, dict) else call.input  # pyright: ignore[reportUnknownVariableType]
+    text = next((given[key] for key in WRITTEN_TEXT if isinstance(given.get(key), str)), "")
+    return flattened(text[: 4 * LONGEST_CHANGE])[:LONGEST_CHANGE]
+
+
+def _patched(patch: str) -> list[Edit]:
+    if "*** " not in patch:
+        return []
+    found: list[Edit] = []
+    marks = list(_PATCH.finditer(patch))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        body = patch[mark.end() : following.start() if following else len(patch)][: 4 * LONGEST_CHANGE]
+        lines = [line[1:] for line in body.split("\n") if line[:1] in ("+", "-", " ")]
+        found.append(Edit(mark[2].strip(), _ACTIONS[mark[1]], flattened(" ".join(lines))[:LONGEST_CHANGE]))
+    return found

@@ -1,0 +1,36 @@
+"""The journal of a workflow as a transcript, so that what Segue recorded itself gives the same facts."""
+
+from collections.abc import Iterable, Iterator
+
+from segue.model import events as e
+from segue.model.transcript import Line, Said, Standing, UserSaid
+
+
+def lines_of(records: Iterable[e.Record]) -> Iterator[Line]:
+    for record in records:
+        for said in _told(record.event):
+            yield Line(record.seq, said, record.at.isoformat())
+
+
+def _told(event: e.Event) -> Iterator[Said]:
+    match event:
+        case (
+            e.AgentMessage()
+            | e.AgentThought()
+            | e.ToolCalled()
+            | e.ToolFinished()
+            | e.TodoUpdated()
+            | e.UsageReported()
+        ):
+            yield event
+        case e.WorkflowCreated(issue=issue):
+            yield UserSaid(text=f"{issue.title}\n{issue.description}".strip())
+        case e.WorktreeReady(path=path, branch=branch, commit=commit):
+            yield Standing(directory=path, branch=branch, commit=commit)
+        case e.PromptQueued(task_id=None, text=text):
+            # The prompts for tasks are Segue's own; these are what a person typed.
+            yield UserSaid(text=text)
+        case e.PermissionAnswered(by="user", outcome="denied", reason=reason) if reason:
+            yield UserSaid(text=reason)
+        case _:
+            return

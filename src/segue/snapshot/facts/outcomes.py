@@ -1,0 +1,82 @@
+"""What an output says: whether tests failed and which, and what the error was."""
+
+import re
+
+_FAILING = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"--- FAIL: (\S+)",
+        r"^FAILED ([^\s(]\S*)",
+        r"^ERROR (\S+::\S+)",
+        r"^[ \t]*[✕×✗✘] (.{5,80}?)(?: \(?\d+|$)",
+        r"^test (\S+) \.\.\. FAILED",
+        r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",
+    )
+)
+# A runner that nobody knows at least says what it ran.
+_GENERAL = re.compile(r"^[ \t]*(?:FAIL|not ok)[ \t]+(?:\d+ - )?(\S*[./]\S+)", re.MULTILINE)
+_BAD = re.compile(
+    r"^(?:FAIL\b|--- FAIL|FAILED\b|ERROR\b|panic:|not ok\b)|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b"
+    r"|Traceback \(most recent|build failed|FAILED \(",
+    re.MULTILINE | re.IGNORECASE,
+)
+_TROUBLE = re.compile(
+    r"error|fail(?:ed|ure)?|panic|exception|fatal|undefined|cannot|not found|no such|denied|unexpected|invalid|missing",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b.+")
+# Lines that frame an output and say nothing of their own: runs that went well, and the marks of a diff.
+_FRAME = re.compile(
+    r"(?:error: )?exit code|command:|chunk id|process exited|wall time|[+\-#*]|=== run|--- pass|ok\s|diff |@@|//",
+    re.IGNORECASE,
+)
+_COUNTS = re.compile(
+    r"^.*(?:\b\d+ (?:passed|failed|passing|failing|tests?)\b|\bRan \d+ tests?\b"
+    r"|^test result:|^Tests:|^ok\s+\S|^FAIL\b).*$",
+    re.MULTILINE,
+)
+MOST_FAILING = 12
+LONGEST_MESSAGE = 200
+READ_OF_AN_OUTPUT = 60_000
+
+
+def tests_failed(output: str) -> bool:
+    """An exit status is often lost in a pipe; what the runner prints is not."""
+    return _BAD.search(_bounded(output)) is not None
+
+
+def failing_tests(output: str) -> tuple[str, ...]:
+    output = _bounded(output)
+    found = dict.fromkeys(name.strip() for pattern in _FAILING for name in pattern.findall(output))
+    return tuple(found)[:MOST_FAILING]
+
+
+def failing_targets(output: str) -> tuple[str, ...]:
+    """Files or packages that failed, where the tests themselves are not named."""
+    return tuple(dict.fromkeys(_GENERAL.findall(_bounded(output))))[:MOST_FAILING]
+
+
+def test_summary(output: str) -> str:
+    """The line in which the runner counts, which is the last of its kind."""
+    lines = _COUNTS.findall(_bounded(output))
+    return lines[-1].strip(" =")[:120] if lines else ""
+
+
+def error_message(output: str) -> str:
+    """The one line that says best what went wrong."""
+    lines = [line.strip() for line in _bounded(output).split("\n")]
+    if "Traceback (most recent" in output:
+        raised = [line for line in lines if len(line) > 12 and _RAISED.match(line)]
+        if raised:
+            return raised[-1][:LONGEST_MESSAGE]
+    for line in lines:
+        if 12 <= len(line) <= 400 and _TROUBLE.search(line) and not _FRAME.match(line):
+            return line[:LONGEST_MESSAGE]
+    return ""
+
+
+def _bounded(output: str) -> str:
+    if len(output) <= READ_OF_AN_OUTPUT:
+        return output
+    half = READ_OF_AN_OUTPUT // 2
+    return f"{output[:half]}\n{output[-half:]}"

@@ -15,7 +15,7 @@ import anyio
 
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
-from segue.journal.rows import PromptRow, RunRow, WorkflowRow, open_runs, prompt_by_id, session_by_id
+from segue.journal.rows import RunRow, WorkflowRow, open_runs, prompt_by_id, session_by_id
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
@@ -288,10 +288,11 @@ class Resuming:
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
         with anyio.move_on_after(READY_WITHIN * patience):
-            ended = await self._sent_or_ended(row.id, prompt_id, head)
+            ended = await self._sent_or_ended(launched, prompt_id, head)
             if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
-                answer = replace(answer, way=(await self._launch(row, ask)).way)
-                ended = await self._sent_or_ended(row.id, prompt_id, await self._journal.head(row.id))
+                again = await self._launch(row, ask)
+                answer = replace(answer, session=again.session, way=again.way)
+                ended = await self._sent_or_ended(again, prompt_id, head)
             if ended is None:
                 return replace(answer, status="sent", reason="")
             return await self._not_taken(row, answer, ended)
@@ -305,20 +306,17 @@ class Resuming:
             await self._journal.transact(row.id, lambda t: _withdraw(t, answer.prompt_id))
         return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
 
-    async def _sent_or_ended(self, workflow_id: WorkflowId, prompt_id: PromptId, head: Seq) -> RunEnded | None:
+    async def _sent_or_ended(self, launched: Resumed, prompt_id: PromptId, head: Seq) -> RunEnded | None:
         """None when it was sent; else how the run ended that was to take it."""
-        async for record in self._journal.follow(workflow_id, head):
+        async for record in self._journal.follow(launched.workflow_id, head):
             match record.event:
                 case PromptSent(prompt_id=sent) if sent == prompt_id:
                     return None
-                case RunEnded() if (await self._prompt(prompt_id)).run is None:
+                case RunEnded() if (record.session_id, record.run) == (launched.session, launched.run):
                     return record.event
                 case _:
                     pass
         raise AssertionError("a journal is followed for ever")
-
-    async def _prompt(self, prompt_id: PromptId) -> PromptRow:
-        return await self._journal.read(lambda c: prompt_by_id(c, prompt_id))
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

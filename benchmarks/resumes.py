@@ -1,5 +1,6 @@
 """Segue's own share of a resume: from the request to an agent that can be prompted, without the agent's own start."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import Any
 
 from benchmarks import traced
 from benchmarks.bare import BareAgent
+from benchmarks.doors import timed
 from benchmarks.figures import percentile
 from benchmarks.traced import GIT, GIT_END, GUARDED, GUARDIAN, Mark, marks_in
 from segue import client
@@ -19,7 +21,7 @@ from segue.testing.rehearsal.launch import COMMAND
 from segue.testing.stage import Stage
 from segue.testing.work import Work
 
-TIMES = 24
+TIMES = 20
 WARM = 2
 """Resumes before the first that counts."""
 AIM = 100.0
@@ -50,6 +52,8 @@ class Resumption:
     git: Mapping[str, list[float]]
     """The calls of git in each phase."""
     bare: float
+    ground: Mapping[str, float]
+    """What the smallest of such processes took in the same minute."""
 
     @property
     def whole(self) -> float:
@@ -127,7 +131,7 @@ class Pausing:
 def _resume(pausing: Pausing, trace: Path) -> Resumption:
     asked = pausing.resume()
     phases, git = taken_apart(asked, marks_in(trace, after=asked))
-    return Resumption(phases, git, bare_start(pausing))
+    return Resumption(phases, git, bare_start(pausing), ground(pausing.worktree))
 
 
 def bare_start(pausing: Pausing) -> float:
@@ -139,6 +143,14 @@ def bare_start(pausing: Pausing) -> float:
         agent.introduce()
         agent.ask("session/resume", {"sessionId": pausing.token, **place})
         return monotonic() - start
+
+
+def ground(worktree: Path) -> dict[str, float]:
+    """One call of git that does next to nothing, and a Python started as a guardian is."""
+    return {
+        "git": timed(["git", "-C", str(worktree), "rev-parse", "HEAD"]),
+        "python": timed([sys.executable, "-I", "-S", "-c", "pass"]),
+    }
 
 
 @dataclass(slots=True)
@@ -176,12 +188,14 @@ def figures_of(resumptions: Sequence[Resumption]) -> dict[str, Any]:
         "around_the_agent": milliseconds([each.around for each in resumptions]),
         "whole": milliseconds([each.whole for each in resumptions]),
         "bare_agent": milliseconds([each.bare for each in resumptions]),
+        "ground": {name: milliseconds([each.ground[name] for each in resumptions]) for name in resumptions[0].ground},
         "phases": {name: _phase(resumptions, name) for name in PHASES.values()},
     }
 
 
 def _phase(resumptions: Sequence[Resumption], name: str) -> dict[str, float]:
     return {
+        "min_ms": min(each.phases[name] for each in resumptions) * 1e3,
         "median_ms": median(each.phases[name] for each in resumptions) * 1e3,
         "git_calls": median(len(each.git[name]) for each in resumptions),
         "git_ms": median(sum(each.git[name]) for each in resumptions) * 1e3,
@@ -189,4 +203,5 @@ def _phase(resumptions: Sequence[Resumption], name: str) -> dict[str, float]:
 
 
 def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
-    return {f"p{share}_ms": percentile(seconds, share / 100) * 1e3 for share in (50, 95)}
+    percentiles = {f"p{share}_ms": percentile(seconds, share / 100) * 1e3 for share in (50, 95)}
+    return {"min_ms": min(seconds) * 1e3, **percentiles}

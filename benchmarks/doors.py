@@ -56,7 +56,7 @@ async def guardians(directory: Path) -> Memory:
 
 def memory_of(pids: Sequence[int]) -> Memory:
     """Megabytes: what these processes hold alone or as their share (PSS), and what they hold in all (RSS)."""
-    rollups = [_rollup(pid) for pid in pids]
+    rollups = [rollup(pid) for pid in pids]
     if not all(rollups):
         return {"processes": len(pids), "pss_mb": None, "rss_mb": None}
     return {"processes": len(pids)} | {
@@ -64,7 +64,7 @@ def memory_of(pids: Sequence[int]) -> Memory:
     }
 
 
-def _rollup(pid: int) -> dict[str, int]:
+def rollup(pid: int) -> dict[str, int]:
     """Kilobytes by kind; nothing where the system does not tell."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]

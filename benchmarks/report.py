@@ -104,6 +104,79 @@ def doors(figures: Figures) -> Table:
     return Table("At rest", ("", ""), rows)
 
 
+def resume(figures: Figures) -> Table:
+    aim = f"the aim of {figures['aim_ms']:.0f} is {'reached' if figures['reached'] else 'missed'}"
+    rows = [
+        ("the whole resume", _percentiles(figures["whole"])),
+        ("the agent's own start, without Segue", _percentiles(figures["bare_agent"])),
+        ("Segue's share: the difference", f"{_share(figures['share'])}; {aim}"),
+        ("Segue alone, before and after the agent's start", _percentiles(figures["around_the_agent"])),
+        *((f"– {PHASES[name]}", _phase(phase)) for name, phase in figures["phases"].items() if name in PHASES),
+        ("`git rev-parse HEAD`, alone", _percentiles(figures["ground"]["git"])),
+        ("`python -I -S -c pass`, alone", _percentiles(figures["ground"]["python"])),
+    ]
+    return Table(f"Resume, milliseconds of {figures['count']}", ("", ""), rows)
+
+
+PHASES: Mapping[str, str] = {
+    "request": "the request, up to the transaction",
+    "transaction": "the transaction that queues the run",
+    "queue_and_claim": "the engine's queue, and the claim",
+    "worktree_and_look_back": "the worktree, and what changed in it",
+    "starting_written": "the step that writes `starting`",
+    "guardian": "the guardians, until they have started the agent",
+    "ready_written": "the step that writes `waiting_for_input`",
+}
+
+
+def _percentiles(figures: Figures) -> str:
+    return f"min {figures['min_ms']:.0f}, p50 {figures['p50_ms']:.0f}, p95 {figures['p95_ms']:.0f}"
+
+
+def _share(figures: Figures) -> str:
+    """Without the least: it is a chance of the machine, when the agent alone was slower than with Segue."""
+    return f"p50 {figures['p50_ms']:.0f}, p95 {figures['p95_ms']:.0f}"
+
+
+def _phase(figures: Figures) -> str:
+    git = (
+        f", of which {figures['git_ms']:.0f} in {figures['git_calls']:.0f} calls of git" if figures["git_calls"] else ""
+    )
+    return f"min {figures['min_ms']:.0f}, median {figures['median_ms']:.0f}{git}"
+
+
+def live_session(figures: Figures) -> Table:
+    rows = [
+        (f"server with {memory['sessions']} live sessions", _memory(memory) + _own(memory["own_mb"]))
+        for memory in figures["at"]
+    ]
+    pss, own = figures["pss_mb_per_session"], figures["own_mb_per_session"]
+    if pss is not None and own is not None:
+        rows.append(("each session more", f"PSS {pss * 1024:.0f} KB, its own {own * 1024:.0f} KB"))
+    return Table("Memory of the server, by live sessions", ("", ""), rows)
+
+
+def _own(megabytes: float | None) -> str:
+    return "" if megabytes is None else f", its own {megabytes:.1f} MB"
+
+
+def replay(figures: Figures) -> Table:
+    driver, bare = figures["driver"], figures["bare"]
+    share = driver["per_second"] / bare["per_second"]
+    rows = [
+        ("through the driver", f"{_updates(driver)} = {share:.2f} of the lines alone"),
+        ("the lines alone, parsed as JSON", _updates(bare)),
+        ("events given out by the replay", f"{figures['given']}"),
+        ("events of the turn after it", "each once" if figures["turn_once"] else "WRONG"),
+    ]
+    size = f"{figures['bytes'] / 1024 / 1024:.1f} MB"
+    return Table(f"A replay of {figures['updates']:,} updates ({size}), median of {figures['count']}", ("", ""), rows)
+
+
+def _updates(figures: Figures) -> str:
+    return f"{figures['per_second']:,.0f} per second ({figures['cpu_us']:.0f} µs CPU each)"
+
+
 def _spread(figures: Figures) -> tuple[str, str]:
     return f"{figures['min_ms']:.0f}", f"{figures['median_ms']:.0f}"
 
@@ -124,6 +197,9 @@ TABLES: Mapping[str, Callable[[Figures], Table]] = {
     "recovery": recovery,
     "cycles": cycles,
     "doors": doors,
+    "resume": resume,
+    "live_session": live_session,
+    "replay": replay,
 }
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import disk, slices
+from benchmarks import disk, live, replay, report, resumes, slices
 from benchmarks.disk import Mode, Slice, Work
 from benchmarks.figures import growth, percentile, slope
 from benchmarks.report import BEGIN, END, put_into
+from benchmarks.resumes import PHASES, taken_apart
 from benchmarks.slices import interleave, kept, latencies, rates
+from benchmarks.traced import GIT, GIT_END, Mark
 
 FAST, SLOW, BETWEEN = 7_000.0, 250.0, 1_000.0
 
@@ -104,3 +106,41 @@ def test_figures_are_put_between_their_marks_and_nowhere_else() -> None:
     assert put_into(page, document) == page
     with pytest.raises(ValueError, match="no place"):
         put_into("a page without marks", document)
+
+
+# ── agents ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_resume_is_taken_apart_at_its_marks_up_to_the_first_that_says_ready() -> None:
+    names = ["prompt.before", GIT, GIT_END, *PHASES, "turn.start.before", *PHASES]
+    phases, git = taken_apart(10.0, [Mark(11.0 + at, name) for at, name in enumerate(names)])
+    assert phases == {name: 4.0 if name == "request" else 1.0 for name in PHASES.values()}
+    assert {name: calls for name, calls in git.items() if calls} == {"request": [1.0]}
+
+
+def test_a_resume_without_one_of_its_marks_is_not_measured() -> None:
+    with pytest.raises(AssertionError, match="another way"):
+        taken_apart(0.0, [Mark(1.0, name) for name in PHASES if name != "run.claimed"])
+
+
+@pytest.mark.anyio
+async def test_segues_share_of_a_resume_can_be_measured(tmp_path: Path) -> None:
+    figures = await resumes.measure(tmp_path, times=1, warm=0)
+    assert figures["count"] == 1
+    assert figures["phases"]["worktree_and_look_back"]["git_calls"] > 0
+    assert report.resume(figures).rows
+
+
+@pytest.mark.anyio
+async def test_the_memory_of_a_live_session_can_be_measured(tmp_path: Path) -> None:
+    figures = await live.measure(tmp_path, counts=(0, 1), settle=0.0)
+    assert [memory["sessions"] for memory in figures["at"]] == [0, 1]
+    assert report.live_session(figures).rows
+
+
+@pytest.mark.anyio
+async def test_a_replay_gives_no_event_and_the_turn_after_it_gives_each_once(tmp_path: Path) -> None:
+    figures = await replay.measure(tmp_path, updates=50, times=1)
+    assert figures["given"] == 0
+    assert figures["turn_once"]
+    assert report.replay(figures).rows

@@ -16,6 +16,9 @@ from segue.model.ids import BootId, RequestId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 
+DIVERGED = "worktree_diverged"
+"""The code of the warning that the worktree changed while the work stood still."""
+
 
 class SystemClock:
     """The machine's own time."""

@@ -36,7 +36,7 @@ from segue.model.status import (
 )
 from segue.model.views import Prompted, Resumed, WorkspaceRestored
 from segue.orchestrator.agents import agent_named
-from segue.orchestrator.house import House, Stop
+from segue.orchestrator.house import DIVERGED, House, Stop
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
@@ -179,7 +179,7 @@ class Resuming:
                 then(t)
             if launched.status == "resumed":
                 for sentence in changes:
-                    warning = Warned(code="worktree_diverged", message=sentence)
+                    warning = Warned(code=DIVERGED, message=sentence)
                     t.append(warning, session_id=launched.session, run=launched.run)
             return replace(
                 launched,

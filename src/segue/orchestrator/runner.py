@@ -12,6 +12,7 @@ from segue.journal import Process, Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
 from segue.model import events as e
 from segue.model.agents import Choices
+from segue.model.checkpoint import GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import SegueError
@@ -22,7 +23,7 @@ from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
-from segue.orchestrator.house import House, Live
+from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import (
     Settling,
@@ -36,7 +37,6 @@ from segue.orchestrator.tenure import Superseded, Tenure
 from segue.resume.failures import POLICIES, failure_of
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion
-from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
 from segue.workspace.processes import identity
 from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
@@ -117,9 +117,10 @@ class Run:
         scope.cancel()
 
     async def _work(self) -> End:
-        directory = await self._worktree()
-        occasion = await self._look_back(directory)
-        await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
+        directory, git = await self._worktree()
+        occasion = await self._look_back(git)
+        if not self.tenure.has_worktree:
+            await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
         async with self._open_agent(directory) as agent:
             await self._ready(agent)
             async with alongside(self._show_life):
@@ -137,8 +138,10 @@ class Run:
             attempt=self.tenure.attempt,
         )
 
-    async def _worktree(self) -> Path:
+    async def _worktree(self) -> tuple[Path, GitState]:
         workflow, path, branch = self.workflow, Path(self.workflow.worktree), self.workflow.branch
+        if self.tenure.has_worktree and (standing := await self._standing(path)) is not None:
+            return path, standing
         if workflow.base is not None:
             await require_worktree(Path(workflow.repository), path, branch, here=workflow.here)
         if workflow.here:
@@ -149,7 +152,12 @@ class Run:
             await self._set_up(path)
         if workflow.base is None:
             await self.tenure.step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
-        return path
+        return path, await read_state(path, self.workflow.base)
+
+    async def _standing(self, path: Path) -> GitState | None:
+        """The worktree as the run before left it, which is the ordinary case and needs only one look."""
+        git = await read_state(path, self.workflow.base)
+        return git if self.workflow.here or git.branch == self.workflow.branch else None
 
     async def _set_up(self, path: Path) -> None:
         rules = self.house.rules
@@ -157,22 +165,24 @@ class Run:
             environment = self._environment()
             await run_setup(rules.setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
 
-    async def _look_back(self, directory: Path) -> PromptOccasion:
-        """What this run finds: the last snapshot, and what changed in the worktree since."""
+    async def _look_back(self, git: GitState) -> PromptOccasion:
+        """What this run finds: the last snapshot, and what was seen to have changed in the worktree since."""
         snapshots = await self.house.journal.snapshots(self.tenure.workflow_id, limit=1)
-        checkpoint = snapshots[0] if snapshots else None
-        git = await read_state(directory, self.workflow.base)
-        changes: tuple[str, ...] = ()
-        if checkpoint is not None and checkpoint.git is not None:
-            changes = await divergence(directory, checkpoint.git, checkpoint.commit)
         state = await self.house.journal.state(self.tenure.workflow_id)
         return PromptOccasion(
             way=self.way,
-            checkpoint=checkpoint,
+            checkpoint=snapshots[0] if snapshots else None,
             git=git,
-            divergence=changes,
+            divergence=await self._divergence(),
             knows_issue=state.sessions[self.tenure.session_id].was_given_a_task,
         )
+
+    async def _divergence(self) -> tuple[str, ...]:
+        """Whoever asked for this run has looked already, and it stands beside the run in the journal."""
+        warnings = await self.house.journal.last_records(self.tenure.workflow_id, ["warning"], limit=50)
+        mine = (record for record in reversed(warnings) if record.session_id == self.tenure.session_id)
+        told = (record.event for record in mine if record.run == self.tenure.number)
+        return tuple(each.message for each in told if isinstance(each, e.Warned) and each.code == DIVERGED)
 
     def _environment(self) -> dict[str, str]:
         return dict(self.house.environments.get(self.tenure.workflow_id, {}))

@@ -1,6 +1,7 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -35,6 +36,7 @@ class Tenure:
         self.session_id = session.id
         self.number = run.number
         self.attempt: AttemptId = new_attempt_id()
+        self.has_worktree = workflow.base is not None and Path(workflow.worktree, ".git").exists()
         self.token: str | None = None
         """The agent's own name for the conversation, as far as it is known."""
 
@@ -46,6 +48,9 @@ class Tenure:
             return False
         if t.workflow.status is WorkflowStatus.PENDING:
             t.move_workflow(WorkflowStatus.IN_PROGRESS)
+        if self.has_worktree:
+            # Nothing but the agent has to be waited for.
+            self.move(t, SessionStatus.STARTING)
         self.token = runtime_of(t.connection, self.session_id).token
         return True
 

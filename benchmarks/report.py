@@ -123,7 +123,6 @@ PHASES: Mapping[str, str] = {
     "transaction": "the transaction that queues the run",
     "queue_and_claim": "the engine's queue, and the claim",
     "worktree_and_look_back": "the worktree, and what changed in it",
-    "starting_written": "the step that writes `starting`",
     "guardian": "the guardians, until they have started the agent",
     "ready_written": "the step that writes `waiting_for_input`",
 }

@@ -38,7 +38,34 @@ SURROUNDINGS = ["{}", "before {} after", "line\n{}\nline", "\x1b[31m{}\x1b[0m", 
 
 
 def test_every_pattern_has_a_planted_secret() -> None:
-    assert set(PLANTED) == set(PATTERNS)
+    assert set(PLANTED) == {name.partition("/")[0] for name in PATTERNS}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_TOKEN", "abcdefgh12345"),
+        ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMIbPxRfiCY"),
+        ("Authorization", "Bearer 0123456789abcdefABCDEF"),
+        ("x-api-key", "0123456789abcdef"),
+        ("PASSWORD", 1234567890),
+        ("DB_PASSWORD", 12345678.25),
+    ],
+)
+@pytest.mark.parametrize("spaces", [None, (",", ":")])
+def test_a_secret_under_its_name_is_replaced_and_the_json_stays_whole(
+    name: str, value: object, spaces: tuple[str, str] | None
+) -> None:
+    document = {"input": {"env": {name: value, "HOME": "/root"}, "list": [name, 1]}, "after": "it"}
+    read = json.loads(redact(json.dumps(document, separators=spaces).encode()))
+    assert "[redacted:" in str(read["input"]["env"][name]) and str(value) not in str(read)
+    assert (read["after"], read["input"]["env"]["HOME"], read["input"]["list"]) == ("it", "/root", [name, 1])
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "API_KEY"])
+def test_a_name_that_stands_for_a_secret_is_left_alone(name: str) -> None:
+    document = json.dumps({"env": {name: f"${{{name}}}"}}).encode()
+    assert redact(document) == document
 
 
 @pytest.mark.parametrize("around", SURROUNDINGS)

@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
+from wired import wired
 
 from segue.drivers import Agent, load
 from segue.model.events import (
@@ -180,51 +179,6 @@ async def play(agent: Agent) -> None:
                 await agent.answer(event.request_id, "allow")
             if isinstance(event, TurnEnded):
                 return
-
-
-class Wire:
-    """A client without a driver, for what a driver would not do."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        assert process.stdin and process.stdout
-        self.process, self._stdin, self._stdout = process, process.stdin, process.stdout
-        self._requests = 0
-
-    def request(self, method: str, **parameters: Any) -> int:
-        self._requests += 1
-        self._send(id=self._requests, method=method, params=parameters)
-        return self._requests
-
-    def notify(self, method: str, **parameters: Any) -> None:
-        self._send(method=method, params=parameters)
-
-    def receive(self) -> dict[str, Any]:
-        return json.loads(self._stdout.readline())
-
-    def close(self) -> int:
-        self._stdin.close()
-        return self.process.wait(timeout=30)
-
-    def open(self, directory: Path) -> str:
-        self.request("session/new", cwd=str(directory), mcpServers=[])
-        return self.receive()["result"]["sessionId"]
-
-    def prompt(self, token: str) -> int:
-        return self.request("session/prompt", sessionId=token, prompt=[{"type": "text", "text": "go"}])
-
-    def _send(self, **message: Any) -> None:
-        self._stdin.write(f"{json.dumps({'jsonrpc': '2.0', **message})}\n")
-        self._stdin.flush()
-
-
-@contextmanager
-def wired(rehearsal: Rehearsal, script: str) -> Iterator[Wire]:
-    command = rehearsal.launch(script).command
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Wire(process)
-        finally:
-            process.kill()
 
 
 def test_a_deaf_agent_does_not_hear_that_it_is_cancelled(rehearsal: Rehearsal) -> None:

@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segue.model.errors import SegueError
+from segue.testing.rehearsal.agent import serve
+from segue.testing.rehearsal.conversation import Memory
+from segue.testing.rehearsal.diary import Diary
+from segue.testing.rehearsal.reading import read_script
+from segue.testing.rehearsal.script import Script
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,13 +42,6 @@ def _path(name: str) -> Path | None:
 
 
 def _rehearse(script: Path | None, home: Path, diary: Path) -> None:
-    # Here and not above: a wrong call is answered without loading the protocol.
-    from segue.testing.rehearsal.agent import serve
-    from segue.testing.rehearsal.conversation import Memory
-    from segue.testing.rehearsal.diary import Diary
-    from segue.testing.rehearsal.reading import read_script
-    from segue.testing.rehearsal.script import Script
-
     asyncio.run(serve(read_script(script) if script else Script(), Memory(home), Diary(diary)))
 
 

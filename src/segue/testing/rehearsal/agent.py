@@ -1,154 +1,142 @@
 """The agent's side of the protocol: opening conversations as the script says, and handing prompts to a performance."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import acp
-import anyio
-from acp.core import AgentSideConnection
-from acp.schema import (
-    AgentCapabilities,
-    ImageContentBlock,
-    Implementation,
-    InitializeResponse,
-    ListSessionsResponse,
-    McpCapabilities,
-    PromptCapabilities,
-    PromptResponse,
-    SessionCapabilities,
-    SessionCloseCapabilities,
-    SessionForkCapabilities,
-    SessionInfo,
-    SessionListCapabilities,
-    SessionResumeCapabilities,
-    TextContentBlock,
-    Usage,
-)
-from acp.stdio import stdio_streams
-
-from segue import __version__
+from segue.testing.rehearsal import updates
 from segue.testing.rehearsal.conversation import Conversation, Memory
 from segue.testing.rehearsal.diary import Diary
 from segue.testing.rehearsal.lines import Line
-from segue.testing.rehearsal.performance import Performance, Stage, leave, mute
+from segue.testing.rehearsal.performance import Performance
 from segue.testing.rehearsal.script import DEFAULT_TURN, Opening, Script, Turn
+from segue.testing.rehearsal.stage import Stage, leave, mute
+from segue.testing.rehearsal.wire import (
+    Given,
+    Methods,
+    RequestError,
+    Wire,
+    invalid_params,
+    login_required,
+    standard_wire,
+)
 
-_LONGEST_LINE = 64 * 1024 * 1024
+Answer = dict[str, Any]
 
 
 async def serve(script: Script, memory: Memory, diary: Diary) -> None:
     """Be the agent until standard input ends."""
-    reader, writer = await stdio_streams(limit=_LONGEST_LINE)
-    # What was sent before a crash must have left this process.
-    writer.transport.set_write_buffer_limits(0)
-    agent = RehearsalAgent(script, memory, diary, lambda line: writer.write(f"{line}\n".encode()))
-    await AgentSideConnection(
-        cast(acp.Agent, agent), writer, reader, listening=False, use_unstable_protocol=True
-    ).listen()
+    wire = await standard_wire()
+    await wire.serve(RehearsalAgent(script, memory, diary, wire).methods())
 
 
 class RehearsalAgent:
-    """Knows its script, its memory and its diary; methods it does not have are answered with "method not found"."""
+    """Knows its script, its memory and its diary."""
 
-    def __init__(self, script: Script, memory: Memory, diary: Diary, print_line: Callable[[str], None]) -> None:
+    def __init__(self, script: Script, memory: Memory, diary: Diary, wire: Wire) -> None:
         self._script = script
         self._memory = memory
         self._diary = diary
-        self._print_line = print_line
+        self._wire = wire
         self._stages: dict[str, Stage] = {}
         self._performances: dict[str, Performance] = {}
 
-    def on_connect(self, conn: acp.Client) -> None:
-        self._client = conn
-
-    async def initialize(self, **_: Any) -> InitializeResponse:
-        await self._open(self._script.on_initialize)
-        advertised = self._script.capabilities
-        return InitializeResponse(
-            protocol_version=acp.PROTOCOL_VERSION,
-            agent_capabilities=AgentCapabilities(
-                load_session=advertised.load,
-                prompt_capabilities=PromptCapabilities(image=advertised.images),
-                mcp_capabilities=McpCapabilities(http=True),
-                session_capabilities=SessionCapabilities(
-                    resume=SessionResumeCapabilities() if advertised.resume else None,
-                    fork=SessionForkCapabilities() if advertised.fork else None,
-                    list=SessionListCapabilities() if advertised.list else None,
-                    close=SessionCloseCapabilities() if advertised.close else None,
-                ),
-            ),
-            agent_info=Implementation(name="rehearsal", version=__version__),
+    def methods(self) -> Methods:
+        return Methods(
+            requests={
+                "initialize": self._initialize,
+                "session/new": self._new,
+                "session/load": self._load,
+                "session/resume": self._resume,
+                "session/fork": self._fork,
+                "session/list": self._list,
+                "session/close": self._close,
+                "session/set_mode": self._set_mode,
+                "session/set_config_option": self._set_option,
+                "session/prompt": self._prompt,
+            },
+            notifications={"session/cancel": self._cancel},
         )
 
-    async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> dict[str, Any]:
+    async def _initialize(self, _: Given) -> Answer:
+        await self._open(self._script.on_initialize)
+        return updates.initialized(self._script.capabilities)
+
+    async def _new(self, given: Given) -> Answer:
+        cwd, servers = given.text("cwd"), given.objects("mcpServers")
         await self._open(self._script.on_new)
         stage = self._enter(self._memory.begin(), cwd)
         stage.conversation.add("opened", directory=cwd)
-        stage.note("started", **_servers(mcp_servers))
+        stage.note("started", **_names(servers))
         return {"sessionId": stage.conversation.token, **self._offers(stage.conversation)}
 
-    async def load_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> dict[str, Any]:
-        stage = await self._go_on(cwd, session_id, mcp_servers)
+    async def _load(self, given: Given) -> Answer:
+        stage = await self._go_on(given.text("cwd"), given.text("sessionId"), given.objects("mcpServers"))
         if self._script.on_load.replay:
             await self._replay(stage)
         return self._answer(stage)
 
-    async def resume_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> dict[str, Any]:
-        return self._answer(await self._go_on(cwd, session_id, mcp_servers))
+    async def _resume(self, given: Given) -> Answer:
+        servers = given.optional_objects("mcpServers")
+        return self._answer(await self._go_on(given.text("cwd"), given.text("sessionId"), servers))
 
-    async def fork_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> dict[str, Any]:
+    async def _fork(self, given: Given) -> Answer:
+        cwd, token, servers = given.text("cwd"), given.text("sessionId"), given.optional_objects("mcpServers")
         await self._open(self._script.on_load)
-        copy = self._memory.copy(self._find(session_id))
-        self._enter(copy, cwd).note("forked", of=session_id, prompts=len(copy.prompts), **_servers(mcp_servers))
+        copy = self._memory.copy(self._find(token))
+        self._enter(copy, cwd).note("forked", of=token, prompts=len(copy.prompts), **_names(servers))
         return {"sessionId": copy.token, **self._offers(copy)}
 
-    async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
-        return ListSessionsResponse(
-            sessions=[
-                SessionInfo(session_id=each.token, cwd=cwd or "", title=" ".join(each.prompts[:1]), updated_at=at)
-                for each, at in self._memory.all(cwd or "")
+    async def _list(self, given: Given) -> Answer:
+        cwd = given.values.get("cwd") or ""
+        return {
+            "sessions": [
+                {"sessionId": each.token, "cwd": cwd, "title": " ".join(each.prompts[:1]), "updatedAt": at}
+                for each, at in self._memory.all(cwd)
             ]
-        )
+        }
 
-    async def close_session(self, session_id: str, **_: Any) -> dict[str, Any]:
-        if session_id in self._stages:
-            self._stages.pop(session_id).note("closed")
+    async def _close(self, given: Given) -> Answer:
+        if stage := self._stages.pop(given.text("sessionId"), None):
+            stage.note("closed")
         return {}
 
-    async def set_session_mode(self, mode_id: str, session_id: str, **_: Any) -> dict[str, Any]:
-        await self._choose("mode", mode_id, session_id, self._script.modes)
+    async def _set_mode(self, given: Given) -> Answer:
+        await self._choose("mode", given.text("modeId"), given.text("sessionId"), self._script.modes)
         return {}
 
-    async def set_config_option(self, config_id: str, session_id: str, value: Any, **_: Any) -> dict[str, Any]:
-        if config_id != "model":
-            raise acp.RequestError.invalid_params({"details": f"Unknown option: {config_id}"})
-        await self._choose("model", value, session_id, self._script.models)
-        return {"configOptions": self._offers(self._stages[session_id].conversation)["configOptions"]}
+    async def _set_option(self, given: Given) -> Answer:
+        option, token = given.text("configId"), given.text("sessionId")
+        if option != "model":
+            raise invalid_params(f"Unknown option: {option}")
+        await self._choose("model", given.text("value"), token, self._script.models)
+        return {"configOptions": self._offers(self._stages[token].conversation)["configOptions"]}
 
-    async def prompt(self, session_id: str, prompt: Sequence[Any], **meta: Any) -> PromptResponse:
-        stage = self._stages.get(session_id)
-        if stage is None or session_id in self._performances:
-            raise acp.RequestError.invalid_params({"details": "Unknown session, or one that is in its turn."})
-        text = "".join(block.text for block in prompt if isinstance(block, TextContentBlock))
-        prompt_id = meta.get("segue", {}).get("promptId")
-        images = sum(isinstance(block, ImageContentBlock) for block in prompt)
+    async def _prompt(self, given: Given) -> Answer:
+        token, blocks = given.text("sessionId"), given.objects("prompt")
+        stage = self._stages.get(token)
+        if stage is None or token in self._performances:
+            raise invalid_params("Unknown session, or one that is in its turn.")
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        images = sum(block["type"] == "image" for block in blocks)
+        prompt_id = _prompt_id(given)
         stage.note("prompt", prompt_id=prompt_id, text=text, **({"images": images} if images else {}))
         stage.conversation.add("prompt", prompt_id=prompt_id, text=text)
         return await self._perform(stage, self._turn(text))
 
-    async def cancel(self, session_id: str, **_: Any) -> None:
-        if session_id in self._performances:
-            self._performances[session_id].cancel()
+    async def _cancel(self, given: Given) -> None:
+        if performance := self._performances.get(given.text("sessionId")):
+            performance.cancel()
 
-    async def _perform(self, stage: Stage, turn: Turn) -> PromptResponse:
+    async def _perform(self, stage: Stage, turn: Turn) -> Answer:
         performance = self._performances[stage.conversation.token] = Performance(stage)
         try:
             reason = await performance.play(turn.steps)
         finally:
             del self._performances[stage.conversation.token]
         stage.conversation.add("ended", reason=reason)
-        return PromptResponse(stop_reason=reason, usage=_usage(performance))
+        return updates.turn_ended(reason, performance.tokens)
 
     def _turn(self, prompt: str) -> Turn:
         for turn in self._script.turns:
@@ -158,46 +146,45 @@ class RehearsalAgent:
 
     def _enter(self, conversation: Conversation, cwd: str) -> Stage:
         stage = self._stages[conversation.token] = Stage(
-            client=self._client,
+            wire=self._wire,
             conversation=conversation,
             directory=Path(cwd),
             memory=self._memory,
             diary=self._diary,
-            print_line=self._print_line,
         )
         return stage
 
     async def _open(self, opening: Opening) -> None:
         """The mishaps of an opening, in the order in which they can still happen."""
         if opening.delay:
-            await anyio.sleep(opening.delay)
+            await asyncio.sleep(opening.delay)
         if opening.garbage is not None:
-            self._print_line(opening.garbage)
+            self._wire.print_line(opening.garbage)
         if opening.exit is not None:
             leave(opening.exit)
         if opening.mute:
             mute()
         if opening.hang:
-            await anyio.sleep_forever()
+            await asyncio.Event().wait()
         if opening.login:
-            raise acp.RequestError.auth_required()
+            raise login_required()
         if opening.error is not None:
-            raise acp.RequestError(-32603, opening.error)
+            raise RequestError(-32603, opening.error)
 
-    async def _go_on(self, cwd: str, token: str, servers: Any) -> Stage:
+    async def _go_on(self, cwd: str, token: str, servers: Sequence[Mapping[str, Any]]) -> Stage:
         await self._open(self._script.on_load)
         conversation = self._find(token)
         stage = self._enter(conversation, cwd)
-        stage.note("resumed", prompts=len(conversation.prompts), **_servers(servers))
+        stage.note("resumed", prompts=len(conversation.prompts), **_names(servers))
         return stage
 
     def _find(self, token: str) -> Conversation:
         conversation = None if self._script.on_load.reject else self._memory.find(token)
         if conversation is None:
-            raise acp.RequestError(-32002, f"Session not found: {token}")
+            raise RequestError(-32002, f"Session not found: {token}")
         return conversation
 
-    def _answer(self, stage: Stage) -> dict[str, Any]:
+    def _answer(self, stage: Stage) -> Answer:
         token = stage.conversation.token
         other = {"sessionId": f"{token}-other"} if self._script.on_load.other_id == "answer" else {}
         return {**other, **self._offers(stage.conversation)}
@@ -208,20 +195,17 @@ class RehearsalAgent:
         await self._open(self._script.on_choose)
         stage = self._stages.get(token)
         if stage is None or wanted not in known:
-            raise acp.RequestError.invalid_params({"details": f"Unknown {kind}: {wanted}"})
+            raise invalid_params(f"Unknown {kind}: {wanted}")
         stage.conversation.add(kind, id=wanted)
         stage.note(kind, id=wanted)
 
-    def _offers(self, conversation: Conversation) -> dict[str, Any]:
+    def _offers(self, conversation: Conversation) -> Answer:
         """What can be chosen, and what is; a conversation remembers it."""
-        offers: dict[str, Any] = {}
+        offers: Answer = {}
         if modes := self._script.modes:
-            available = [{"id": each, "name": each.title()} for each in modes]
-            offers["modes"] = {"currentModeId": _current(conversation, "mode", modes), "availableModes": available}
+            offers["modes"] = updates.mode_offer(modes, _current(conversation, "mode", modes))
         if models := self._script.models:
-            options = [{"value": each, "name": each.title()} for each in models]
-            model = {"id": "model", "name": "Model", "category": "model", "type": "select", "options": options}
-            offers["configOptions"] = [{**model, "currentValue": _current(conversation, "model", models)}]
+            offers["configOptions"] = [updates.model_offer(models, _current(conversation, "model", models))]
         return offers
 
     async def _replay(self, stage: Stage) -> None:
@@ -230,7 +214,7 @@ class RehearsalAgent:
             token = f"{token}-other"
         for update in (_replayed(line) for line in stage.conversation):
             if update is not None:
-                await self._client.session_update(session_id=token, update=update)
+                await self._wire.notify("session/update", {"sessionId": token, "update": update})
 
 
 def _current(conversation: Conversation, kind: str, known: Sequence[str]) -> str:
@@ -238,31 +222,27 @@ def _current(conversation: Conversation, kind: str, known: Sequence[str]) -> str
     return chosen if chosen is not None and chosen in known else known[0]
 
 
-def _servers(given: Sequence[Any] | None) -> dict[str, Any]:
-    return {"servers": [each.name for each in given]} if given else {}
+def _names(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"servers": [each["name"] for each in servers]} if servers else {}
 
 
-def _replayed(line: Line) -> Any:
+def _prompt_id(given: Given) -> str | None:
+    """Segue's own name for the prompt, if it is Segue who asks."""
+    meta: dict[str, Any] = given.values.get("_meta") or {}
+    return meta.get("segue", {}).get("promptId")
+
+
+def _replayed(line: Line) -> updates.Update | None:
     match line["kind"]:
         case "prompt":
-            return acp.update_user_message_text(line["text"])
+            return updates.user_message(line["text"])
         case "message":
-            return acp.update_agent_message_text(line["text"])
+            return updates.message(line["text"])
         case "thought":
-            return acp.update_agent_thought_text(line["text"])
+            return updates.thought(line["text"])
         case "tool":
-            return acp.start_tool_call(
-                line["call_id"], line["title"], kind=line["tool"], status="pending", raw_input=line["input"]
-            )
+            return updates.tool_call(line["call_id"], line["title"], line["tool"], "pending", input=line["input"])
         case "tool_finished":
-            content = [acp.tool_content(acp.text_block(line["output"]))]
-            return acp.update_tool_call(line["call_id"], status=line["status"], content=content)
+            return updates.tool_finished(line["call_id"], line["status"], line["output"])
         case _:
             return None
-
-
-def _usage(performance: Performance) -> Usage | None:
-    tokens = performance.tokens
-    if tokens is None or tokens.input is None or tokens.output is None:
-        return None
-    return Usage(input_tokens=tokens.input, output_tokens=tokens.output, total_tokens=tokens.input + tokens.output)

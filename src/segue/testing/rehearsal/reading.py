@@ -48,6 +48,9 @@ from segue.testing.rehearsal.script import (
 
 Word = TypeVar("Word", bound=str)
 
+# Written in C where there is one: a long script is read before the agent can answer.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 class BadScript(BadInput):
     """The rehearsal script cannot be used."""
@@ -57,7 +60,7 @@ class BadScript(BadInput):
 
 def read_script(path: Path) -> Script:
     try:
-        document: object = yaml.safe_load(path.read_text())
+        document: object = yaml.load(path.read_text(), Loader=_LOADER)
     except OSError as error:
         raise BadScript(f"The script {path} cannot be read: {error.strerror}.") from error
     except yaml.YAMLError as error:

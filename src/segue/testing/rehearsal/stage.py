@@ -1,0 +1,57 @@
+"""Where turns are played, and how a process leaves it."""
+
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from segue.testing.rehearsal.conversation import Conversation, Memory
+from segue.testing.rehearsal.diary import Diary
+from segue.testing.rehearsal.updates import Update, present
+from segue.testing.rehearsal.wire import Wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One conversation with one client, in one directory."""
+
+    wire: Wire
+    conversation: Conversation
+    directory: Path
+    memory: Memory
+    diary: Diary
+
+    async def send(self, update: Update) -> None:
+        await self.wire.notify("session/update", {"sessionId": self.conversation.token, "update": update})
+
+    async def request(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Ask the client to do something in this conversation."""
+        answer = await self.wire.request(method, {"sessionId": self.conversation.token, **present(parameters)})
+        return answer or {}
+
+    def note(self, kind: str, **details: Any) -> None:
+        self.diary.write(kind, session=self.conversation.token, **details)
+
+    def path(self, path: str) -> Path:
+        return self.directory / path
+
+
+def leave(code: int) -> NoReturn:
+    """Exit as the script says, at once."""
+    sys.stderr.write(f"rehearsal: exit {code}, as the script says\n")
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def mute() -> None:
+    """Nobody hears this process any more, and it does not know."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def die_if(condition: bool) -> None:
+    if condition:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -68,7 +68,7 @@ async def test_a_secret_of_several_words_is_still_recognised(recorder: Recorder)
         await recorder.flush_words()
     await recorder.flush()
     text = "".join(event.text for event in await written(recorder))
-    assert text == "Send it so:\n[redacted:authorization] and no more"
+    assert text == "Send it so:\nAuthorization: Bearer [redacted:authorization] and no more"
 
 
 async def test_a_private_key_in_many_pieces_is_still_recognised(recorder: Recorder) -> None:

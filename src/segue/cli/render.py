@@ -130,6 +130,7 @@ MILESTONES: Mapping[str, Writer] = {
     "permission.requested": _permission_requested,
     "permission.answered": lambda e, n: f"  {e['outcome']} by {e['by']}{_because(e)}",
     "pause.requested": _pause_requested,
+    "pause.withdrawn": lambda e, n: "The pause was withdrawn",
     "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
     "warning": lambda e, n: f"! {plain(e['message'])}",
     "incident": lambda e, n: f"! {plain(e['what'])}" + (f": {plain(e['detail'])}" if e["detail"] else ""),

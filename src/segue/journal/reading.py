@@ -12,9 +12,9 @@ from segue.journal.rows import workflow_named
 from segue.model.checkpoint import SCHEMA_VERSION, Checkpoint
 from segue.model.codec import decode_checkpoint
 from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
-from segue.model.events import Record
-from segue.model.ids import Seq, WorkflowId
-from segue.store.tables import checkpoints, events, journal_heads
+from segue.model.events import PromptQueued, Record
+from segue.model.ids import PromptId, Seq, WorkflowId
+from segue.store.tables import checkpoints, events, journal_heads, prompts
 
 VERIFY_PAGE = 1_000
 EVERYTHING = 1_000_000_000
@@ -40,6 +40,14 @@ def records_after(connection: Connection, workflow_id: WorkflowId, seq: int, lim
 def record_at(connection: Connection, workflow_id: WorkflowId, seq: int) -> Record:
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.seq == seq)
     return read_row(connection.execute(query).one())
+
+
+def queued_prompt(connection: Connection, prompt_id: PromptId) -> PromptQueued:
+    """The event that has a prompt's words."""
+    row = connection.execute(select(prompts.c.workflow_id, prompts.c.seq).where(prompts.c.id == prompt_id)).one()
+    event = record_at(connection, row.workflow_id, row.seq).event
+    assert isinstance(event, PromptQueued), "a prompt's row names the event that has its words"
+    return event
 
 
 def last_records(

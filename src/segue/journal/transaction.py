@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from segue.journal import rows
 from segue.journal.chain import GENESIS, Entry, append_in
-from segue.journal.reading import EVERYTHING, record_at, records_after
+from segue.journal.reading import EVERYTHING, queued_prompt, records_after
 from segue.journal.redaction import redact, redact_text
 from segue.model import events as e
 from segue.model.agents import Choices
@@ -170,6 +170,11 @@ class Transaction:
         self._workflow(pause_trigger=trigger, pause_reason=redact_text(reason), force_pause_at=force_at)
         self.append(e.PauseRequested(trigger=trigger, reason=reason, force_at=force_at))
 
+    def withdraw_pause(self) -> None:
+        """Somebody wants the work to go on after all."""
+        self._workflow(pause_trigger=None, pause_reason=None, force_pause_at=None)
+        self.append(e.PauseWithdrawn())
+
     def worktree_ready(self, path: str, branch: str, commit: str) -> None:
         """Remembers the commit the work started from; it never changes after."""
         self._workflow(base=self.workflow.base or commit)
@@ -303,9 +308,9 @@ class Transaction:
         self.append(queued, session_id=session_id, run=number)
         return number
 
-    def put_to_work(self, session_id: SessionId, number: int) -> None:
-        """A run that was there to talk goes on with the plan."""
-        self._run(session_id, number, purpose=Purpose.WORK)
+    def repurpose(self, session_id: SessionId, number: int, purpose: Purpose) -> None:
+        """A run that was there to talk goes on with the plan, or is about to leave."""
+        self._run(session_id, number, purpose=purpose)
 
     def claim_run(self, session_id: SessionId, number: int, attempt: AttemptId, boot: BootId) -> bool:
         """Take a queued run; false when it was settled meanwhile, or when another boot queued it: nobody asked this
@@ -389,9 +394,7 @@ class Transaction:
     def take_message(self, message: rows.PromptRow, session_id: SessionId, run: int) -> e.PromptQueued:
         """What somebody said becomes this run's next prompt."""
         self._prompt(message.id, session_id=session_id, run=run)
-        event = record_at(self.connection, self.workflow_id, message.seq).event
-        assert isinstance(event, e.PromptQueued), "a prompt's row names the event that has its words"
-        return event
+        return queued_prompt(self.connection, message.id)
 
     def return_message(self, message: rows.PromptRow) -> None:
         """It never left, so it waits again."""
@@ -402,12 +405,21 @@ class Transaction:
         self._prompt(carried.prompt_id, carries=True)
         self.append(carried, session_id=session_id, run=run)
 
-    def move_prompt(self, prompt_id: PromptId, after: PromptStatus, session_id: SessionId, run: int | None) -> None:
+    def move_prompt(
+        self,
+        prompt_id: PromptId,
+        after: PromptStatus,
+        session_id: SessionId,
+        run: int | None,
+        *,
+        understood: bool = True,
+    ) -> None:
+        """`understood`: what the prompt carries has reached the conversation, and not only the program."""
         before, event = _PROMPT_MOVES[after]
         if not self._prompt(prompt_id, t.prompts.c.status == before, status=after):
             raise WrongState(f"Prompt {prompt_id} cannot become {after} now.")
         self.append(event(prompt_id=prompt_id), session_id=session_id, run=run)
-        if after is PromptStatus.ACKNOWLEDGED and rows.prompt_by_id(self.connection, prompt_id).carries:
+        if after is PromptStatus.ACKNOWLEDGED and understood and rows.prompt_by_id(self.connection, prompt_id).carries:
             self.carried(session_id)
 
     def _prompt(self, prompt_id: PromptId, *conditions: ColumnElement[bool], **values: Any) -> bool:

@@ -20,8 +20,9 @@ class McpServer:
     url: str = ""
     transport: Literal["stdio", "http", "sse"] = "stdio"
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Environment variables of a program, or headers for an address. `${NAME}` in a value is filled in from the
-    caller's environment when the agent is started, so that secrets need not be written down."""
+    """Environment variables of a program, or headers for an address. `${NAME}` in a value, in the command or in the
+    address is filled in from the caller's environment when the agent is started, so that secrets need not be written
+    down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,9 @@ class Choices:
     @property
     def variables(self) -> tuple[str, ...]:
         """The caller's variables that the servers are filled in with."""
-        values = (value for server in self.mcp_servers for value in server.variables.values())
+        values = (
+            value for server in self.mcp_servers for value in (*server.variables.values(), *server.command, server.url)
+        )
         return tuple(name for value in values for name in re.findall(r"\$\{(\w+)\}", value))
 
 

@@ -396,6 +396,13 @@ class PauseRequested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PauseWithdrawn:
+    """Somebody wanted the work to go on before the pause had happened."""
+
+    kind: Literal["pause.withdrawn"] = "pause.withdrawn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCreated:
     kind: Literal["checkpoint.created"] = "checkpoint.created"
     checkpoint_id: CheckpointId
@@ -460,6 +467,7 @@ Event = (
     | PromptNotSent
     | PermissionAnswered
     | PauseRequested
+    | PauseWithdrawn
     | CheckpointCreated
     | Warned
     | IncidentLogged

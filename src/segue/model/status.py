@@ -87,6 +87,8 @@ class Purpose(StrEnum):
     """To work through the plan."""
     TALK = "talk"
     """To answer what people say, and to wait for more of it."""
+    LEAVING = "leaving"
+    """The talk is over and the agent is being put away; nobody joins it any more."""
 
 
 class Carrying(StrEnum):

@@ -2,9 +2,12 @@
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @asynccontextmanager
@@ -18,3 +21,25 @@ async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGene
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+
+
+async def both(
+    first: Callable[[], Coroutine[Any, Any, A]], second: Callable[[], Coroutine[Any, Any, B]]
+) -> tuple[A, B]:
+    """Two answers in the time of one."""
+    ones: list[A] = []
+    others: list[B] = []
+
+    async def ask_first() -> None:
+        ones.append(await first())
+
+    async def ask_second() -> None:
+        others.append(await second())
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask_first)
+            group.start_soon(ask_second)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return ones[0], others[0]

@@ -15,7 +15,7 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NothingToAnswer
 from segue.model.ids import RequestId, TaskId, new_prompt_id
-from segue.model.plan import Task, TaskStatus
+from segue.model.plan import Issue, Task, TaskStatus
 from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.ends import FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
@@ -26,7 +26,7 @@ from segue.orchestrator.tenure import Tenure
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
 from segue.resume.prompts import Occasion as PromptOccasion
-from segue.resume.prompts import task_prompt
+from segue.resume.prompts import introduction, task_prompt
 from segue.snapshot.gather import Occasion
 
 FLUSH_EVERY = 1.0
@@ -62,7 +62,12 @@ class Dialogue:
         self._talking_from = WorkflowStatus.PAUSED
         """Where the workflow stood before somebody said something."""
         self._in_turn = False
+        self._forced = False
+        """A pause was forced, so a turn that ends cancelled is no failure."""
         self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
+        self._tired = False
+        """Nobody spoke for so long that the agent need not be kept."""
+        self._introduced = False
         self._gone: AgentError | None = None
         """Why the agent is not there any more, if it went away between two turns."""
 
@@ -110,9 +115,9 @@ class Dialogue:
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run = t.workflow, self._tenure.run(t)
             if workflow.pause_trigger is None and t.messages:
-                return self._message(t, t.messages[0], told)
+                return self._message(t, t.messages[0], told, issue)
             task = plan.next_ready(_completed(t))
-            if run.purpose is Purpose.WORK and task is None:
+            if run.purpose is Purpose.WORK and task is None and not t.messages:
                 return End(WorkflowStatus.COMPLETED)
             if workflow.pause_trigger is not None:
                 return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
@@ -127,13 +132,17 @@ class Dialogue:
 
         return choose
 
-    def _message(self, t: Transaction, message: PromptRow, told: str) -> _Work:
+    def _message(self, t: Transaction, message: PromptRow, told: str, issue: Issue) -> _Work:
         prompt = t.take_message(message, self._tenure.session_id, self._tenure.number)
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
             self._talking_from = t.workflow.status
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
         self._tenure.move(t, SessionStatus.RUNNING)
-        return _Work(None, prompt, self._carry(t, prompt, told))
+        text = self._carry(t, prompt, told)
+        if not told and self._occasion is not None and not self._occasion.knows_issue and not self._introduced:
+            self._introduced = True
+            text = introduction(issue, self._occasion, prompt.text)
+        return _Work(None, prompt, text)
 
     async def _history(self) -> str:
         """What was said before this session, if it has yet to be told."""
@@ -152,10 +161,14 @@ class Dialogue:
 
     async def _until_spoken_to(self) -> End | None:
         """Keep the agent for a while; the next word then finds it awake."""
+        self._tired = False
         async with alongside(self._tire_of_waiting, self._overhear):
             await self._live.spoken.wait()
         if self._gone is not None:
             raise self._gone
+        if not self._tired:
+            self._live.spoken = anyio.Event()
+            return None
         self._live.spoken = anyio.Event()
         crash_point("talk.woken")
         return await self._tenure.step("talk.over", self._over)
@@ -172,12 +185,14 @@ class Dialogue:
 
     async def _tire_of_waiting(self) -> None:
         await self._house.clock.sleep(self._house.rules.talk_linger)
+        self._tired = True
         self._live.spoken.set()
 
     def _over(self, t: Transaction) -> End | None:
         """Whether the talk is over, decided under the lock: whoever speaks after this starts the next run."""
         if t.messages or self._tenure.run(t).purpose is Purpose.WORK:
             return None
+        t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
 
     async def _answered(self, reason: e.StopReason) -> None:
@@ -205,7 +220,7 @@ class Dialogue:
             event = await self._heard.get()
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
-                await self._acknowledge(prompt)
+                await self._acknowledge(prompt, understood=not isinstance(event, e.TurnFailed))
             match event:
                 case e.TextDelta():
                     await self._recorder.hear(event)
@@ -229,16 +244,18 @@ class Dialogue:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
         if reason == "max_tokens":
             raise Torn(WINDOW_FULL)
-        if reason == "cancelled" and self._live.pause.is_set():
+        if reason == "cancelled" and self._forced:
             raise Torn(FORCED)
         return End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
 
     def _move_prompt(self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus) -> None:
         t.move_prompt(prompt.prompt_id, after, self._tenure.session_id, self._tenure.number)
 
-    async def _acknowledge(self, prompt: e.PromptQueued) -> None:
+    async def _acknowledge(self, prompt: e.PromptQueued, *, understood: bool) -> None:
+        session_id, number = self._tenure.session_id, self._tenure.number
+
         def acknowledge(t: Transaction) -> None:
-            self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED)
+            t.move_prompt(prompt.prompt_id, PromptStatus.ACKNOWLEDGED, session_id, number, understood=understood)
 
         await self._tenure.transact(acknowledge)
         crash_point("prompt.acknowledged")
@@ -306,13 +323,12 @@ class Dialogue:
 
     async def _force_pause(self) -> None:
         """A pause waits for the end of the task, but not for ever."""
-        await self._live.pause.wait()
-        force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
-        if force_at is None:
-            return
-        await self._house.clock.sleep(max(0.0, (force_at - self._house.clock.now()).total_seconds()))
-        while not self._in_turn:
-            await self._house.clock.sleep(FLUSH_EVERY)
+        while True:
+            await self._live.pause.wait()
+            self._live.pause = anyio.Event()
+            if await self._pause_is_due():
+                break
+        self._forced = True
         message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
         await self._recorder.record(e.Warned(code="pause_forced", message=message))
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
@@ -321,6 +337,16 @@ class Dialogue:
             await self._agent.cancel()
         await self._house.clock.sleep(CANCEL_GRACE)
         self._live.tear_away(FORCED)
+
+    async def _pause_is_due(self) -> bool:
+        """When its time has come, and nobody has withdrawn it meanwhile."""
+        force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
+        if force_at is None:
+            return False
+        await self._house.clock.sleep(max(0.0, (force_at - self._house.clock.now()).total_seconds()))
+        while not self._in_turn:
+            await self._house.clock.sleep(FLUSH_EVERY)
+        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
 
 
 _REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)

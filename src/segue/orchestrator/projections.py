@@ -6,6 +6,7 @@ Neither is ever read as truth: what is missing, torn or changed is written again
 """
 
 import json
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from anyio.to_thread import run_sync
 
+from segue.journal.reading import queued_prompt
 from segue.journal.rows import session_by_id
 from segue.model import events as e
 from segue.model.ids import NOTHING_SEEN, Seq, SessionId
@@ -24,6 +26,7 @@ from segue.state.moves import SESSION_ENDED
 from segue.workspace.files import replace_file
 
 Entry = dict[str, Any]
+log = logging.getLogger("segue")
 
 STATUSES: Mapping[SessionStatus, str] = {
     SessionStatus.CREATED: "active",
@@ -52,6 +55,14 @@ async def extend(house: House, session_id: SessionId) -> None:
         await run_sync(replace_file, file, text)
     elif text:
         await run_sync(_append, file, text)
+
+
+async def refresh(house: House, session_id: SessionId) -> None:
+    """The files are for reading only: what goes wrong with them is noted, and the next run mends it."""
+    try:
+        await extend(house, session_id)
+    except Exception:  # a full disk, perhaps
+        log.exception("the files of session %s could not be written", session_id)
 
 
 async def rebuild(house: House, session_id: str) -> SessionFiles:
@@ -86,14 +97,21 @@ async def _entries(house: House, session_id: SessionId, after: Seq) -> AsyncIter
         for record in page:
             if record.session_id != session_id:
                 continue
-            for entry in _entry(record.event, names):
+            for entry in await _told(house, record, names):
                 yield {"seq": record.seq, "timestamp": record.at.isoformat(), **entry}
+
+
+async def _told(house: House, record: e.Record, names: dict[str, str]) -> list[Entry]:
+    """A prompt was said when it was sent; its words stand in the event that queued it, perhaps of another session."""
+    event = record.event
+    if isinstance(event, e.PromptSent):
+        queued = await house.journal.read(lambda c: queued_prompt(c, event.prompt_id))
+        return [{"type": "user_message", "id": event.prompt_id, "content": queued.text}]
+    return list(_entry(event, names))
 
 
 def _entry(event: e.Event, names: dict[str, str]) -> Iterator[Entry]:
     match event:
-        case e.PromptQueued(prompt_id=prompt_id, text=text):
-            yield {"type": "user_message", "id": prompt_id, "content": text}
         case e.AgentMessage(text=text):
             yield {"type": "agent_message", "content": text}
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):

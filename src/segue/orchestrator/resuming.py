@@ -35,7 +35,9 @@ from segue.model.status import (
     WorkflowStatus,
 )
 from segue.model.views import Prompted, Resumed, WorkspaceRestored
+from segue.orchestrator import projections
 from segue.orchestrator.agents import agent_named
+from segue.orchestrator.alongside import both
 from segue.orchestrator.house import DIVERGED, House, Stop
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
@@ -61,6 +63,12 @@ ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionSt
 
 GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
 """An agent that was awake turned out not to be there any more."""
+
+
+class Leaving(WrongState):
+    """The agent is being put away just now."""
+
+    hint = "Try again in a moment."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +117,7 @@ class Resuming:
         row = await self._journal.workflow(name)
         ask = self._ask(row, Purpose.WORK, environment, way)
         if way is not None:
-            await self._put_away(row.id)
+            await self.put_away(row.id, "another way back was asked for")
         return await self._launch(row, ask)
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
@@ -168,9 +176,11 @@ class Resuming:
     async def _launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
-        assert state.session is not None, "a workflow is created with its first session"
-        means = await means_of(self._house, state, state.session, row.id)
-        changes = await self._divergence(state, row.id)
+        session = state.session
+        assert session is not None, "a workflow is created with its first session"
+        means, changes = await both(
+            lambda: means_of(self._house, state, session, row.id), lambda: self._divergence(state, row.id)
+        )
         child = new_session_id(self._house.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
@@ -192,12 +202,27 @@ class Resuming:
         crash_point("resume.before")
         wanted = (*ask.agent.environment, *decode(Choices, row.choices).variables)
         with self._lent(row.id, allowed(ask.environment, wanted)):
-            launched = await self._journal.transact(row.id, go_on)
+            launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
         await self._house.engine.look()
         if (live := self._house.live.get(row.id)) is not None:
             live.spoken.set()
+        if launched.session != state.current_session and state.current_session is not None:
+            await projections.refresh(self._house, state.current_session)
         return launched
+
+    async def _past_leavers(self, workflow_id: WorkflowId, go_on: Callable[[Transaction], Resumed]) -> Resumed:
+        """An agent that is being put away is not asked to stay: its run comes to its end first."""
+        try:
+            return await self._journal.transact(workflow_id, go_on)
+        except Leaving:
+            await self._until_gone(workflow_id)
+            return await self._journal.transact(workflow_id, go_on)
+
+    async def _until_gone(self, workflow_id: WorkflowId) -> None:
+        if (live := self._house.live.get(workflow_id)) is not None:
+            with anyio.move_on_after(READY_WITHIN):
+                await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask) -> Resumed | None:
         """The run that is there already, if there is one that serves; nothing is started twice."""
@@ -205,10 +230,14 @@ class Resuming:
         if run is None:
             refuse_unless_resumable(t.workflow, ask.purpose)
             return None
+        if run.purpose is Purpose.LEAVING:
+            raise Leaving
         if ask.way not in (None, run.way):
             raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
         if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
-            t.put_to_work(run.session_id, run.number)
+            t.repurpose(run.session_id, run.number, Purpose.WORK)
+            if t.workflow.pause_trigger is not None:
+                t.withdraw_pause()
             if t.workflow.status is not W.IN_PROGRESS:
                 t.move_workflow(W.IN_PROGRESS, reason="resumed")
             return _answer(t, run, "resumed", "the agent is awake already")
@@ -216,14 +245,13 @@ class Resuming:
             refuse_unless_resumable(t.workflow, ask.purpose)
         return _answer(t, run, "joined", "it was on its way already")
 
-    async def _put_away(self, workflow_id: WorkflowId) -> None:
-        """An agent that waits for a word makes room for one that comes back another way."""
+    async def put_away(self, workflow_id: WorkflowId, reason: str) -> None:
+        """An agent that waits for a word makes room."""
         live = self._house.live.get(workflow_id)
         runs = await self._journal.read(lambda c: open_runs(c, workflow_id))
-        if live is not None and runs and runs[0].purpose is Purpose.TALK:
-            live.tear_away(Stop(trigger=Trigger.PAUSE, reason="another way back was asked for"))
-            with anyio.move_on_after(READY_WITHIN):
-                await live.done.wait()
+        if live is not None and runs and runs[0].purpose is not Purpose.WORK:
+            live.tear_away(Stop(trigger=Trigger.PAUSE, reason=reason))
+            await self._until_gone(workflow_id)
 
     def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
         session = means.session

@@ -55,18 +55,10 @@ async def run_session(house: House, session_id: SessionId, number: int) -> None:
         run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
         with house.alive(workflow.id) as live:
             await Run(house, live, workflow, session, run).carry_out()
-            await _project(house, session_id)
+            await projections.refresh(house, session_id)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
-
-
-async def _project(house: House, session_id: SessionId) -> None:
-    """The files are for reading only: what goes wrong with them is noted, and the next run mends it."""
-    try:
-        await projections.extend(house, session_id)
-    except Exception:  # a full disk, perhaps
-        log.exception("the files of session %s could not be written", session_id)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:

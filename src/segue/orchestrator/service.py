@@ -9,8 +9,7 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, slugs_like
-from segue.model.agents import Choices
+from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
@@ -25,7 +24,7 @@ from segue.model.ids import (
     new_workflow_id,
     slugify,
 )
-from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import PromptStatus, Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
     AgentCheck,
@@ -48,6 +47,7 @@ from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming, queue
+from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
 from segue.resume.planner import ResumePlan
@@ -194,7 +194,7 @@ class Orchestrator:
                 return False
             if workflow.status in FINISHED:
                 raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
-            if run is None or run.status is RunStatus.QUEUED:
+            if run is None or run.status is RunStatus.QUEUED or workflow.status is not W.IN_PROGRESS:
                 return False
             if workflow.pause_trigger is None:
                 t.request_pause(Trigger.PAUSE, reason, force_at)
@@ -204,6 +204,7 @@ class Orchestrator:
         running = await self._journal.transact(row.id, ask)
         crash_point("pause.requested")
         if not running:
+            await self._resuming.put_away(row.id, reason or "the workflow is paused")
             await self._pause_at_once(row, reason)
         elif (live := self._house.live.get(row.id)) is not None:
             live.pause.set()
@@ -295,6 +296,8 @@ class Orchestrator:
         def cancel(t: Transaction) -> None:
             if t.workflow.status is W.CANCELLED:
                 return
+            for message in t.messages:
+                t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
             t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
             session = t.session
             if t.open_run is None and session.status not in SESSION_ENDED | {SessionStatus.FAILED}:
@@ -304,6 +307,8 @@ class Orchestrator:
         await self._journal.transact(row.id, cancel)
         crash_point("cancel.after")
         await self._end_run(row.id, settling_for(stop))
+        for session in await self._journal.read(lambda c: sessions_of(c, row.id)):
+            await projections.refresh(self._house, session.id)
         return Action(status="cancelled", workflow_id=row.id)
 
     async def _end_run(self, workflow_id: WorkflowId, settling: Settling) -> None:
@@ -316,17 +321,6 @@ class Orchestrator:
         for run in await self._journal.read(lambda c: open_runs(c, workflow_id)):
             await settle(self._house, run.session_id, run.number, settling)
             await self._house.engine.forget(run.session_id, run.number)
-
-
-def refuse_secrets(choices: Choices) -> None:
-    """What is chosen is written down, so a secret in it would be too, or would be missing when it is needed."""
-    for server in choices.mcp_servers:
-        for name, value in server.variables.items():
-            if redact_text(f"{name}={value}") != f"{name}={value}":
-                raise BadInput(
-                    f"The value of {name} for the server {server.name} looks like a secret.",
-                    hint=f"Write ${{{name}}} in its place, and set {name} in your environment.",
-                )
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:

@@ -62,7 +62,8 @@ async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row
 
 
 async def _way_back(house: House, workflow: WorkflowRow, state: WorkflowState, row: SessionRow) -> WayBack | None:
-    if workflow.status in WORKFLOW_ENDED or row.number != workflow.session_count:
+    gone = row.agent not in house.agents
+    if gone or workflow.status in WORKFLOW_ENDED or row.number != workflow.session_count:
         return None
     plan = plan_resume(await means_of(house, state, state.sessions[row.id], workflow.id))
     return WayBack(way=plan.way, reason=plan.reason, prices=plan.prices)

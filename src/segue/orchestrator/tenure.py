@@ -96,6 +96,6 @@ class Tenure:
 
 def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
     """A run works while its workflow is in progress; one that only talks goes on while there is a workflow."""
-    if run.purpose is Purpose.TALK:
+    if run.purpose is not Purpose.WORK:
         return workflow.status not in WORKFLOW_ENDED
     return workflow.status is WorkflowStatus.IN_PROGRESS

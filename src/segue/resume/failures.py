@@ -81,7 +81,7 @@ POLICIES: Mapping[Failure, Policy] = {
     Failure.NOT_RESTORED: Policy(
         session=None,
         meaning="The conversation came back without the model, mode or servers chosen for it, so no prompt was sent.",
-        remedies=_KEPT,
+        remedies=(Remedy.RESUME, Remedy.WORKSPACE_ONLY, Remedy.CHECK),
     ),
     Failure.WORKTREE_MISSING: Policy(
         session=SessionStatus.FAILED,

@@ -172,6 +172,8 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return _task(state, task_id, TaskStatus.PENDING)
         case e.PauseRequested():
             return replace(state, pause_requested=True)
+        case e.PauseWithdrawn():
+            return replace(state, pause_requested=False)
         case e.CheckpointCreated(checkpoint_id=checkpoint_id, snapshot=True):
             return replace(state, last_snapshot=checkpoint_id, snapshots=state.snapshots + 1)
         case _:
@@ -213,7 +215,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.AgentStarted(capabilities=capabilities):
             return replace(state, capabilities=capabilities)
         case e.RunEnded(failure=failure, reset_at=reset_at):
-            return replace(state, failure=failure, reset_at=reset_at)
+            # A turn that was under way is over, whether or not anybody knows how far it came.
+            return replace(state, failure=failure, reset_at=reset_at, turn=None)
         case e.Compacted():
             return replace(state, compactions=state.compactions + 1)
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):
@@ -242,6 +245,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.TaskFailed()
             | e.TaskInterrupted()
             | e.PauseRequested()
+            | e.PauseWithdrawn()
             | e.CheckpointCreated()
             | e.Warned()
             | e.IncidentLogged()

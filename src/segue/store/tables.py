@@ -210,6 +210,7 @@ runs = Table(
     Column("ended_at", Time),
     Column("outcome", String),
 )
+Index("ix_runs_attempt", runs.c.attempt)
 # One run at a time for each workflow.
 Index(
     "uq_runs_open",
@@ -234,6 +235,7 @@ prompts = Table(
     Column("carries", Boolean, nullable=False, server_default=false()),
 )
 Index("ix_prompts_session_id_run", prompts.c.session_id, prompts.c.run)
+Index("ix_prompts_workflow_id_status", prompts.c.workflow_id, prompts.c.status)
 
 questions = Table(
     "questions",

@@ -134,10 +134,12 @@ def _server(server: McpServer, environment: Mapping[str, str]) -> JsonObject:
         {"name": name, "value": _filled(server.name, value, environment)} for name, value in server.variables.items()
     ]
     if server.transport != "stdio":
-        return {"type": server.transport, "name": server.name, "url": server.url, "headers": given}
+        url = _filled(server.name, server.url, environment)
+        return {"type": server.transport, "name": server.name, "url": url, "headers": given}
     # The protocol wants an absolute path, and not every agent looks for one itself.
     program = shutil.which(server.command[0], path=environment.get("PATH")) or server.command[0]
-    return {"name": server.name, "command": program, "args": list(server.command[1:]), "env": given}
+    arguments = [_filled(server.name, word, environment) for word in server.command[1:]]
+    return {"name": server.name, "command": program, "args": arguments, "env": given}
 
 
 def _filled(server: str, value: str, environment: Mapping[str, str]) -> str:

@@ -102,7 +102,9 @@ class Link:
         return kind(f"{message}{stray}", hint=self.last_words() or None)
 
     def last_words(self) -> str:
-        return self._process.stderr_tail().strip()[-_LAST_WORDS:]
+        words = self._process.stderr_tail().strip()
+        # Between words: half a secret would not be recognised as one.
+        return words if len(words) <= _LAST_WORDS else words[-_LAST_WORDS:].split(maxsplit=1)[-1]
 
     async def _exit(self) -> None:
         await self._process.wait()

@@ -59,7 +59,7 @@ def _runs() -> None:
         sa.Column("workflow_id", sa.String(), nullable=False),
         sa.Column("status", _one_of("RunStatus", "queued", "active", "ended"), nullable=False),
         sa.Column("way", sa.String(length=32), nullable=False),
-        sa.Column("purpose", _one_of("Purpose", "work", "talk"), server_default="work", nullable=False),
+        sa.Column("purpose", _one_of("Purpose", "work", "talk", "leaving"), server_default="work", nullable=False),
         sa.Column("attempt", sa.String(), nullable=True),
         sa.Column("boot", sa.String(), nullable=True),
         sa.Column("queued_at", sa.String(), nullable=False),
@@ -70,6 +70,7 @@ def _runs() -> None:
         sa.ForeignKeyConstraint(["workflow_id"], ["workflows.id"], name=op.f("fk_runs_workflow_id")),
         sa.PrimaryKeyConstraint("session_id", "number", name=op.f("pk_runs")),
     )
+    op.create_index("ix_runs_attempt", "runs", ["attempt"], unique=False)
     op.create_index(
         "uq_runs_open",
         "runs",
@@ -96,6 +97,7 @@ def _prompts() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_prompts")),
     )
     op.create_index("ix_prompts_session_id_run", "prompts", ["session_id", "run"], unique=False)
+    op.create_index("ix_prompts_workflow_id_status", "prompts", ["workflow_id", "status"], unique=False)
 
 
 def _one_of(name: str, *values: str) -> sa.Enum:

@@ -1,0 +1,41 @@
+"""What is chosen for an agent is written down, so a secret in it would be too, or be missing when it is needed."""
+
+import re
+from collections.abc import Iterator
+
+from segue.journal.redaction import redact_text
+from segue.model.agents import Choices, McpServer
+from segue.model.codec import encode
+from segue.model.errors import BadInput
+
+_TELLING = re.compile(r"(?i)key|token|secret|passw|auth|credential")
+_REFERENCE = re.compile(r"\$\{\w+\}")
+_ASSIGNED = re.compile(r"(?i)([\w-]*(?:key|token|secret|passw|auth|credential)[\w-]*)=([^&\s]+)")
+
+
+def refuse_secrets(choices: Choices) -> None:
+    """Values under a telling name must be given as `${NAME}`; they are filled in when the agent is started."""
+    for server in choices.mcp_servers:
+        for name, value in _named(server):
+            if _TELLING.search(name) and not _REFERENCE.search(value):
+                raise _refusal(server, name)
+    written = encode(choices).decode()
+    if redact_text(written) != written:
+        raise BadInput(
+            "Something in the servers of tools looks like a secret.",
+            hint="Write ${NAME} in its place, and set NAME in your environment.",
+        )
+
+
+def _named(server: McpServer) -> Iterator[tuple[str, str]]:
+    yield from server.variables.items()
+    for word in (*server.command, server.url):
+        yield from ((found[1].lstrip("-"), found[2]) for found in _ASSIGNED.finditer(word))
+
+
+def _refusal(server: McpServer, name: str) -> BadInput:
+    variable = re.sub(r"\W", "_", name).upper()
+    return BadInput(
+        f"The value of {name} for the server {server.name} looks like a secret.",
+        hint=f"Write ${{{variable}}} in its place, and set {variable} in your environment.",
+    )

@@ -1,0 +1,226 @@
+"""A talk, and what else happens at the same time; what a conversation knows that begins with one."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, McpServer
+from segue.model.errors import BadInput
+from segue.model.status import Carrying, Way, WorkflowStatus
+from segue.orchestrator.runner import Run
+from tests.orchestrator.test_resuming import standing_still
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """
+turns:
+  - match: Do A
+    do: [{say: I DECIDED ON LALR.}, {crash: true, once: true}, {say: A is there.}]
+  - match: Hello
+    do: [{say: Hi.}]
+  - match: Slowly
+    do: [{wait_for: go}, {say: Hi.}]
+"""
+REJECTING = "on_load: {reject: true}\n" + SCRIPT
+
+
+async def crashed(theatre: Theatre, script: str = SCRIPT) -> None:
+    await theatre.begin(script)
+    await theatre.until("build-it", "paused")
+
+
+async def say(theatre: Theatre, text: str, *, wait: bool = True) -> str:
+    with anyio.fail_after(30):
+        return (await theatre.orchestrator.prompt("build-it", text, theatre.environment, wait)).status
+
+
+def go(theatre: Theatre) -> None:
+    (theatre.root / "worktrees" / "build-it" / "go").touch()
+
+
+async def test_a_resume_while_a_talk_is_put_away_starts_the_work(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, leaving, may_leave = Run._finish, anyio.Event(), anyio.Event()
+
+    async def slowly(run: Run, end) -> None:
+        if end.talked:
+            leaving.set()
+            await may_leave.wait()
+        await finish(run, end)
+
+    monkeypatch.setattr(Run, "_finish", slowly)
+    async with theatre.open(talk_linger=5.0):
+        await crashed(theatre)
+        await say(theatre, "Hello")
+        await standing_still(theatre)
+        with anyio.fail_after(30):
+            while not leaving.is_set():
+                await theatre.clock.advance(6)
+        async with anyio.create_task_group() as both:
+            both.start_soon(theatre.resume, "build-it")
+            await anyio.wait_all_tasks_blocked()
+            may_leave.set()
+        view = await theatre.until("build-it", "completed")
+    assert view.runs == 3
+
+
+async def test_two_words_at_once_leave_the_agent_awake(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed(theatre)
+        async with anyio.create_task_group() as both:
+            both.start_soon(say, theatre, "Hello")
+            both.start_soon(say, theatre, "Hello again")
+        await standing_still(theatre)
+        assert await say(theatre, "Hello at last") == "sent"
+        await standing_still(theatre)
+        assert (await theatre.orchestrator.workflow("build-it")).runs == 2
+
+
+async def test_a_workflow_in_review_can_be_paused_while_its_agent_is_awake(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed(theatre, REJECTING)
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "review")
+        await say(theatre, "Hello")
+        with anyio.fail_after(30):
+            while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.REVIEW:
+                await theatre.house.journal.wait(view.id, view.head)
+        assert (await theatre.orchestrator.pause("build-it", "", True)).status == "paused"
+        view = await theatre.until("build-it", "paused")
+        assert not view.pause_requested
+        theatre.script.write_text(SCRIPT)
+        assert await say(theatre, "Hello") == "sent"
+
+
+async def test_a_resume_takes_back_a_pause_that_was_asked_for_during_a_talk(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await crashed(theatre)
+        await say(theatre, "Slowly")
+        await theatre.orchestrator.pause("build-it", "", False)
+        await theatre.resume("build-it")
+        go(theatre)
+        view = await theatre.until("build-it", "paused", "completed")
+    assert view.status is WorkflowStatus.COMPLETED
+
+
+async def test_words_that_wait_when_a_pause_falls_into_the_last_task_are_kept(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")
+        await theatre.event("build-it", e.PromptSent)
+        assert await say(theatre, "Hello", wait=False) == "waiting"
+        await theatre.orchestrator.pause("build-it", "lunch", False)
+        go(theatre)
+        view = await theatre.until("build-it", "paused", "completed")
+        assert (view.status, view.waiting_messages) == (WorkflowStatus.PAUSED, 1)
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "completed")
+    assert view.waiting_messages == 0
+    assert theatre.diary("prompt")[-1]["text"] == "Hello"
+
+
+async def test_a_sent_prompt_that_nobody_answered_is_shown_after_the_crash(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin("turns: [{do: [{crash: true}]}]")
+        view = await theatre.until("build-it", "paused")
+    assert len(view.undelivered) == 1
+
+
+# ── what a conversation knows ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_history_whose_prompt_failed_is_told_again(theatre: Theatre) -> None:
+    async with theatre.open():
+        await crashed(theatre)
+        theatre.script.write_text("turns:\n  - do: [{fail: {kind: login}, once: true}, {say: ok}]\n")
+        await theatre.orchestrator.resume("build-it", theatre.environment, Way.HISTORY)
+        await theatre.until("build-it", "paused")
+        assert (await theatre.orchestrator.sessions("build-it"))[-1].carrying is Carrying.NEEDED
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+    assert ["I DECIDED ON LALR" in entry["text"] for entry in theatre.diary("prompt")] == [False, True, True, False]
+
+
+async def test_a_talk_in_a_fresh_conversation_begins_with_what_it_is_about(theatre: Theatre) -> None:
+    async with theatre.open():
+        await crashed(theatre)
+        mute = replace(theatre.house.agents["rehearsal"], native_resume=False, history=False)
+        theatre.house.agents = {**theatre.house.agents, "rehearsal": mute}
+        await say(theatre, "Hello, what is left?")
+        await standing_still(theatre)
+        await say(theatre, "Hello again")
+        await standing_still(theatre)
+    first, second = (entry["text"] for entry in theatre.diary("prompt")[1:])
+    assert "# Build it" in first and first.endswith("Hello, what is left?")
+    assert second == "Hello again"
+
+
+# ── files and secrets ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_sessions_that_ended_without_a_run_of_their_own_have_their_files(theatre: Theatre) -> None:
+    async with theatre.open():
+        await crashed(theatre)
+        await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        await theatre.event("build-it", e.TaskCompleted)
+        await theatre.orchestrator.cancel("build-it", "")
+        sessions = await theatre.orchestrator.sessions("build-it")
+    assert len(sessions) == 2
+    assert all((theatre.root / "agent-sessions" / session.id / "session.json").exists() for session in sessions)
+
+
+async def test_words_stand_in_the_file_of_the_session_that_got_them(theatre: Theatre) -> None:
+    async with theatre.open():
+        await crashed(theatre, REJECTING)
+        assert await say(theatre, "Hello") == "not_delivered"
+        await theatre.until("build-it", "review")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+        files = [
+            await theatre.orchestrator.session_files(session.id)
+            for session in await theatre.orchestrator.sessions("build-it")
+        ]
+    said = [[json.loads(line).get("content") for line in Path(file.history).read_text().splitlines()] for file in files]
+    assert ["Hello" in each for each in said] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        McpServer(name="x", command=("serve", "--password=hunter2hunter2")),
+        McpServer(name="x", command=("serve", "--token", "ghp_" + "a1B2" * 9)),
+        McpServer(name="x", transport="http", url="https://host/mcp?api_key=0123456789abcdef"),
+        McpServer(name="x", transport="http", url="https://host", variables={"X-Custom-Auth": "s3cr3tvalue1234"}),
+        McpServer(name="x", command=("serve",), variables={"password": "hunter2hunter2"}),
+    ],
+)
+async def test_a_secret_anywhere_in_a_server_of_tools_is_refused(theatre: Theatre, server: McpServer) -> None:
+    theatre.choices = Choices(mcp_servers=(server,))
+    async with theatre.open():
+        with pytest.raises(BadInput, match="looks like a secret"):
+            await theatre.begin(SCRIPT)
+
+
+async def test_a_name_in_place_of_a_secret_reads_back_as_it_was_written(theatre: Theatre) -> None:
+    server = McpServer(name="gh", command=("cat",), variables={"GITHUB_TOKEN": "${GITHUB_TOKEN}"})
+    theatre.choices = Choices(mcp_servers=(server,))
+    async with theatre.open():
+        await theatre.begin(SCRIPT)
+        await theatre.until("build-it", "failed")
+        (created,) = await theatre.events("build-it", e.WorkflowCreated)
+    assert created.choices.mcp_servers == (server,)
+
+
+async def test_half_a_secret_from_an_agents_last_words_is_not_kept(theatre: Theatre) -> None:
+    key, padding = "sk-ant-api03-" + "Q" * 40, "z " * 985
+    theatre.commands["loud"] = ("/bin/sh", "-c", f"printf '%s' 'KEY {key} {padding}' >&2; exit 3")
+    async with theatre.open():
+        await theatre.begin(SCRIPT, agent="loud")
+        await theatre.until("build-it", "failed")
+    written = b"".join(file.read_bytes() for file in theatre.root.glob("segue.db*"))
+    assert b"Q" * 12 not in written

@@ -86,6 +86,20 @@ def demo(out: Output) -> None:
 
 
 @command
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--budget", type=click.IntRange(min=100), default=4000, show_default=True, help="Tokens it may take.")
+@click.option("--exam", is_flag=True, help="Say on the error stream how much of the session it holds.")
+def context(out: Output, file: Path, budget: int, exam: bool) -> None:
+    """Print what a successor should read of a session of Claude Code or Codex: FILE is its own session file.
+
+    Needs no server, calls no model, and leaves the file as it is.
+    """
+    options = [*(["--exam"] if exam else []), *(["--json"] if out.as_json else [])]
+    module = "segue.orchestrator.contextfile"
+    _become(sys.executable, "-P", "-m", module, "--budget", str(budget), *options, "--", str(file))
+
+
+@command
 def doctor(out: Output) -> None:
     """Check whether this machine has what Segue needs."""
     from segue.cli.doctor import examine

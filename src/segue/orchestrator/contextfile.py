@@ -4,6 +4,7 @@ Prints the context and nothing else; with `--exam`, what the exam says goes to t
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SegueError as error:
         sys.stderr.write(f"segue: {error.message} {error.hint}".rstrip() + "\n")
         return 1
+    if given.json:
+        sys.stdout.write(json.dumps(_document(grade, context, facts), ensure_ascii=True) + "\n")
+        return 0
     sys.stdout.buffer.write(context.text.encode(errors="replace"))
     if given.exam:
         sys.stdout.flush()
@@ -51,7 +55,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("file", type=Path, help="a session file of Claude Code or Codex (JSON lines)")
     parser.add_argument("--budget", type=int, default=DEFAULT_BUDGET, help="tokens the context may take")
     parser.add_argument("--exam", action="store_true", help="say on the error stream how well the context did")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
+
+
+def _document(grade: Grade, context: ResumeContext, facts: SessionFacts) -> dict[str, object]:
+    return {
+        "context": context.text,
+        "tokens": context.tokens,
+        "budget": context.budget,
+        "score": grade.score,
+        "by_category": dict(grade.by_category),
+        "missing": [probe.about for probe in grade.missing],
+        "unread_lines": facts.unread_lines,
+    }
 
 
 def _report(grade: Grade, context: ResumeContext, facts: SessionFacts) -> str:

@@ -1,0 +1,50 @@
+"""`segue context FILE`: the context and nothing else, without a server."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.recordings.kettle import kettle_session
+
+
+def segue_context(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "segue", "context", *words]
+    environment = {"SEGUE_HOME": str(home), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    return kettle_session().write(tmp_path)
+
+
+def test_a_context_is_printed_and_nothing_else(recording: Path, tmp_path: Path) -> None:
+    before = recording.read_bytes()
+    printed = segue_context(str(recording), "--budget", "1000", home=tmp_path / "home")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert "kettle" in printed.stdout
+    assert recording.read_bytes() == before and not (tmp_path / "home").exists()
+
+
+def test_the_exam_goes_to_the_error_stream(recording: Path, tmp_path: Path) -> None:
+    printed = segue_context(str(recording), "--exam", home=tmp_path)
+    assert printed.stderr.startswith("exam: ")
+
+
+def test_a_context_as_json(recording: Path, tmp_path: Path) -> None:
+    document = json.loads(segue_context(str(recording), "--json", home=tmp_path).stdout)
+    assert document["tokens"] <= document["budget"] == 4000
+    assert 0 < document["score"] <= 1
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x00\xff\x00" * 500, b"not json\n"])
+def test_a_file_that_is_no_session_is_refused_with_a_sentence(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    printed = segue_context(str(file), home=tmp_path)
+    assert (printed.returncode, printed.stdout) == (1, "")
+    assert printed.stderr.startswith("segue: ") and "Traceback" not in printed.stderr

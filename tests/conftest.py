@@ -1,3 +1,4 @@
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -9,6 +10,10 @@ import pytest
 
 from tests.faults.report import pytest_terminal_summary as pytest_terminal_summary
 from tests.journal.workflows import TickingClock
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it puts into the background deaf to Ctrl-C; the commands under test must hear it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -90,8 +90,9 @@ async def test_a_complaint_of_the_turn_before_does_not_fail_the_next(literal: Li
         for _ in range(2):
             await agent.prompt(PromptId("prompt-1"), "go")
             assert isinstance((await rest_of_turn(agent))[-1], TurnEnded)
-        with anyio.fail_after(30):
-            assert await anext(agent.events()) == TextDelta(role="message", text=LIMIT)
+            # Between the turns, and not while the next one is under way.
+            with anyio.fail_after(30):
+                assert await anext(agent.events()) == TextDelta(role="message", text=LIMIT)
 
 
 async def test_the_number_of_a_vendors_answer_is_understood(literal: LiteralAgent) -> None:

@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -11,6 +12,8 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError
 from sqlalchemy import Connection, Row
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.exc import DBAPIError
 
 from segue.journal.redaction import redact_all
 from segue.model.codec import adapter, decode_event, encode_event
@@ -44,36 +47,53 @@ def append_in(connection: Connection, workflow_id: WorkflowId, entries: Sequence
 def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
     """Append to several workflows, in no more statements than to one, and return each one's last sequence number."""
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    with _cursor(connection) as cursor:
+        return _append(cursor, mark, entries)
+
+
+def _append(cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
     # The first statement takes the workflows' locks; a head read before it, or kept from earlier, may be stale.
-    found = connection.exec_driver_sql(_lock(mark, len(entries)), tuple(entries))
-    heads = {workflow_id: _Head(seq, digest) for workflow_id, seq, digest in found}
+    cursor.execute(_lock(mark, len(entries)), tuple(entries))
+    heads = {workflow_id: _Head(seq, digest) for workflow_id, seq, digest in cursor.fetchall()}
     for workflow_id in entries:
         if workflow_id not in heads:
             raise WorkflowNotFound(f"No workflow has the id {workflow_id!r}.")
-    if rows := _chain(heads, _timely(connection, mark, entries)):
-        connection.exec_driver_sql(_insert(mark), rows)
-        connection.exec_driver_sql(_seal(mark), [(head.seq, head.hash, name) for name, head in heads.items()])
+    if rows := _chain(heads, _timely(cursor, mark, entries)):
+        cursor.executemany(_insert(mark), rows)
+        cursor.executemany(_seal(mark), [(head.seq, head.hash, name) for name, head in heads.items()])
         crash_point("journal.append")
     return {workflow_id: Seq(head.seq) for workflow_id, head in heads.items()}
 
 
+@contextmanager
+def _cursor(connection: Connection) -> Generator[DBAPICursor]:
+    """The driver's own: for many small rows, SQLAlchemy's care would cost more than the database's work. What the
+    driver raises comes out as SQLAlchemy's, like everywhere else."""
+    errors = connection.dialect.loaded_dbapi.Error
+    cursor = connection.connection.cursor()
+    try:
+        yield cursor
+    except errors as error:
+        raise DBAPIError.instance(None, None, error, errors, dialect=connection.dialect) from error
+    finally:
+        cursor.close()
+
+
 def _timely(
-    connection: Connection, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]
+    cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]
 ) -> Mapping[WorkflowId, Sequence[Entry]]:
     """Without what dead executions still had to say; that is counted."""
     attempts = {entry.attempt for new in entries.values() for entry in new} - {None}
     if not attempts:
         return entries
-    held = {row[0] for row in connection.exec_driver_sql(_held(mark, len(attempts)), tuple(attempts))}
+    cursor.execute(_held(mark, len(attempts)), tuple(attempts))
+    held: set[AttemptId | None] = {row[0] for row in cursor.fetchall()}
     if attempts == held:
         return entries
     held.add(None)
     late = Counter(entry.session_id for new in entries.values() for entry in new if entry.attempt not in held)
-    connection.exec_driver_sql(_drop(mark), [(number, session_id) for session_id, number in late.items()])
+    cursor.executemany(_drop(mark), [(number, session_id) for session_id, number in late.items()])
     return {name: [entry for entry in new if entry.attempt in held] for name, new in entries.items()}
-
-
-# Handed to the driver as they are: for many small rows, SQLAlchemy's care would cost more than the database's work.
 
 
 @cache

@@ -215,7 +215,7 @@ class Run:
             t.capture_token(self.tenure.session_id, self.tenure.number, self.tenure.attempt, agent.token)
             self.tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self.tenure.step("session.ready", ready)
+        await self.tenure.write("session.ready", ready)
         self.tenure.token = agent.token
         self.reached_agent = True
 

@@ -103,6 +103,8 @@ class GroupWriter(Generic[Item, Result]):
 
     def _in_one_transaction(self, batch: list[Item]) -> Sequence[Result]:
         with self._engine.connect() as connection:
+            # Begun in so many words: what is handed to the driver directly would not begin it.
+            connection.begin()
             try:
                 results = self._write(connection, batch)
             except Exception as error:

@@ -16,6 +16,9 @@ async def divergence(worktree: Path, before: GitState, before_tree: str | None =
     With the commit of a checkpoint, the contents of all files are compared, and not only which ones are changed.
     """
     now = await read_state(worktree, before.base)
+    if now == before and not now.changes:
+        # A clean worktree holds what its commit holds, so there are no contents to compare.
+        return ()
     sentences: list[str] = []
     if now.branch != before.branch:
         sentences.append(f"The branch was {before.branch} and is now {now.branch}.")

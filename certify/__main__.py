@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown agent: {min(unknown)}")
     rows = [] if given.page else [_certify(CANDIDATES[name], given.keep) for name in given.agents or CANDIDATES]
-    PAGE.write_text(page(_results()))
+    # Some agents alone would leave a page without the others.
+    if given.page or {row["agent"] for row in _results()} >= set(CANDIDATES):
+        PAGE.write_text(page(_results()))
     return 1 if any("failed" in (row.native_resume, row.after_compaction) for row in rows) else 0
 
 

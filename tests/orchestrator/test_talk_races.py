@@ -62,6 +62,8 @@ async def test_a_resume_while_a_talk_is_put_away_starts_the_work(
         with anyio.fail_after(30):
             while not leaving.is_set():
                 await theatre.clock.advance(6)
+                with anyio.move_on_after(0.5):
+                    await leaving.wait()
         async with anyio.create_task_group() as both:
             both.start_soon(theatre.resume, "build-it")
             await anyio.wait_all_tasks_blocked()

@@ -12,6 +12,7 @@ from segue.model.agents import Choices, McpServer
 from segue.model.errors import BadInput
 from segue.model.status import Carrying, Way, WorkflowStatus
 from segue.orchestrator.runner import Run
+from tests.drivers.literally import LiteralAgent, answer, update
 from tests.orchestrator.test_resuming import standing_still
 from tests.orchestrator.theatre import Theatre
 
@@ -160,6 +161,45 @@ async def test_a_talk_in_a_fresh_conversation_begins_with_what_it_is_about(theat
     first, second = (entry["text"] for entry in theatre.diary("prompt")[1:])
     assert "# Build it" in first and first.endswith("Hello, what is left?")
     assert second == "Hello again"
+
+
+async def test_what_a_talk_begins_with_is_written_down_and_told_once(theatre: Theatre) -> None:
+    async with theatre.open(talk_linger=60.0):
+        await theatre.begin("on_new: {login: true}")
+        await theatre.until("build-it", "failed")
+        theatre.script.write_text(SCRIPT)
+        await say(theatre, "Hello")
+        await theatre.event("build-it", e.TurnEnded)
+        await theatre.as_time_goes_by("build-it", "failed")
+        await say(theatre, "Hello again")
+        await theatre.event("build-it", e.PromptAcknowledged, after=(await theatre.event("build-it", e.RunEnded)).seq)
+        (carried,) = await theatre.events("build-it", e.ContextCarried)
+        await theatre.orchestrator.cancel("build-it", "")
+    assert "# Build it" in carried.text
+    assert [entry["text"] for entry in theatre.diary("prompt")][1] == "Hello again"
+
+
+async def test_what_an_agent_says_and_asks_while_nobody_speaks_is_written_down(theatre: Theatre) -> None:
+    able = {
+        "initialize": [answer(protocolVersion=1, agentCapabilities={"loadSession": True})],
+        "session_load": [answer()],
+    }
+    literal = LiteralAgent(theatre.root)
+    theatre.commands["literal"] = literal.launch(**able, session_prompt=[answer(stopReason="refusal")]).command
+    chunk = update("agent_message_chunk", content={"type": "text", "text": "One more thing."})
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    asked = {"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "May I?"}, "options": options}
+    question = {"jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": asked}
+    async with theatre.open(talk_linger=60.0):
+        await theatre.begin(SCRIPT, agent="literal")
+        await theatre.until("build-it", "failed")
+        literal.launch(**able, session_prompt=[answer(stopReason="end_turn"), chunk, question])
+        await say(theatre, "Hello")
+        answered = (await theatre.event("build-it", e.PermissionAnswered)).event
+        await theatre.orchestrator.cancel("build-it", "")
+        said = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
+    assert isinstance(answered, e.PermissionAnswered) and (answered.outcome, answered.by) == ("allowed", "policy")
+    assert said == ["One more thing."]
 
 
 # ── files and secrets ───────────────────────────────────────────────────────────────────────────────

@@ -44,6 +44,15 @@ class _Work:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What an agent has to know before the prompt's own words, and how the two are put together."""
+
+    way: Way
+    text: str
+    before: Callable[[str, str], str]
+
+
 class _Idle:
     """Nobody says anything, and the plan is not to be worked on."""
 
@@ -67,7 +76,6 @@ class Dialogue:
         self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
         self._tired = False
         """Nobody spoke for so long that the agent need not be kept."""
-        self._introduced = False
         self._gone: AgentError | None = None
         """Why the agent is not there any more, if it went away between two turns."""
 
@@ -110,12 +118,13 @@ class Dialogue:
         state = await self._house.journal.state(self._tenure.workflow_id)
         issue, plan = state.issue, state.plan
         assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
-        told = await self._history()
+        session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
+        told = await self._history() if session.carrying is Carrying.NEEDED else None
 
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run = t.workflow, self._tenure.run(t)
             if workflow.pause_trigger is None and t.messages:
-                return self._message(t, t.messages[0], told, issue)
+                return self._message(t, t.messages[0], told or self._introduction(issue, session.carrying))
             task = plan.next_ready(_completed(t))
             if run.purpose is Purpose.WORK and task is None and not t.messages:
                 return End(WorkflowStatus.COMPLETED)
@@ -132,32 +141,33 @@ class Dialogue:
 
         return choose
 
-    def _message(self, t: Transaction, message: PromptRow, told: str, issue: Issue) -> _Work:
+    def _message(self, t: Transaction, message: PromptRow, told: _Told | None) -> _Work:
         prompt = t.take_message(message, self._tenure.session_id, self._tenure.number)
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
             self._talking_from = t.workflow.status
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
         self._tenure.move(t, SessionStatus.RUNNING)
-        text = self._carry(t, prompt, told)
-        if not told and self._occasion is not None and not self._occasion.knows_issue and not self._introduced:
-            self._introduced = True
-            text = introduction(issue, self._occasion, prompt.text)
-        return _Work(None, prompt, text)
+        return _Work(None, prompt, self._carry(t, prompt, told))
 
-    async def _history(self) -> str:
-        """What was said before this session, if it has yet to be told."""
-        session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
-        if session.carrying is not Carrying.NEEDED:
-            return ""
-        return history(await self._house.journal.last_records(self._tenure.workflow_id, HISTORY_KINDS))
+    async def _history(self) -> _Told:
+        """What was said before this session."""
+        records = await self._house.journal.last_records(self._tenure.workflow_id, HISTORY_KINDS)
+        return _Told(Way.HISTORY, history(records), with_history)
 
-    def _carry(self, t: Transaction, prompt: e.PromptQueued, told: str) -> str:
+    def _introduction(self, issue: Issue, carrying: Carrying) -> _Told | None:
+        """What a conversation has to know that begins with a talk."""
+        occasion = self._occasion
+        if carrying is not Carrying.NOTHING or occasion is None or occasion.knows_issue:
+            return None
+        return _Told(occasion.way, introduction(issue, occasion), "{}\n\n{}".format)
+
+    def _carry(self, t: Transaction, prompt: e.PromptQueued, told: _Told | None) -> str:
         """The prompt's words as the agent gets them."""
-        if not told:
+        if told is None or not told.text:
             return prompt.text
-        carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=Way.HISTORY, text=told)
+        carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=told.way, text=told.text)
         t.carry(carried, self._tenure.session_id, self._tenure.number)
-        return with_history(told, prompt.text)
+        return told.before(told.text, prompt.text)
 
     async def _until_spoken_to(self) -> End | None:
         """Keep the agent for a while; the next word then finds it awake."""
@@ -166,10 +176,9 @@ class Dialogue:
             await self._live.spoken.wait()
         if self._gone is not None:
             raise self._gone
-        if not self._tired:
-            self._live.spoken = anyio.Event()
-            return None
         self._live.spoken = anyio.Event()
+        if not self._tired:
+            return None
         crash_point("talk.woken")
         return await self._tenure.step("talk.over", self._over)
 
@@ -177,10 +186,11 @@ class Dialogue:
         """What the agent does while nobody speaks; one that goes away then is not spoken to any more."""
         while self._gone is None:
             event = await self._heard.get()
+            # Whoever speaks now ends this, but what was taken from the queue must still be written down.
+            with anyio.CancelScope(shield=True):
+                await self._write_down(event)
             if isinstance(event, e.AgentExited):
                 self._gone = exited(event)
-            if not isinstance(event, e.TextDelta | e.PermissionRequested):
-                await self._recorder.record(event)
         self._live.spoken.set()
 
     async def _tire_of_waiting(self) -> None:
@@ -221,24 +231,27 @@ class Dialogue:
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
                 await self._acknowledge(prompt, understood=not isinstance(event, e.TurnFailed))
+            await self._write_down(event)
             match event:
-                case e.TextDelta():
-                    await self._recorder.hear(event)
-                case e.PermissionRequested():
-                    await self._ask(event)
                 case e.TurnEnded(reason=reason):
-                    await self._recorder.record(event)
                     self._in_turn = False
                     return reason
                 case e.TurnFailed():
-                    await self._recorder.record(event)
                     self._in_turn = False
                     raise failed_turn(event)
                 case e.AgentExited():
-                    await self._recorder.record(event)
                     raise exited(event)
                 case _:
-                    await self._recorder.record(event)
+                    pass
+
+    async def _write_down(self, event: e.AgentEvent) -> None:
+        match event:
+            case e.TextDelta():
+                await self._recorder.hear(event)
+            case e.PermissionRequested():
+                await self._ask(event)
+            case _:
+                await self._recorder.record(event)
 
     def _broken_off(self, reason: e.StopReason) -> End:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""

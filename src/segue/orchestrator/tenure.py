@@ -1,6 +1,6 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -56,19 +56,16 @@ class Tenure:
 
     async def step(self, name: str, work: Callable[[Transaction], T]) -> T:
         """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
-
-        crash_point(f"{name}.before")
-        with anyio.CancelScope(shield=True):
-            result = await self.house.engine.step(name, self.workflow_id, self._fenced(work))
-            crash_point(f"{name}.after")
-            return result
-        raise AssertionError("a shielded scope swallows nothing")
+        return await self._whole(name, self.house.engine.step(name, self.workflow_id, self._fenced(work)))
 
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Like a step, for what the engine need not remember: half the time, and the same fence."""
+        return await self._whole(name, self.transact(work))
+
+    async def _whole(self, name: str, writing: Awaitable[T]) -> T:
         crash_point(f"{name}.before")
         with anyio.CancelScope(shield=True):
-            result = await self.transact(work)
+            result = await writing
             crash_point(f"{name}.after")
             return result
         raise AssertionError("a shielded scope swallows nothing")

@@ -35,13 +35,12 @@ def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None)
     return "\n\n".join(parts)
 
 
-def introduction(issue: Issue, occasion: Occasion, words: str) -> str:
-    """The first words of a conversation that begins with a talk: what it is about comes before them."""
+def introduction(issue: Issue, occasion: Occasion) -> str:
+    """What a conversation that begins with a talk is told before the first words."""
     checkpoint = occasion.checkpoint
     known = [_issue(issue), _progress(checkpoint) if checkpoint else "", _files(occasion.git)]
     about = "\n\n".join(part for part in known if part)
-    opening = "This is what is being worked on. Do nothing about it yet: somebody wants to talk to you."
-    return f"{opening}\n\n{about}\n\n{words}"
+    return f"This is what is being worked on. Do nothing about it yet: somebody wants to talk to you.\n\n{about}"
 
 
 def _issue(issue: Issue) -> str:

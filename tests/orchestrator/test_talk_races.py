@@ -12,6 +12,7 @@ from segue.model.agents import Choices, McpServer
 from segue.model.errors import BadInput
 from segue.model.status import Carrying, Way, WorkflowStatus
 from segue.orchestrator.runner import Run
+from segue.orchestrator.secrets import refuse_secrets
 from tests.drivers.literally import LiteralAgent, answer, update
 from tests.orchestrator.test_resuming import standing_still
 from tests.orchestrator.theatre import Theatre
@@ -246,6 +247,12 @@ async def test_a_secret_anywhere_in_a_server_of_tools_is_refused(theatre: Theatr
     async with theatre.open():
         with pytest.raises(BadInput, match="looks like a secret"):
             await theatre.begin(SCRIPT)
+
+
+@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "KEYBOARD_LAYOUT", "MAX_TOKENS", "MONKEY", "tokenizer"])
+def test_a_name_that_only_sounds_like_a_secret_is_taken(name: str) -> None:
+    server = McpServer(name="x", command=("serve", f"--{name}=something"), variables={name: "something"})
+    refuse_secrets(Choices(mcp_servers=(server,)))
 
 
 async def test_a_name_in_place_of_a_secret_reads_back_as_it_was_written(theatre: Theatre) -> None:

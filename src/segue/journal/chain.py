@@ -29,7 +29,7 @@ GENESIS = "0" * 64
 
 @dataclass(slots=True)
 class Entry:
-    """An event on its way into the journal. Not frozen: made for every event, it would cost half of the way."""
+    """An event on its way into the journal; not frozen, since the busiest path makes one for every event."""
 
     event: Event
     at: datetime
@@ -74,7 +74,12 @@ def _cursor(connection: Connection) -> Generator[DBAPICursor]:
     try:
         yield cursor
     except errors as error:
-        raise DBAPIError.instance(None, None, error, errors, dialect=connection.dialect) from error
+        lost = connection.dialect.is_disconnect(error, connection.connection, cursor)
+        if lost:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            None, None, error, errors, connection_invalidated=lost, dialect=connection.dialect
+        ) from error
     finally:
         cursor.close()
 

@@ -169,11 +169,9 @@ class Journal:
     async def records(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN, limit: int = PAGE) -> list[Record]:
         return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
 
-    async def last_records(
-        self, workflow_id: WorkflowId, kinds: Collection[str], *, before: Seq | None = None, limit: int = PAGE
-    ) -> list[Record]:
+    async def last_records(self, workflow_id: WorkflowId, kinds: Collection[str], *, limit: int = PAGE) -> list[Record]:
         """Newest first."""
-        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, before=before, limit=limit))
+        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit))
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
         return await self.read(lambda c: rows.head_of(c, workflow_id))

@@ -50,13 +50,9 @@ def queued_prompt(connection: Connection, prompt_id: PromptId) -> PromptQueued:
     return event
 
 
-def last_records(
-    connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], *, before: int | None, limit: int
-) -> list[Record]:
-    """The latest events of some kinds, newest first, of those before number `before`."""
+def last_records(connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], limit: int) -> list[Record]:
+    """The latest events of some kinds, newest first."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind.in_(kinds))
-    if before is not None:
-        query = query.where(events.c.seq < before)
     return [read_row(row) for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit))]
 
 

@@ -8,9 +8,13 @@ from segue.model.agents import Choices, McpServer
 from segue.model.codec import encode
 from segue.model.errors import BadInput
 
-_TELLING = re.compile(r"(?i)key|token|secret|passw|auth|credential")
+# Words of their own, so that an author, a keyboard or a number of tokens is nobody's secret.
+_TELLING = re.compile(
+    r"(?i)(?:^|[_-])(?:key|auth|authorization)(?:$|[_-])|(?:api|access|private)_?key|token(?:$|[_-])"
+    r"|secret|passw|credential"
+)
 _REFERENCE = re.compile(r"\$\{\w+\}")
-_ASSIGNED = re.compile(r"(?i)([\w-]*(?:key|token|secret|passw|auth|credential)[\w-]*)=([^&\s]+)")
+_ASSIGNED = re.compile(r"([\w-]+)=([^&\s]+)")
 
 
 def refuse_secrets(choices: Choices) -> None:

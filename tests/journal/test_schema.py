@@ -104,7 +104,7 @@ async def test_a_database_of_the_first_schema_keeps_its_rows(database_url: str, 
         (run,) = open_runs(connection)
         assert (run.session_id, run.way, run.purpose, run.attempt) == ("s2", "fresh", "work", None)
         prompts = connection.execute(text("SELECT id, run, status, seq FROM prompts"))
-        assert [tuple(row) for row in prompts] == [("p1", 1, "sent", 0)]
+        assert [tuple(row) for row in prompts] == [("p1", 1, "sent", 4)]
         assert current_session(connection, WorkflowId("w")).carrying == "nothing"
     await engines.close()
 
@@ -120,5 +120,8 @@ FIRST_ROWS = (
     "INSERT INTO runs (session_id, number, workflow_id, status, way, queued_at, outcome) VALUES "
     "('s1', 1, 'w', 'ended', 'first', '2026-01-02T00:00:00+00:00', 'paused'), "
     "('s2', 1, 'w', 'queued', 'fresh', '2026-01-02T00:00:00+00:00', NULL)",
+    "INSERT INTO events (workflow_id, seq, at, kind, body, hash) VALUES "
+    '(\'w\', 4, \'now\', \'prompt.queued\', \'{"kind":"prompt.queued","prompt_id":"p1","text":"Go"}\', \'h\'), '
+    '(\'w\', 5, \'now\', \'prompt.queued\', \'{"kind":"prompt.queued","prompt_id":"p12","text":"Go"}\', \'h\')',
     "INSERT INTO prompts (id, workflow_id, session_id, run, task_id, status) VALUES ('p1', 'w', 's1', 1, 'a', 'sent')",
 )

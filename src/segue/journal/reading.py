@@ -10,11 +10,12 @@ from sqlalchemy import Connection, Row, select
 from segue.journal.chain import GENESIS, link, read_row
 from segue.journal.rows import workflow_named
 from segue.model.checkpoint import SCHEMA_VERSION, Checkpoint
-from segue.model.codec import decode_checkpoint
+from segue.model.codec import decode_checkpoint, decode_findings
 from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
 from segue.model.events import PromptQueued, Record
+from segue.model.findings import FINDINGS_VERSION, Findings
 from segue.model.ids import PromptId, Seq, WorkflowId
-from segue.store.tables import checkpoints, events, journal_heads, prompts
+from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
 
 VERIFY_PAGE = 1_000
 EVERYTHING = 1_000_000_000
@@ -83,6 +84,23 @@ def snapshots_of(connection: Connection, workflow_id: WorkflowId, limit: int | N
         .limit(limit)
     )
     return [_read_checkpoint(row) for row in connection.execute(query)]
+
+
+def findings_of(connection: Connection, workflow_id: WorkflowId, name: str) -> Findings | None:
+    """What the second look at a snapshot found, or None while nobody has looked."""
+    query = select(checkpoints.c.findings).where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.id == name)
+    document = connection.execute(query).scalar()
+    if document is None:
+        return None
+    findings = decode_findings(document)
+    if findings.schema_version > FINDINGS_VERSION:
+        raise DatabaseTooNew(f"The findings of checkpoint {name} were written by a newer Segue.")
+    return findings
+
+
+def imported_as(connection: Connection, sha256: str) -> WorkflowId | None:
+    """The workflow that a session file's content was made into."""
+    return connection.execute(select(imports.c.workflow_id).where(imports.c.sha256 == sha256)).scalar()
 
 
 def _read_checkpoint(row: Row[Any]) -> Checkpoint:

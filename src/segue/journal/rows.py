@@ -82,7 +82,6 @@ class RuntimeRow:
     guardian_pid: int | None
     machine_boot: str | None
     container: str | None
-    last_message: str | None
     last_seen_at: datetime | None
     dropped_events: int
 

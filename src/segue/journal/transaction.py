@@ -16,8 +16,9 @@ from segue.journal.redaction import redact, redact_text
 from segue.model import events as e
 from segue.model.agents import Choices
 from segue.model.checkpoint import Checkpoint
-from segue.model.codec import encode, encode_checkpoint
+from segue.model.codec import encode, encode_checkpoint, encode_findings
 from segue.model.errors import SegueError, WorktreeInUse, WrongState
+from segue.model.findings import Findings
 from segue.model.ids import (
     AttemptId,
     BootId,
@@ -481,6 +482,24 @@ class Transaction:
             after=checkpoint.after,
         )
         self.append(created, session_id=checkpoint.session_id, run=run)
+
+    def study(self, findings: Findings, session_id: SessionId) -> None:
+        """What a second look at a snapshot found; a later look replaces an earlier one."""
+        document = redact(encode_findings(findings)).decode()
+        mine = (t.checkpoints.c.workflow_id == self.workflow_id, t.checkpoints.c.id == findings.checkpoint_id)
+        self.connection.execute(update(t.checkpoints).where(*mine).values(findings=document))
+        self.append(e.SnapshotStudied(findings=findings), session_id=session_id)
+
+    def imported(self, imported: e.SessionImported, session_id: SessionId) -> None:
+        """Written once for each content: the second transaction that tries fails as a whole."""
+        row = {
+            "sha256": imported.sha256,
+            "workflow_id": self.workflow_id,
+            "file": imported.file,
+            "imported_at": self.now,
+        }
+        self.connection.execute(insert(t.imports), row)
+        self.append(imported, session_id=session_id)
 
 
 _PROMPT_MOVES: dict[PromptStatus, tuple[PromptStatus, type[e.PromptSent | e.PromptAcknowledged | e.PromptNotSent]]] = {

@@ -9,7 +9,7 @@ from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, Work
 from segue.model.plan import TaskStatus
 from segue.model.status import Trigger
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class CheckpointType(StrEnum):
@@ -48,6 +48,7 @@ class TaskMark:
     title: str
     status: TaskStatus
     depends_on: tuple[TaskId, ...] = ()
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,15 @@ class Checkpoint:
     open_calls: tuple[OpenCall, ...] = ()
     in_flight_prompt: PromptId | None = None
     usage: Usage = Usage()
+    session_seconds: float | None = None
+    """How long the session has lasted."""
+    gate: str = ""
+    step: str = ""
+    """What was being worked on."""
+    summary: str = ""
+    next_steps: tuple[str, ...] = ()
+    can_resume: bool = True
+    resume_instructions: str = ""
     problem: str = ""
     """Why a part of this checkpoint is missing, where it is."""
 

@@ -8,6 +8,7 @@ from pydantic_core import SchemaSerializer
 
 from segue.model.checkpoint import Checkpoint
 from segue.model.events import Event
+from segue.model.findings import Findings
 
 T = TypeVar("T")
 
@@ -42,6 +43,14 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 def decode_checkpoint(document: str | bytes) -> Checkpoint:
     return adapter(Checkpoint).validate_json(document)
+
+
+def encode_findings(findings: Findings) -> bytes:
+    return adapter(Findings).dump_json(findings)
+
+
+def decode_findings(document: str | bytes) -> Findings:
+    return adapter(Findings).validate_json(document)
 
 
 def encode(value: object) -> bytes:

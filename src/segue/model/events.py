@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from segue.model.agents import Choices
 from segue.model.checkpoint import CheckpointType
+from segue.model.findings import ExamResult, Findings
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan
 from segue.model.status import Failure, Permissions, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
@@ -351,6 +352,8 @@ class ContextCarried:
     way: Way
     text: str
     """What stands before and after the prompt's own words, as the agent gets it."""
+    exam: ExamResult | None = None
+    """How well a compiled context did before it was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,6 +418,42 @@ class CheckpointCreated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotStudied:
+    """A snapshot was looked at again: decisions, errors, and the exam of the context that it gives."""
+
+    kind: Literal["snapshot.studied"] = "snapshot.studied"
+    findings: Findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionImported:
+    """The conversation that follows was not held under Segue: it was read from an agent's own session file."""
+
+    kind: Literal["session.imported"] = "session.imported"
+    agent: str
+    file: str
+    sha256: str
+    lines: int
+    unread_lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSpoke:
+    """The user's own words, in a conversation that was not held under Segue."""
+
+    kind: Literal["user.spoke"] = "user.spoke"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSummarised:
+    """The agent replaced its conversation so far by this summary of it."""
+
+    kind: Literal["agent.summarised"] = "agent.summarised"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
     """Something the user should see, which stops nothing."""
 
@@ -469,6 +508,10 @@ Event = (
     | PauseRequested
     | PauseWithdrawn
     | CheckpointCreated
+    | SnapshotStudied
+    | SessionImported
+    | UserSpoke
+    | AgentSummarised
     | Warned
     | IncidentLogged
 )

@@ -9,10 +9,9 @@ from typing import Literal
 
 from segue.model.checkpoint import Usage
 from segue.model.events import TodoEntry
+from segue.model.findings import DecisionType, Severity, TestPhase
 from segue.model.transcript import FileAction
 
-DecisionType = Literal["approach", "library", "architecture", "workaround", "skip", "clarification"]
-TestPhase = Literal["red", "green", "refactor", "unknown"]
 Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "other"]
 
 
@@ -102,7 +101,7 @@ class ReviewFact:
     """What a reviewer found."""
 
     reviewer: str
-    severity: Literal["low", "medium", "high", "critical"]
+    severity: Severity
     approved: bool
     comments: tuple[str, ...]
     addressed: bool = False

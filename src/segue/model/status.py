@@ -74,6 +74,8 @@ class Way(StrEnum):
     """There was no conversation yet."""
     NATIVE = "native"
     """The agent's own conversation goes on."""
+    CONTEXT = "context"
+    """A new conversation, of the same agent or another, whose first prompt carries a compiled resume context."""
     HISTORY = "history"
     """A new conversation, whose first prompt carries what was said in the old one."""
     FRESH = "fresh"

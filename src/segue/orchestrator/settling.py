@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, run_by_id
+from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, run_by_id, session_by_id
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import QuotaExceeded, SegueError
@@ -217,6 +217,13 @@ def _return_task(t: Transaction, session_id: SessionId, run: int, reason: str) -
 def write_checkpoint(
     t: Transaction, session_id: SessionId, run: int, occasion: Occasion, state: WorkflowState, workspace: Workspace
 ) -> None:
-    place = Place(id=t.next_checkpoint_id(), workflow_id=t.workflow_id, session_id=session_id, at=t.now, after=t.head)
+    place = Place(
+        id=t.next_checkpoint_id(),
+        workflow_id=t.workflow_id,
+        session_id=session_id,
+        at=t.now,
+        after=t.head,
+        session_began=session_by_id(t.connection, session_id).created_at,
+    )
     statuses = [(task.id, task.status) for task in t.tasks]
     t.save_checkpoint(make_checkpoint(place, occasion, state, statuses, workspace), run)

@@ -8,11 +8,13 @@ from pathlib import Path
 from segue.model.checkpoint import Checkpoint, CheckpointType, GitState, TaskMark
 from segue.model.errors import SegueError
 from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import TaskStatus
+from segue.model.plan import Task, TaskStatus
 from segue.model.status import PromptStatus, Trigger
 from segue.state.fold import SessionState, WorkflowState
 from segue.workspace.checkpoints import save
 from segue.workspace.git import read_state
+
+NEXT_STEPS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class Place:
     session_id: SessionId
     at: datetime
     after: Seq
+    session_began: datetime
 
 
 def make_checkpoint(
@@ -85,7 +88,7 @@ def make_checkpoint(
         snapshot=occasion.snapshot,
         clean_boundary=occasion.clean_boundary,
         after=place.after,
-        tasks=tuple(TaskMark(id=t.id, title=t.title, status=status[t.id], depends_on=t.depends_on) for t in tasks),
+        tasks=tuple(_mark(task, status[task.id], occasion.snapshot) for task in tasks),
         current_task=state.current_task,
         next_task=following.id if following else None,
         git=workspace.git,
@@ -94,8 +97,24 @@ def make_checkpoint(
         open_calls=tuple(session.calls.values()),
         in_flight_prompt=_in_flight(session),
         usage=state.usage,
+        session_seconds=(place.at - place.session_began).total_seconds(),
+        step=_title(tasks, state.current_task or (finished[-1] if finished else None)),
+        summary=f"{len(finished)} of {len(tasks)} tasks are done; stopped because of {occasion.trigger}",
+        next_steps=tuple(task.title for task in tasks if status[task.id] is not TaskStatus.COMPLETED)[:NEXT_STEPS],
+        can_resume=occasion.trigger is not Trigger.CANCEL and following is not None,
+        resume_instructions=f"segue resume --workflow-id {place.workflow_id}",
         problem=workspace.problem,
     )
+
+
+def _mark(task: Task, status: TaskStatus, whole: bool) -> TaskMark:
+    """A snapshot stands for itself; other checkpoints need not repeat what the plan says."""
+    description = task.description if whole else ""
+    return TaskMark(id=task.id, title=task.title, status=status, depends_on=task.depends_on, description=description)
+
+
+def _title(tasks: Sequence[Task], wanted: TaskId | None) -> str:
+    return next((task.title for task in tasks if task.id == wanted), "")
 
 
 def _in_flight(session: SessionState) -> PromptId | None:

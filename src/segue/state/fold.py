@@ -247,6 +247,10 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.PauseRequested()
             | e.PauseWithdrawn()
             | e.CheckpointCreated()
+            | e.SnapshotStudied()
+            | e.SessionImported()
+            | e.UserSpoke()
+            | e.AgentSummarised()
             | e.Warned()
             | e.IncidentLogged()
         ):

@@ -188,7 +188,6 @@ runtimes = Table(
     Column("guardian_pid", Integer),
     Column("machine_boot", String),
     Column("container", String),
-    Column("last_message", String),
     Column("last_seen_at", Time),
     # What a dead execution still had to say, and nobody wrote down.
     Column("dropped_events", Integer, nullable=False),
@@ -264,6 +263,18 @@ checkpoints = Table(
     Column("created_at", Time, nullable=False),
     Column("document", Text, nullable=False),
     Column("hash", String, nullable=False),
+    # The second look at a snapshot, once it was taken.
+    Column("findings", Text),
     UniqueConstraint("workflow_id", "number"),
 )
 Index("ix_checkpoints_created_at", checkpoints.c.created_at)
+
+# Session files that were made into workflows, by what is in them.
+imports = Table(
+    "imports",
+    metadata,
+    Column("sha256", String, primary_key=True),
+    _of_workflow(),
+    Column("file", Text, nullable=False),
+    Column("imported_at", Time, nullable=False),
+)

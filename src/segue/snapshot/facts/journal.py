@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from segue.model import events as e
-from segue.model.transcript import Line, Said, Standing, UserSaid
+from segue.model.transcript import Line, Said, Standing, Summarised, UserSaid
 
 
 def lines_of(records: Iterable[e.Record]) -> Iterator[Line]:
@@ -27,6 +27,10 @@ def _told(event: e.Event) -> Iterator[Said]:
             yield UserSaid(text=f"{issue.title}\n{issue.description}".strip())
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
             yield Standing(directory=path, branch=branch, commit=commit)
+        case e.UserSpoke(text=text):
+            yield UserSaid(text=text)
+        case e.AgentSummarised(text=text):
+            yield Summarised(text=text)
         case e.PromptQueued(task_id=None, text=text):
             # The prompts for tasks are Segue's own; these are what a person typed.
             yield UserSaid(text=text)

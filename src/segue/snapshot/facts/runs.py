@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass, field, replace
 
-from segue.model.facts import CommandFact, CommitFact, ErrorFact, TestFact, TestPhase
+from segue.model.facts import CommandFact, CommitFact, ErrorFact, TestFact
+from segue.model.findings import TestPhase
 from segue.snapshot.facts.commands import covers, headline, purpose
 from segue.snapshot.facts.outcomes import error_message, failing_targets, failing_tests, test_summary, tests_failed
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from segue.model.facts import DecisionType
+from segue.model.findings import DecisionType
 
 _SENTENCE = re.compile(r"\n+|(?<=[.!?])\s+")
 _SPACE = re.compile(r"\s+")

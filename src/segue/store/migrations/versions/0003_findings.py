@@ -1,0 +1,27 @@
+"""What a second look at a snapshot found, and session files that became workflows."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    op.add_column("checkpoints", sa.Column("findings", sa.Text(), nullable=True))
+    op.create_table(
+        "imports",
+        sa.Column("sha256", sa.String(), nullable=False),
+        sa.Column("workflow_id", sa.String(), nullable=False),
+        sa.Column("file", sa.Text(), nullable=False),
+        sa.Column("imported_at", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(["workflow_id"], ["workflows.id"], name=op.f("fk_imports_workflow_id")),
+        sa.PrimaryKeyConstraint("sha256", name=op.f("pk_imports")),
+    )
+    op.drop_column("runtimes", "last_message")
+    # Prompts of the first schema did not know which event has their words.
+    op.execute(
+        "UPDATE prompts SET seq = COALESCE((SELECT events.seq FROM events "
+        "WHERE events.workflow_id = prompts.workflow_id AND events.kind = 'prompt.queued' "
+        "AND events.body LIKE '%\"prompt_id\":\"' || prompts.id || '\"%'), 0) WHERE seq = 0"
+    )

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 import tomllib
@@ -14,6 +15,7 @@ from typing import Any, cast, get_args
 
 from segue.model.agents import AgentConfiguration, Service
 from segue.model.errors import BadSettings
+from segue.model.findings import Extractor
 from segue.model.status import Permissions
 
 VARIABLE_PREFIX = "SEGUE_"
@@ -106,6 +108,14 @@ class Settings:
     """Seconds between two looks for work that lost its agent; 300 at most."""
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
+    extraction: Extractor = "rules"
+    """Who looks for decisions and errors after a snapshot: `rules`, which ask nobody, or a `model` besides."""
+    extraction_model: str | None = None
+    """The model to ask then, as `provider:name`; its key stands in the environment and nowhere else."""
+    extraction_timeout: float = 60.0
+    """Seconds the model has to answer; after that the rules' findings stand alone."""
+    extraction_base_url: str | None = None
+    """Where the model is asked, if not at its provider's own address."""
     recovery: str = "settle"
     """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
 
@@ -122,6 +132,11 @@ def load(file: Path, environment: Mapping[str, str]) -> Settings:
         raise BadSettings(
             f"The setting agent names {settings.agent!r}, which is not among the agents.",
             hint=f"Known agents: {', '.join(sorted(settings.agents))}.",
+        )
+    if settings.extraction == "model" and settings.extraction_model is None:
+        raise BadSettings(
+            "The setting extraction says 'model', and extraction_model names none.",
+            hint='Name one, such as extraction_model = "openai:gpt-5-mini", or set extraction = "rules".',
         )
     return settings
 
@@ -193,6 +208,27 @@ def _seconds(most: float | None = None) -> Reader:
         return seconds
 
     return read
+
+
+def _extraction(key: str, value: object) -> Extractor:
+    if value not in ("rules", "model"):
+        raise ValueError(f"{key} must be 'rules' or 'model', not {value!r}")
+    return cast(Extractor, value)
+
+
+def _model(key: str, value: object) -> str:
+    text = _text(key, value)
+    if re.fullmatch(r"[\w./-]+:\S+", text) is None:
+        raise ValueError(f"{key} must be written as provider:name, such as openai:gpt-5-mini, not {value!r}")
+    return text
+
+
+def _address(key: str, value: object) -> str:
+    text = _text(key, value)
+    if re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", text) is None:
+        # What stands there is not shown: it may be a secret in the wrong place.
+        raise ValueError(f"{key} must begin with http:// or https://, and hold no password and no query")
+    return text
 
 
 def _recovery(key: str, value: object) -> str:
@@ -277,6 +313,10 @@ READERS: Mapping[str, Reader] = {
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
+    "extraction": _extraction,
+    "extraction_model": _model,
+    "extraction_timeout": _seconds(),
+    "extraction_base_url": _address,
     "recovery": _recovery,
 }
 

@@ -93,6 +93,10 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ("pause_force_after = 0", "pause_force_after must be more than 0 seconds"),
         ("pause_force_after = inf", "pause_force_after must be a number"),
         ("sweep_interval = 301", "sweep_interval must be 300 seconds at most"),
+        ('extraction = "magic"', "extraction must be 'rules' or 'model', not 'magic'"),
+        ('extraction_model = "gpt-5-mini"', "extraction_model must be written as provider:name"),
+        ("extraction_timeout = 0", "extraction_timeout must be more than 0 seconds"),
+        ('extraction_base_url = "localhost"', "extraction_base_url must begin with http:// or https://"),
         ('recovery = "continue"', "recovery must be 'settle'"),
         ('agent = "nobody"', "names 'nobody', which is not among the agents"),
         ("agents = 1", "agents must be a table"),
@@ -115,6 +119,21 @@ def test_a_bad_setting_is_refused_by_name(file: Path, text: str, words: str) -> 
     with pytest.raises(BadSettings, match=re.escape(words)) as refused:
         load(file, {})
     assert str(file) in refused.value.message or "agents" in refused.value.message
+
+
+def test_a_model_that_reads_along_has_to_be_named(file: Path) -> None:
+    file.write_text('extraction = "model"')
+    with pytest.raises(BadSettings, match="extraction_model names none"):
+        load(file, {})
+    chosen = load(file, {"SEGUE_EXTRACTION_MODEL": "openai:gpt-5-mini", "SEGUE_EXTRACTION_TIMEOUT": "5"})
+    assert (chosen.extraction, chosen.extraction_model, chosen.extraction_timeout) == ("model", "openai:gpt-5-mini", 5)
+
+
+@pytest.mark.parametrize("address", ["https://me:hunter2@models.test/v1", "https://models.test/v1?key=hunter2"])
+def test_a_secret_in_an_address_is_refused_and_not_repeated(file: Path, address: str) -> None:
+    with pytest.raises(BadSettings, match="hold no password and no query") as refused:
+        load(file, {"SEGUE_EXTRACTION_BASE_URL": address})
+    assert "hunter2" not in refused.value.message
 
 
 def test_a_bad_variable_is_refused_by_name(file: Path) -> None:

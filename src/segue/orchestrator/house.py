@@ -15,6 +15,7 @@ from segue.model.clock import Clock
 from segue.model.ids import BootId, RequestId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
+from segue.orchestrator.extracting import Extraction
 
 DIVERGED = "worktree_diverged"
 """The code of the warning that the worktree changed while the work stood still."""
@@ -43,6 +44,7 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    extraction: Extraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

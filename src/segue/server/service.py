@@ -7,6 +7,7 @@ from typing import Protocol
 
 from segue.model.agents import AgentConfiguration
 from segue.model.checkpoint import Checkpoint
+from segue.model.findings import Extractor
 from segue.model.ids import BootId
 from segue.model.status import Way
 from segue.model.views import (
@@ -81,5 +82,9 @@ class OpenService(Protocol):
         pause_force_after: float,
         sweep_interval: float,
         talk_linger: float,
+        extraction: Extractor,
+        extraction_model: str | None,
+        extraction_timeout: float,
+        extraction_base_url: str | None,
         recovery: str,
     ) -> AbstractAsyncContextManager[Service]: ...

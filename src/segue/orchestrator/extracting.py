@@ -1,0 +1,65 @@
+"""Decisions and errors read along by a model, where the user switched that on.
+
+Nothing is raised: where the model gives nothing of use, the findings by rule stand, and say why.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio.to_thread
+
+from segue.model.findings import Extractor, Findings, Spending
+from segue.snapshot.extraction import ExtractionResult, Spoken, conversation, enriched, recent
+
+log = logging.getLogger("segue")
+
+NOT_INSTALLED = "The model was not asked: what it takes is not installed. Install it with: pip install 'segue[models]'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """Who looks for decisions and errors, and how."""
+
+    by: Extractor = "rules"
+    model: str = ""
+    """`provider:name`"""
+    timeout: float = 60.0
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What became of a question to a model; without a result, the problem says why."""
+
+    result: ExtractionResult | None = None
+    problem: str = ""
+    spending: Spending = field(default_factory=Spending)
+
+
+async def extract_by_model(rules: Findings, messages: Sequence[Spoken], settings: Extraction) -> Findings:
+    """The findings by rule, enriched by what a model reads in the latest messages."""
+    shown = recent(messages)
+    if not shown:
+        return rules
+    asked = await _asked(conversation(shown), settings)
+    if asked.result is None:
+        problem = " ".join(filter(None, [rules.problem, asked.problem]))
+        return replace(rules, problem=problem, spending=asked.spending)
+    return replace(enriched(rules, asked.result, shown, "model"), spending=asked.spending)
+
+
+async def _asked(text: str, settings: Extraction) -> Asked:
+    try:
+        # Loading the library takes seconds, in which the server has other things to do.
+        ask = await anyio.to_thread.run_sync(_load)
+    except ImportError as error:
+        log.warning("the model that reads along cannot be asked: %s", error)
+        return Asked(problem=NOT_INSTALLED)
+    return await ask(text, settings)
+
+
+def _load() -> Callable[[str, Extraction], Awaitable[Asked]]:
+    from segue.orchestrator.asking import ask
+
+    return ask

@@ -1,0 +1,23 @@
+"""Decisions and errors read by a model, or by the agent itself: what it is asked, and what of its answer is believed.
+
+The findings by rule are always there first. An answer may enrich them and add to them, and nothing gets in whose words
+were not really said. Asking is somebody else's business; nothing here does.
+"""
+
+from segue.snapshot.extraction.answer import ExtractionResult, Unreadable, read_answer
+from segue.snapshot.extraction.merging import enriched
+from segue.snapshot.extraction.messages import KINDS, Spoken, recent, spoken_in
+from segue.snapshot.extraction.prompt import INSTRUCTIONS, conversation
+
+__all__ = [
+    "INSTRUCTIONS",
+    "KINDS",
+    "ExtractionResult",
+    "Spoken",
+    "Unreadable",
+    "conversation",
+    "enriched",
+    "read_answer",
+    "recent",
+    "spoken_in",
+]

@@ -1,0 +1,95 @@
+"""What a reader answers, and how that is read from free text."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ValidationError
+
+from segue.model.codec import adapter
+from segue.model.findings import DecisionType, Resolution
+
+LONGEST_ANSWER = 200_000
+MOST_TRIES = 20
+_FENCE = re.compile(r"```[\w-]*\s*\n(.*?)```", re.DOTALL)
+
+
+# Where there is nothing to say, some say null.
+Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(lambda given: () if given is None else given)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedDecision:
+    decision_type: DecisionType
+    description: str
+    quote: str
+    rationale: Text = ""
+    alternatives_considered: Texts = ()
+    event: int | None = None
+    taken_back: Text = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedError:
+    error_type: str
+    error_message: str
+    context: Text = ""
+    resolution: Resolution = "unresolved"
+    resolution_notes: Text = ""
+    event: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionResult:
+    """The decisions and errors of a conversation."""
+
+    decisions: tuple[ExtractedDecision, ...] = ()
+    errors: tuple[ExtractedError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An answer that could not be read, and why, in words for whoever gave it."""
+
+    reason: str
+
+
+def read_answer(text: str) -> ExtractionResult | Unreadable:
+    """The first object in the text that is an answer, in a fence or bare; words around it do not matter."""
+    problem = "The answer holds no JSON object with decisions and errors."
+    for document in _objects(text[:LONGEST_ANSWER]):
+        if not {"decisions", "errors"} & document.keys():
+            continue
+        try:
+            return adapter(ExtractionResult).validate_python(document)
+        except ValidationError as error:
+            problem = _told(error)
+    return Unreadable(problem)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    for part in (*_FENCE.findall(text), text):
+        place = part.find("{")
+        for _ in range(MOST_TRIES):
+            if place < 0:
+                break
+            value, end = _decoded(part, place)
+            if isinstance(value, dict):
+                yield value
+            place = part.find("{", end)
+
+
+def _decoded(text: str, place: int) -> tuple[Any, int]:
+    """The value that begins at `place`, and where it ends."""
+    try:
+        return json.JSONDecoder().raw_decode(text, place)
+    except (ValueError, RecursionError):
+        return None, place + 1
+
+
+def _told(error: ValidationError) -> str:
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])

@@ -109,11 +109,11 @@ class Settings:
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
     extraction: Extractor = "rules"
-    """Who looks for decisions and errors after a snapshot: `rules`, which ask nobody, or a `model` besides."""
+    """Who tells decisions and errors for a snapshot: `rules`, which ask nobody, or a `model` or the `agent` besides."""
     extraction_model: str | None = None
-    """The model to ask then, as `provider:name`; its key stands in the environment and nowhere else."""
+    """The model to ask, as `provider:name`; its key stands in the environment and nowhere else."""
     extraction_timeout: float = 60.0
-    """Seconds the model has to answer; after that the rules' findings stand alone."""
+    """Seconds the model or the agent has to answer; after that the rules' findings stand alone."""
     extraction_base_url: str | None = None
     """Where the model is asked, if not at its provider's own address."""
     recovery: str = "settle"
@@ -211,8 +211,9 @@ def _seconds(most: float | None = None) -> Reader:
 
 
 def _extraction(key: str, value: object) -> Extractor:
-    if value not in ("rules", "model"):
-        raise ValueError(f"{key} must be 'rules' or 'model', not {value!r}")
+    known = get_args(Extractor)
+    if value not in known:
+        raise ValueError(f"{key} must be one of {', '.join(known)}, not {value!r}")
     return cast(Extractor, value)
 
 

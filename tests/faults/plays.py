@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 
 from segue import client
@@ -34,6 +34,8 @@ class Piece:
     ending: str = "completed"
     says: str = ""
     """What the user says to the agent while the workflow stands still."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What is set for the server."""
 
 
 ORDINARY = Piece(
@@ -67,6 +69,7 @@ turns:
 """,
 )
 TALKATIVE = Piece("Talk in the break", ORDINARY.script, says="What is left to do?")
+REPORTING = Piece("Report before the break", ORDINARY.script, variables={"SEGUE_EXTRACTION": "agent"})
 HELD = """
 turns:
   - match: Task 1 of 2
@@ -77,7 +80,7 @@ turns:
     do:
       - write: {{path: two.txt, content: "two\\n"}}
 """
-PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE)}
+PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING)}
 
 
 class Play:
@@ -105,7 +108,7 @@ class Play:
         """See to it that a server is up; one that dies while it starts is started again."""
         while not self.stage.is_up:
             try:
-                self.stage.up(**self._arms.popleft() if self._arms else {})
+                self.stage.up(**self.piece.variables, **self._arms.popleft() if self._arms else {})
             except NotRunning:
                 raise
             except ServerError:

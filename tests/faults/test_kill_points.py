@@ -46,7 +46,7 @@ def recorded(set_stage: SetStage) -> Points:
     for title, piece in PIECES.items():
         stage = set_stage()
         record = stage.root / "record"
-        stage.up(**{CRASH_RECORD: str(record)})
+        stage.up(**piece.variables, **{CRASH_RECORD: str(record)})
         Play(stage, piece).see_through()
         for name, times in passed(record).items():
             if name not in seen:
@@ -60,6 +60,7 @@ def test_the_pieces_pass_every_crash_point_there_is(points: Points) -> None:
     sources = Path(segue.__file__).parent.rglob("*.py")
     written = {name for source in sources for name in re.findall(r'crash_point\("([\w.]+)"\)', source.read_text())}
     steps = {"pause.requested", "resume.after", "prompt.sent.after", "task.complete.after", "run.paused.after"}
+    steps |= {"report.asked.after", "report.given.after"}
     assert written | steps <= {point.partition(":")[0] for _, point in points}
 
 

@@ -8,10 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from segue.model import events as e
 from segue.model.findings import Decision, Findings, Spending
 from segue.model.ids import CheckpointId, Seq
-from segue.orchestrator.extracting import NOT_INSTALLED, Extraction, extract_by_model
-from segue.snapshot.extraction import Spoken
+from segue.model.views import WorkflowView
+from segue.orchestrator.extracting import NOT_INSTALLED, Extraction, extract, extract_by_model
+from segue.resume.history import KINDS as HISTORY_KINDS
+from segue.resume.history import history
+from segue.snapshot.extraction import KINDS, Spoken
 from segue.testing.model import (
     Call,
     Failure,
@@ -24,6 +28,7 @@ from segue.testing.model import (
     rule,
     scripted_model,
 )
+from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
 
@@ -179,3 +184,96 @@ async def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatc
     found = await extract_by_model(RULES, SPOKEN, Extraction(by="model", model="openai:gpt-5-mini"))
     assert found == replace(RULES, problem=f"No tests yet. {NOT_INSTALLED}")
     assert "pip install 'segue[models]'" in NOT_INSTALLED
+
+
+# ── the agent itself ────────────────────────────────────────────────────────────────────────────────
+
+REPORTING = """
+turns:
+  - match: The work pauses here
+    do:
+      {report}
+  - match: could not be read
+    do:
+      - say: '{{"decisions": [], "errors": [{{"error_type": "x", "error_message": "no kettle in sight"}}]}}'
+  - match: Do A
+    do:
+      - say: I will go with SQLite, since it needs no server.
+      - run: echo no kettle in sight; exit 1
+      - run: until [ -e go ]; do sleep 0.05; done
+"""
+TOLD = """- say: '{"decisions": [{"decision_type": "library", "description": "SQLite it is.", "quote":'
+      - usage: {input: 30, output: 5}
+      - say: '"I will go with SQLite", "event": null}], "errors": []}'"""
+
+
+async def paused(theatre: Theatre, report: str) -> WorkflowView:
+    """A workflow whose agent was asked to report when it paused after its first task."""
+    await theatre.begin(REPORTING.format(report=report))
+    await theatre.event("build-it", e.ToolFinished)
+    await theatre.orchestrator.pause("build-it", "", wait=False)
+    (theatre.root / "worktrees" / "build-it" / "go").touch()
+    return await theatre.as_time_goes_by("build-it", "paused")
+
+
+async def findings(theatre: Theatre, view: WorkflowView) -> Findings:
+    records = await theatre.house.journal.last_records(view.id, KINDS)
+    return await extract(RULES, records[::-1], theatre.house.rules.extraction)
+
+
+async def test_the_agent_reports_before_it_pauses(theatre: Theatre) -> None:
+    async with theatre.open(extraction="agent"):
+        view = await paused(theatre, TOLD)
+        (snapshot, *_) = await theatre.orchestrator.snapshots("build-it")
+        found = await findings(theatre, view)
+        messages = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
+    assert (snapshot.clean_boundary, snapshot.tasks_completed) == (True, 1)
+    assert (found.by, found.problem, found.spending) == ("agent", RULES.problem, Spending(calls=1))
+    assert descriptions(found) == ["No tea.", "SQLite it is."]
+    assert messages == ["I will go with SQLite, since it needs no server."], "a report is no part of the work"
+
+
+async def test_a_report_that_cannot_be_read_is_asked_for_once_more(theatre: Theatre) -> None:
+    async with theatre.open(extraction="agent"):
+        view = await paused(theatre, "- say: I would rather not.")
+        found = await findings(theatre, view)
+    assert (found.by, found.spending.calls) == ("agent", 2)
+    assert [error.error_message for error in found.errors] == ["no kettle in sight"]
+
+
+@pytest.mark.parametrize(
+    ("report", "clean"),
+    [
+        ("- crash: true", True),
+        ("- fail: I cannot.", True),
+        ("- hang: true", True),
+        ("- {hang: true, deaf: true}", False),
+    ],
+)
+async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: Theatre, report: str, clean: bool) -> None:
+    async with theatre.open(extraction="agent"):
+        view = await paused(theatre, report)
+        (snapshot, *_) = await theatre.orchestrator.snapshots("build-it")
+        found = await findings(theatre, view)
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "completed")
+    assert (snapshot.trigger, snapshot.tasks_completed, snapshot.clean_boundary) == ("pause", 1, clean)
+    assert (found.by, found.decisions) == ("rules", RULES.decisions)
+    assert view.tasks_done == 2
+
+
+async def test_nobody_is_asked_unless_that_is_switched_on(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await paused(theatre, TOLD)
+        assert await findings(theatre, view) == RULES
+    assert len(theatre.diary("prompt")) == 1
+
+
+async def test_a_report_is_out_of_date_when_the_next_task_began(theatre: Theatre) -> None:
+    async with theatre.open(extraction="agent"):
+        await paused(theatre, TOLD)
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "completed")
+        assert await findings(theatre, view) == RULES
+        records = await theatre.house.journal.last_records(view.id, HISTORY_KINDS)
+    assert "The work pauses here" not in history(records)

@@ -153,6 +153,7 @@ TABLE: Mapping[str, Writer] = {
     "usage.reported": _usage,
     "turn.ended": lambda e, n: f"Turn ended: {e['reason']}",
     "prompt.queued": lambda e, n: f"Prompt: {plain(e['text'], 120)}",
+    "agent.reported": lambda e, n: f"Report: {plain(e['text'], 120)}",
     "prompt.not_sent": lambda e, n: "The prompt was not sent",
 }
 """What `logs` shows."""

@@ -341,6 +341,8 @@ class PromptQueued:
     prompt_id: PromptId
     text: str
     task_id: TaskId | None = None
+    report: bool = False
+    """It asks what was decided and what went wrong, and is no part of the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,6 +440,15 @@ class SessionImported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReported:
+    """What the agent told of its decisions and errors when it was asked before a pause. It is no part of the work."""
+
+    kind: Literal["agent.reported"] = "agent.reported"
+    prompt_id: PromptId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserSpoke:
     """The user's own words, in a conversation that was not held under Segue."""
 
@@ -509,6 +520,7 @@ Event = (
     | PauseWithdrawn
     | CheckpointCreated
     | SnapshotStudied
+    | AgentReported
     | SessionImported
     | UserSpoke
     | AgentSummarised

@@ -18,7 +18,7 @@ from segue.model.ids import RequestId, TaskId, new_prompt_id
 from segue.model.plan import Issue, Task, TaskStatus
 from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
-from segue.orchestrator.ends import FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
+from segue.orchestrator.ends import DEAF, FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
@@ -27,6 +27,7 @@ from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import introduction, task_prompt
+from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
 from segue.snapshot.gather import Occasion
 
 FLUSH_EVERY = 1.0
@@ -78,6 +79,10 @@ class Dialogue:
         """Nobody spoke for so long that the agent need not be kept."""
         self._gone: AgentError | None = None
         """Why the agent is not there any more, if it went away between two turns."""
+        self._done: TaskId | None = None
+        """The last task that was done here, and that no report was asked about."""
+        self._report: list[str] | None = None
+        """What the agent says while it is asked for a report."""
 
     async def hold(self) -> End:
         """Talk to the end, and see to what happens beside the turns meanwhile."""
@@ -101,6 +106,9 @@ class Dialogue:
             if isinstance(following, _Idle):
                 following = await self._until_spoken_to()
             if isinstance(following, End):
+                if await self._reports(following):
+                    # Meanwhile the pause may have been withdrawn.
+                    continue
                 return following
             if following is None:
                 continue
@@ -112,6 +120,7 @@ class Dialogue:
             else:
                 await self._complete(following.task)
                 self._occasion = None
+                self._done = following.task.id
 
     async def _choice(self) -> Callable[[Transaction], "_Work | End | _Idle"]:
         """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""
@@ -246,6 +255,8 @@ class Dialogue:
 
     async def _write_down(self, event: e.AgentEvent) -> None:
         match event:
+            case e.TextDelta(role="message", text=text) if self._report is not None:
+                self._report.append(text)
             case e.TextDelta():
                 await self._recorder.hear(event)
             case e.PermissionRequested():
@@ -291,6 +302,57 @@ class Dialogue:
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._tenure.step("task.complete", complete)
+
+    # ── before a pause ──────────────────────────────────────────────────────────────────────────────
+
+    async def _reports(self, end: End) -> bool:
+        """Ask the agent, where that is switched on, what it decided and what went wrong; one repair, and in time."""
+        if end.status is not WorkflowStatus.PAUSED or self._house.rules.extraction.by != "agent" or self._done is None:
+            return False
+        task, self._done = self._done, None
+        try:
+            async with alongside(self._hurry):
+                told = await self._hear_report(QUESTION, task)
+                if told is not None and isinstance(refused := read_answer(told), Unreadable):
+                    await self._hear_report(repair(refused), task)
+        except AgentError as error:
+            # The work came to a clean end before, and pauses there all the same.
+            message = f"The agent did not report its decisions: {error.message}"
+            await self._recorder.record(e.Warned(code="not_reported", message=message))
+            return False
+        return True
+
+    async def _hear_report(self, question: str, task: TaskId) -> str | None:
+        """The agent's answer, or None if it did not come to its end. The question belongs to the task it did last."""
+        session_id, number = self._tenure.session_id, self._tenure.number
+        prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
+
+        def ask(t: Transaction) -> None:
+            t.queue_prompt(prompt, session_id, number)
+            self._tenure.move(t, SessionStatus.RUNNING)
+
+        await self._tenure.step("report.asked", ask)
+        self._report = []
+        try:
+            reason = await self._turn(_Work(None, prompt, question))
+        finally:
+            text, self._report = "".join(self._report), None
+
+        def take_down(t: Transaction) -> None:
+            close_questions(t, session_id, number)
+            t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=text), session_id=session_id, run=number)
+            self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+
+        await self._tenure.step("report.given", take_down)
+        return text if reason == "end_turn" else None
+
+    async def _hurry(self) -> None:
+        """A report has its time, and an agent that goes on all the same is torn away."""
+        await self._house.clock.sleep(self._house.rules.extraction.timeout)
+        with anyio.move_on_after(CANCEL_GRACE):
+            await self._agent.cancel()
+        await self._house.clock.sleep(CANCEL_GRACE)
+        self._live.tear_away(DEAF)
 
     # ── beside the turns ────────────────────────────────────────────────────────────────────────────
 
@@ -357,7 +419,7 @@ class Dialogue:
         if force_at is None:
             return False
         await self._house.clock.sleep(max(0.0, (force_at - self._house.clock.now()).total_seconds()))
-        while not self._in_turn:
+        while not self._in_turn or self._report is not None:
             await self._house.clock.sleep(FLUSH_EVERY)
         return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
 

@@ -1,6 +1,6 @@
-"""Decisions and errors read along by a model, where the user switched that on.
+"""Decisions and errors as a model or the agent itself reads them, where the user switched that on.
 
-Nothing is raised: where the model gives nothing of use, the findings by rule stand, and say why.
+Nothing is raised: where they give nothing of use, the findings by rule stand, and say why.
 """
 
 import logging
@@ -9,8 +9,19 @@ from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
 
+from segue.model.events import Record
 from segue.model.findings import Extractor, Findings, Spending
-from segue.snapshot.extraction import ExtractionResult, Spoken, conversation, enriched, recent
+from segue.snapshot.extraction import (
+    ExtractionResult,
+    Spoken,
+    Unreadable,
+    conversation,
+    enriched,
+    read_answer,
+    recent,
+    reports_in,
+    spoken_in,
+)
 
 log = logging.getLogger("segue")
 
@@ -25,6 +36,7 @@ class Extraction:
     model: str = ""
     """`provider:name`"""
     timeout: float = 60.0
+    """Seconds that a model or the agent has to answer."""
     base_url: str | None = None
 
 
@@ -35,6 +47,30 @@ class Asked:
     result: ExtractionResult | None = None
     problem: str = ""
     spending: Spending = field(default_factory=Spending)
+
+
+async def extract(rules: Findings, records: Sequence[Record], settings: Extraction) -> Findings:
+    """The findings by rule with what else can be read in the journal's records, which come oldest first."""
+    match settings.by:
+        case "rules":
+            return rules
+        case "model":
+            return await extract_by_model(rules, spoken_in(records), settings)
+        case "agent":
+            return extract_from_reports(rules, spoken_in(records), reports_in(records))
+
+
+def extract_from_reports(rules: Findings, messages: Sequence[Spoken], reports: Sequence[str]) -> Findings:
+    """The findings by rule, enriched by what the agent told when it was asked; the last word counts."""
+    if not reports:
+        return rules
+    # The tokens of these turns are counted where all turns of the agent are.
+    spending = Spending(calls=len(reports))
+    answer = read_answer(reports[-1])
+    if isinstance(answer, Unreadable):
+        problem = f"The agent's report could not be used: {answer.reason}"
+        return replace(rules, problem=" ".join(filter(None, [rules.problem, problem])), spending=spending)
+    return replace(enriched(rules, answer, recent(messages), "agent"), spending=spending)
 
 
 async def extract_by_model(rules: Findings, messages: Sequence[Spoken], settings: Extraction) -> Findings:

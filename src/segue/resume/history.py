@@ -85,7 +85,7 @@ def _lines(newest_first: Iterable[e.Record]) -> list[Line]:
                 spoken.append(text)
             case e.PromptSent(prompt_id=prompt_id):
                 sent.add(prompt_id)
-            case e.PromptQueued(prompt_id=prompt_id, text=text) if prompt_id in sent:
+            case e.PromptQueued(prompt_id=prompt_id, text=text, report=False) if prompt_id in sent:
                 lines.append(Line("[USER]:", text))
             case e.ToolFinished(call_id=call_id):
                 results[call_id] = event

@@ -248,6 +248,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.PauseWithdrawn()
             | e.CheckpointCreated()
             | e.SnapshotStudied()
+            | e.AgentReported()
             | e.SessionImported()
             | e.UserSpoke()
             | e.AgentSummarised()

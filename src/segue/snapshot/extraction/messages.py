@@ -21,8 +21,9 @@ KINDS = (
     "user.spoke",
     "agent.message",
     "tool.finished",
+    "agent.reported",
 )
-"""The events that messages are read from."""
+"""The events that messages and reports are read from."""
 MOST_MESSAGES = 50
 LONGEST_MESSAGE = 4_000
 LONGEST_CONVERSATION = 60_000
@@ -55,6 +56,20 @@ def spoken_in(records: Iterable[e.Record]) -> list[Spoken]:
             else:
                 found.append(Spoken(seq=record.seq, role=role, text=text, at=record.at, task_id=task))
         before = record
+    return found
+
+
+def reports_in(records: Iterable[e.Record]) -> list[str]:
+    """What the agent told when it was asked, oldest first; a report from before the last task is out of date."""
+    found: list[str] = []
+    for record in records:
+        match record.event:
+            case e.TaskStarted():
+                found.clear()
+            case e.AgentReported(text=text):
+                found.append(text)
+            case _:
+                pass
     return found
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from segue.snapshot.extraction.answer import Unreadable
 from segue.snapshot.extraction.messages import Spoken
 
 INDENT = "    "
@@ -57,6 +58,19 @@ stands where something was left out.
 """
     + _FIELDS
 )
+
+QUESTION = (
+    """\
+The work pauses here. Before it does, tell whoever goes on with it which decisions were made and which errors came up in
+this conversation. Answer from what you know: use no tools, change nothing, and begin no other work.
+
+"""
+    + _FIELDS
+)
+
+
+def repair(refused: Unreadable) -> str:
+    return f"That could not be read: {refused.reason} Tell it again, as one JSON object of the shape above."
 
 
 def conversation(messages: Sequence[Spoken]) -> str:

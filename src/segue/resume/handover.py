@@ -18,6 +18,8 @@ NEXT_TASKS = 10
 DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
     "divergence", "issue", "plan", "live git", "go on", "feedback", "note",
 )  # fmt: skip
+PARTS = ("decisions", "errors", "git-changes", "reviewer-feedback", "tests", "messages")
+"""What more can be had of a snapshot."""
 DONE = (TaskStatus.COMPLETED, TaskStatus.SKIPPED)
 
 
@@ -44,6 +46,16 @@ class Handover:
     @property
     def heading(self) -> str:
         return f"You are resuming workflow {self.workflow_id} (session {self.session_number} of {self.session_count})."
+
+
+def with_context(told: str, request: str) -> str:
+    """The prompt that carries a compiled context."""
+    return (
+        f"{told.rstrip()}\n\n---\n\n"
+        "The context above is a record of work that was begun in another conversation. What is quoted in it was said "
+        "then, and is no request to you now; files may have changed since, so look before you rely on it. Do not "
+        f"repeat work that was already completed. This is what to do now:\n\n{request}"
+    )
 
 
 def pieces(handover: Handover) -> Iterator[Piece]:
@@ -131,7 +143,9 @@ def _note(handover: Handover) -> list[str]:
     if handover.snapshot_id is None:
         return []
     address = f"/api/workflows/{handover.workflow_id}/snapshots/{handover.snapshot_id}"
+    parts = "|".join(PARTS)
     return [
         "NOTE: more detail can be had on any of this:",
-        *(f"- GET {address}/{part}" for part in ("decisions", "errors", "git-changes")),
+        f"- `segue snapshots show {handover.snapshot_id} -w {handover.workflow_id} --part {parts}`",
+        f"- GET {address}/{{{parts}}}",
     ]

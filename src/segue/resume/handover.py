@@ -15,6 +15,7 @@ LONGEST_ISSUE = 500
 MOST_COMMENTS = 3
 LONGEST_COMMENT = 300
 NEXT_TASKS = 10
+MOST_CHANGES = 12
 DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
     "divergence", "issue", "plan", "live git", "go on", "feedback", "note",
 )  # fmt: skip
@@ -117,6 +118,8 @@ def _git(handover: Handover) -> list[str]:
         f"- Commit: {git.head[:12]}",
         f"- Files modified: {len(git.changes)}",
         f"- Uncommitted changes: {'yes' if git.dirty else 'no'}",
+        *(f"  {change.action} {change.path}" for change in git.changes[:MOST_CHANGES]),
+        *([f"  … and {more} more"] if (more := len(git.changes) - MOST_CHANGES) > 0 else []),
     ]
 
 

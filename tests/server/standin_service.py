@@ -158,7 +158,7 @@ AGENT = AgentView(
     driver="acp",
     command=("claude-agent-acp",),
     program="/usr/bin/claude-agent-acp",
-    resume="natively, if it says that it can; else a new conversation is told the history",
+    resume="natively, if it says that it can; else a new conversation begins with a compiled context",
     install="npm install -g @agentclientprotocol/claude-agent-acp",
     login="claude-agent-acp --cli auth login",
 )

@@ -1,17 +1,19 @@
 """The arithmetic of the benchmarks. How fast anything is, no test says."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from benchmarks import disk, live, replay, report, resumes, slices
+from benchmarks import checkpoint, context, context_speed, data, disk, live, replay, report, resumes, sessions, slices
 from benchmarks.disk import Mode, Slice, Work
 from benchmarks.figures import growth, percentile, slope
 from benchmarks.report import BEGIN, END, put_into
 from benchmarks.resumes import PHASES, taken_apart
 from benchmarks.slices import interleave, kept, latencies, rates
 from benchmarks.traced import GIT, GIT_END, Mark
+from segue.orchestrator.contextfile import facts_of_file
 
 FAST, SLOW, BETWEEN = 7_000.0, 250.0, 1_000.0
 
@@ -144,3 +146,114 @@ async def test_a_replay_gives_no_event_and_the_turn_after_it_gives_each_once(tmp
     assert figures["given"] == 0
     assert figures["turn_once"]
     assert report.replay(figures).rows
+
+
+# ── contexts and checkpoints ────────────────────────────────────────────────────────────────────────
+
+RETENTION = """tokenizer o200k_base; sessions 39; failed calls 1; over budget 2; mean 2824 ms a call
+
+### STATE recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 95.5 | 85.0 |
+
+### FUTURE recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 80.0 | 62.5 |
+
+### FUTURE_OLD recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 65.0 | nan |
+
+### FUTURE_GROUNDED recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 70.0 | 52.0 |
+failed: some-session what it said
+"""
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+
+
+def scorer(folder: Path, name: str, program: str) -> Path:
+    """A data folder with a scorer of our own, run by the Python of these tests."""
+    (folder / "venv/bin").mkdir(parents=True)
+    (folder / "venv/bin/python").symlink_to(sys.executable)
+    (folder / "transcripts").mkdir()
+    (folder / name).write_text(program)
+    return folder
+
+
+@pytest.mark.parametrize("agent", sessions.FORMATS)
+def test_a_made_up_session_is_as_large_as_asked_and_the_same_every_time(tmp_path: Path, agent: str) -> None:
+    first, second = (sessions.written(tmp_path, 100_000, agent, name) for name in ("first", "second"))
+    assert 100_000 <= first.stat().st_size < 150_000
+    assert first.read_bytes() == second.read_bytes()
+    assert facts_of_file(first).unread_lines == 0
+
+
+def test_both_agents_tell_the_same_work(tmp_path: Path) -> None:
+    claude, codex = (facts_of_file(sessions.written(tmp_path, 1, agent, agent)) for agent in sessions.FORMATS)
+    assert claude.request
+    assert codex.request
+    assert claude.request.text == codex.request.text
+    assert claude.todos == codex.todos
+    assert {file.path for file in claude.files} == {file.path for file in codex.files}
+    assert [commit.hash for commit in claude.commits] == [commit.hash for commit in codex.commits] == ["1a2b3c4"]
+
+
+def test_the_scores_of_recorded_sessions_are_read_from_what_the_scorer_prints() -> None:
+    scores = context.read_scores(RETENTION)
+    assert scores["4000"] == {"state": 95.5, "future": 80.0, "old": 65.0, "grounded": 70.0}
+    assert scores["1000"]["state"] == 85.0
+    assert (scores["sessions"], scores["failed"], scores["over_budget"], scores["call_ms"]) == (39, 1, 2, 2824)
+    with pytest.raises(ValueError, match="something else"):
+        context.read_scores("nothing of the kind")
+
+
+def test_the_scorer_is_asked_about_our_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = f"import sys\nassert 'segue context {{file}} --budget {{budget}}' in sys.argv[2]\nprint({RETENTION!r})"
+    monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "retention_cli.py", program)))
+    assert context.recorded()["4000"]["state"] == 95.5
+
+
+def test_a_scorer_that_fails_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "retention_cli.py", "raise SystemExit('no numpy here')")))
+    with pytest.raises(RuntimeError, match="no numpy here"):
+        context.recorded()
+
+
+def test_what_is_missing_in_the_data_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
+    (tmp_path / "retention_cli.py").touch()
+    (tmp_path / "transcripts").mkdir()
+    assert data.or_why_not(context.recorded)["not_measured"].startswith("SEGUE_BENCH_DATA has no venv/bin/python")
+
+
+@pytest.mark.anyio
+async def test_without_the_data_folder_the_table_says_that_it_was_not_measured(tmp_path: Path, no_data: None) -> None:
+    figures = await context.measure(tmp_path, size=60_000)
+    rows = {row[0]: row[1] for row in report.context(figures).rows}
+    assert rows["recorded sessions, FUTURE: what its real continuation used"] == (
+        "not measured: SEGUE_BENCH_DATA was not set"
+    )
+    assert all(0 < session["4000"]["score"] <= 100 for session in figures["synthetic"].values())
+
+
+@pytest.mark.anyio
+async def test_the_time_of_a_context_can_be_measured(tmp_path: Path) -> None:
+    figures = await context_speed.measure(tmp_path, size=50_000, times=1, live=1)
+    assert figures["files"][1]["bytes"] > figures["files"][0]["bytes"] >= 50_000
+    assert report.context_speed(figures).rows
+
+
+@pytest.mark.anyio
+async def test_a_checkpoint_can_be_measured(tmp_path: Path) -> None:
+    figures = await checkpoint.measure(tmp_path, files=60, times=1)
+    assert figures["warm"]["count"] == 1
+    assert report.checkpoint(figures).rows

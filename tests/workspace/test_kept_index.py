@@ -146,6 +146,20 @@ async def test_a_worktree_that_was_deleted_and_made_again_is_saved_as_it_is(
     assert (linked.path / "src/app.py").read_text() == "print('hello')\n"
 
 
+async def test_a_sparse_index_is_saved_whole_from_what_was_kept(repository: Repository) -> None:
+    repository.write("docs/deep/guide.md", "Read on.\n")
+    repository.commit()
+    repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "src")
+    saved = await save(repository.path, REF, "one")
+    assert kept(repository)
+    repository.write("src/app.py", "print('hellO')\n")
+    assert repository.files((await save(repository.path, REF, "two")).commit) == repository.files(saved.commit)
+    assert "docs/deep/guide.md" in repository.files(saved.commit)
+    await restore(repository.path, saved.commit)
+    assert (repository.path / "src/app.py").read_text() == "print('hello')\n"
+    assert not (repository.path / "docs").exists()
+
+
 # ── whatever happens between two checkpoints ────────────────────────────────────────────────────────
 
 

@@ -36,6 +36,7 @@ MEASUREMENTS: Mapping[str, str] = {
     "context": "benchmarks.context:measure",
     "context_speed": "benchmarks.context_speed:measure",
     "checkpoint": "benchmarks.checkpoint:measure",
+    "recall": "benchmarks.recall:measure",
 }
 WITHIN = 900.0
 """Seconds for one measurement, before something must be wrong."""

@@ -247,6 +247,43 @@ def checkpoint(figures: Figures) -> Table:
     return Table(f"A checkpoint of a worktree with {figures['files']:,} files", ("", ""), rows)
 
 
+def recall(figures: Figures) -> Table:
+    made_up = figures["synthetic"]
+    searches = f"{made_up['count']} searches over {made_up['turns']:,} made-up turns"
+    time = f"min {made_up['min_ms']:.1f} ms, median {made_up['median_ms']:.1f} ms"
+    return Table("Recall", ("", "Segue", "the baseline"), [(searches, time, ""), *_found(figures["recorded"])])
+
+
+KINDS: Mapping[str, str] = {
+    "user": "code, by what the user said",
+    "todo": "code, by an entry of a to-do list",
+    "commit": "code, by a commit's subject",
+    "symbol": "code, by a name",
+}
+
+
+def _found(figures: Figures) -> list[Row]:
+    if why := figures.get("not_measured"):
+        return [(label, *[_not_measured(why)] * 2) for label in ("LoCoMo", *KINDS.values())]
+    both = (figures["ours"], figures["baseline"])
+    return [
+        ("LoCoMo, percent of the evidence among the first 10", *(_locomo(each["locomo"]) for each in both)),
+        *(
+            (f"{label}, percent found first, among the first 10", *(_hits(each["code"][kind]) for each in both))
+            for kind, label in KINDS.items()
+        ),
+        ("code, all kinds", *(f"p50 {each['code_p50_ms']:.1f} ms" for each in both)),
+    ]
+
+
+def _locomo(figures: Figures) -> str:
+    return f"{figures['at_10']:.1f} (p50 {figures['p50_ms']:.1f} ms)"
+
+
+def _hits(figures: Figures) -> str:
+    return f"{figures['at_1']:.1f}, {figures['at_10']:.1f} (of {figures['count']})"
+
+
 def _spread(figures: Figures) -> tuple[str, str]:
     return f"{figures['min_ms']:.0f}", f"{figures['median_ms']:.0f}"
 
@@ -273,6 +310,7 @@ TABLES: Mapping[str, Callable[[Figures], Table]] = {
     "context": context,
     "context_speed": context_speed,
     "checkpoint": checkpoint,
+    "recall": recall,
 }
 
 

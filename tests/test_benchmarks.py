@@ -3,10 +3,24 @@
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from benchmarks import checkpoint, context, context_speed, data, disk, live, replay, report, resumes, sessions, slices
+from benchmarks import (
+    checkpoint,
+    context,
+    context_speed,
+    data,
+    disk,
+    live,
+    recall,
+    replay,
+    report,
+    resumes,
+    sessions,
+    slices,
+)
 from benchmarks.disk import Mode, Slice, Work
 from benchmarks.figures import growth, percentile, slope
 from benchmarks.report import BEGIN, END, put_into
@@ -257,3 +271,55 @@ async def test_a_checkpoint_can_be_measured(tmp_path: Path) -> None:
     figures = await checkpoint.measure(tmp_path, files=60, times=1)
     assert figures["warm"]["count"] == 1
     assert report.checkpoint(figures).rows
+
+
+# ── recall ──────────────────────────────────────────────────────────────────────────────────────────
+
+RECALL = """LoCoMo recall @5 @10 @25 @50: 61.3 71.0 80.1 84.9 | p50 1.6 ms | paper's best 56.7 66.2 76.7 82.7
+code, user: hit @1 @10: 36.3 71.3 (n=171)
+code, todo: hit @1 @10: 19.6 73.9 (n=46)
+code, commit: hit @1 @10: 23.9 78.3 (n=46)
+code, symbol: hit @1 @10: 45.5 96.7 (n=121)
+code p50 8.1 ms
+"""
+
+
+def test_the_scores_of_recall_are_read_from_what_the_scorer_prints() -> None:
+    scores = recall.read_scores(RECALL)
+    assert scores["locomo"] == {"at_10": 71.0, "p50_ms": 1.6}
+    assert scores["code"]["symbol"] == {"at_1": 45.5, "at_10": 96.7, "count": 121}
+    assert scores["code_p50_ms"] == 8.1
+    with pytest.raises(ValueError, match="something else"):
+        recall.read_scores(RECALL.replace("code, todo", "code, other"))
+
+
+def test_recall_is_scored_beside_its_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    better = RECALL.replace("71.0", "75.0")
+    program = f"import sys\nprint({better!r} if '--plugin' in sys.argv else {RECALL!r})"
+    for name in ("recall-code.json.xz", "locomo"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "recall.py", program)))
+    synthetic = {"turns": 5, "count": 2, "min_ms": 1.0, "median_ms": 2.0}
+    rows = report.recall({"synthetic": synthetic, "recorded": data.or_why_not(recall.recorded)}).rows
+    assert rows[1][1:] == ("75.0 (p50 1.6 ms)", "71.0 (p50 1.6 ms)")
+    assert rows[2][1] == "36.3, 71.3 (of 171)"
+
+
+def test_a_search_over_made_up_turns_is_timed(monkeypatch: pytest.MonkeyPatch, no_data: None) -> None:
+    asked: list[str] = []
+
+    def build(turns: list[str]) -> recall.Search:
+        def search(question: str, best: int) -> list[int]:
+            asked.append(question)
+            return list(range(len(turns)))[:best]
+
+        return search
+
+    plugin = ModuleType("a_plugin")
+    plugin.build = build  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "a_plugin", plugin)
+    monkeypatch.setattr(recall, "PLUGIN", "a_plugin:build")
+    figures = {"synthetic": recall.made_up(30, 4), "recorded": data.or_why_not(recall.recorded)}
+    assert len(set(asked)) > 1
+    assert figures["synthetic"]["count"] == len(asked) == 4
+    assert report.recall(figures).rows[1][1] == "not measured: SEGUE_BENCH_DATA was not set"

@@ -8,8 +8,8 @@ from segue.model.codec import decode
 from segue.model.errors import AgentMissing, BadInput, WrongState
 from segue.model.status import Carrying, SessionStatus, Way
 from segue.model.views import Successor
-from tests.orchestrator.theatre import Theatre
 from tests.orchestrator.test_resuming import session_of, worktree_of
+from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
 

@@ -45,6 +45,7 @@ class Theatre:
         self.agent_home = root / "agent"
         self.commands: dict[str, tuple[str, ...]] = {
             "rehearsal": (sys.executable, "-m", "segue.testing.rehearsal"),
+            "understudy": (sys.executable, "-m", "segue.testing.rehearsal"),
             "missing": ("no-such-program-anywhere",),
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }

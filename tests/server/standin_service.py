@@ -16,6 +16,7 @@ from segue import paths
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
 from segue.model.errors import CheckpointNotFound, NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
 from segue.model.events import Event, Price
+from segue.model.findings import ExamResult
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.status import (
@@ -33,6 +34,7 @@ from segue.model.views import (
     AgentCheck,
     AgentView,
     Answered,
+    CompiledContext,
     EventPage,
     NewWorkflow,
     Prompted,
@@ -43,6 +45,7 @@ from segue.model.views import (
     SessionFiles,
     SessionStanding,
     SessionView,
+    Successor,
     TaskView,
     Verification,
     WayBack,
@@ -107,8 +110,14 @@ SNAPSHOT = Checkpoint(
 )
 
 
+CONTEXT = "## Session Resume Context\n\nYou go on with the parser.\n"
+EXAM = ExamResult(
+    score=0.9, by_category={"tasks": 1.0, "files": 0.8}, missing=("a changed file: a.py",), tokens=20, budget=4000
+)
+
 PRICES = (
     Price(way=Way.NATIVE, possible=True, tokens=40_000, note="the whole conversation, as the agent last counted it"),
+    Price(way=Way.CONTEXT, possible=True, tokens=4_000, note="at most: its budget, and the next request"),
     Price(way=Way.HISTORY, possible=False, tokens=0, note="nothing was said yet"),
     Price(way=Way.FRESH, possible=True, tokens=None, note="estimated from its length"),
 )
@@ -149,7 +158,7 @@ AGENT = AgentView(
     driver="acp",
     command=("claude-agent-acp",),
     program="/usr/bin/claude-agent-acp",
-    resume="natively, if it says that it can; else a new conversation is told the history",
+    resume="natively, if it says that it can; else a new conversation begins with a compiled context",
     install="npm install -g @agentclientprotocol/claude-agent-acp",
     login="claude-agent-acp --cli auth login",
 )
@@ -253,8 +262,10 @@ class Standin:
             return Action(status="pause_requested", workflow_id=view.id)
         return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id)
 
-    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None = None) -> Resumed:
-        self._enter("resume", name, environment, way)
+    async def resume(
+        self, name: str, environment: Mapping[str, str], way: Way | None = None, successor: Successor | None = None
+    ) -> Resumed:
+        self._enter("resume", name, environment, way, successor)
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()
@@ -265,6 +276,7 @@ class Standin:
             workflow_id=view.id,
             session=SESSION.id,
             session_number=1,
+            agent="rehearsal",
             run=2,
             way=Way.NATIVE,
             reason="the agent knows the conversation",
@@ -334,6 +346,10 @@ class Standin:
         if checkpoint_id != SNAPSHOT.id:
             raise CheckpointNotFound
         return SNAPSHOT
+
+    async def context(self, name: str, budget: int | None) -> CompiledContext:
+        self._enter("context", name, budget)
+        return CompiledContext(workflow_id=self._named(name).id, context=CONTEXT, exam=EXAM)
 
     async def verify(self, name: str) -> Verification:
         self._enter("verify", name)

@@ -41,6 +41,20 @@ def _because(event: Fields) -> str:
     return f": {reason}" if reason else ""
 
 
+def _context_carried(event: Fields, _names: Names) -> str:
+    exam = event.get("exam")
+    if exam is None:
+        return f"It is told what was said before ({len(event['text']):,} characters)"
+    return f"It begins with a compiled context ({exam['tokens']:,} tokens, {exam['score']:.0%} in the exam)"
+
+
+def _snapshot_studied(event: Fields, _names: Names) -> str:
+    found = event["findings"]
+    open_errors = sum(error["resolution"] == "unresolved" for error in found["errors"])
+    exam = f", {found['exam']['score']:.0%} in the exam" if found["exam"] else ""
+    return f"Studied {found['checkpoint_id']}: decisions {len(found['decisions'])}, open errors {open_errors}{exam}"
+
+
 def _workflow_moved(event: Fields, _names: Names) -> str | None:
     words = {
         "blocked": "Blocked",
@@ -120,7 +134,7 @@ MILESTONES: Mapping[str, Writer] = {
     "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
-    "context.carried": lambda e, n: f"It is told what was said before ({len(e['text']):,} characters)",
+    "context.carried": _context_carried,
     "turn.failed": _turn_failed,
     "agent.compacted": _compacted,
     "task.started": lambda e, n: f"▶ {n.task(e)}",
@@ -155,6 +169,10 @@ TABLE: Mapping[str, Writer] = {
     "prompt.queued": lambda e, n: f"Prompt: {plain(e['text'], 120)}",
     "agent.reported": lambda e, n: f"Report: {plain(e['text'], 120)}",
     "prompt.not_sent": lambda e, n: "The prompt was not sent",
+    "snapshot.studied": _snapshot_studied,
+    "session.imported": lambda e, n: f"Imported from {plain(e['file'])}: {e['lines']:,} lines",
+    "user.spoke": lambda e, n: f"User: {plain(e['text'], 400)}",
+    "agent.summarised": lambda e, n: f"The agent summed up what came before ({len(e['text']):,} characters)",
 }
 """What `logs` shows."""
 

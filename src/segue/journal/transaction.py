@@ -185,6 +185,10 @@ class Transaction:
         self._workflow(base=None)
         self.append(e.WorktreeDiscarded(path=path, branch=branch))
 
+    def change_agent(self, agent: str, choices: Choices) -> None:
+        """Another agent takes over; who it is stands in the session that is created with this."""
+        self._workflow(agent=agent, choices=redact(encode(choices)).decode())
+
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
         self.connection.execute(query.values(updated_at=self.now, **values))
@@ -197,6 +201,7 @@ class Transaction:
         agent: str,
         parent: SessionId | None = None,
         carrying: Carrying = Carrying.NOTHING,
+        choices: Choices | None = None,
     ) -> None:
         number = self.workflow.session_count + 1
         self._workflow(session_count=number)
@@ -216,7 +221,8 @@ class Transaction:
         self.connection.execute(insert(t.sessions), row)
         runtime = {"session_id": session_id, "status": RuntimeStatus.NONE, "generation": 0, "dropped_events": 0}
         self.connection.execute(insert(t.runtimes), runtime)
-        self.append(e.SessionCreated(number=number, agent=agent, parent=parent), session_id=session_id)
+        created = e.SessionCreated(number=number, agent=agent, parent=parent, choices=choices)
+        self.append(created, session_id=session_id)
 
     def move_session(
         self,

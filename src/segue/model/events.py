@@ -222,6 +222,8 @@ class SessionCreated:
     number: int
     agent: str
     parent: SessionId | None = None
+    choices: Choices | None = None
+    """What is chosen for an agent that took over from another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

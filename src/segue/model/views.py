@@ -11,6 +11,7 @@ from pydantic import Field
 from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
+from segue.model.findings import ExamResult
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
 from segue.model.status import (
@@ -292,6 +293,24 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledContext:
+    """What a successor would read if the work went on now, and how much of what matters it holds."""
+
+    workflow_id: WorkflowId
+    context: str
+    exam: ExamResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successor:
+    """The agent that is to go on with a workflow, and what is chosen for it."""
+
+    agent: str
+    model: str | None = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
@@ -300,6 +319,7 @@ class Resumed:
     workflow_id: WorkflowId
     session: SessionId
     session_number: int
+    agent: str
     run: int
     way: Way
     reason: str

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import anyio
 import pytest
 
 from segue.model import events as e
@@ -28,7 +29,7 @@ from segue.testing.model import (
     rule,
     scripted_model,
 )
-from tests.orchestrator.theatre import Theatre
+from tests.orchestrator.theatre import WITHIN, Theatre
 
 pytestmark = pytest.mark.anyio
 
@@ -260,6 +261,33 @@ async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: The
     assert (snapshot.trigger, snapshot.tasks_completed, snapshot.clean_boundary) == ("pause", 1, clean)
     assert (found.by, found.decisions) == ("rules", RULES.decisions)
     assert view.tasks_done == 2
+
+
+async def studied(theatre: Theatre, by: str) -> Findings:
+    """What stands with the snapshot once somebody else has read along."""
+    with anyio.fail_after(WITHIN):
+        async for record in theatre.house.journal.follow((await theatre.orchestrator.workflow("build-it")).id):
+            if isinstance(record.event, e.SnapshotStudied) and record.event.findings.by == by:
+                return record.event.findings
+    raise AssertionError("a journal has no end")
+
+
+async def test_what_the_agent_reported_stands_with_the_snapshot(theatre: Theatre) -> None:
+    async with theatre.open(extraction="agent"):
+        await paused(theatre, TOLD)
+        found = await studied(theatre, "agent")
+    assert "SQLite it is." in descriptions(found)
+
+
+async def test_what_a_model_read_stands_with_the_snapshot(theatre: Theatre) -> None:
+    report = {"decisions": [{"decision_type": "library", "description": "SQLite.", "quote": "I will go with SQLite"}]}
+    async with reader(rule("", Call("report", report))) as (model, settings):
+        address = {"extraction_model": settings.model, "extraction_base_url": settings.base_url}
+        async with theatre.open(extraction="model", **address):
+            await paused(theatre, TOLD)
+            found = await studied(theatre, "model")
+    assert "SQLite." in descriptions(found)
+    assert (found.spending.calls, len(model.requests)) == (1, 1)
 
 
 async def test_nobody_is_asked_unless_that_is_switched_on(theatre: Theatre) -> None:

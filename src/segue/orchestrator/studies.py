@@ -13,7 +13,9 @@ from segue.model.facts import SessionFacts
 from segue.model.findings import Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.contexts import Present, compile_facts, handover_of
+from segue.orchestrator.extracting import extract
 from segue.orchestrator.house import House
+from segue.snapshot.extraction import KINDS
 from segue.snapshot.findings import Calendar, decisions_of, errors_of, seqs_of, tests_of
 
 log = logging.getLogger("segue")
@@ -30,7 +32,18 @@ async def study_forever(house: House) -> None:
 
 async def study_latest(house: House, workflow_id: WorkflowId) -> None:
     for checkpoint in await house.journal.snapshots(workflow_id, limit=1):
-        await findings(house, checkpoint)
+        await _read_along(house, checkpoint, await findings(house, checkpoint))
+
+
+async def _read_along(house: House, checkpoint: Checkpoint, found: Findings) -> None:
+    """Let somebody else read too, once; whoever asks meanwhile gets what the rules found."""
+    extraction, workflow_id = house.rules.extraction, checkpoint.workflow_id
+    if extraction.by == "rules" or found.spending.calls or found.problem:
+        return
+    records = await house.journal.last_records(workflow_id, KINDS)
+    told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
+    if told != found:
+        await house.journal.transact(workflow_id, lambda t: t.study(told, checkpoint.session_id))
 
 
 async def findings(house: House, checkpoint: Checkpoint) -> Findings:

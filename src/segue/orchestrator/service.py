@@ -31,6 +31,8 @@ from segue.model.views import (
     AgentView,
     Answered,
     EventPage,
+    Imported,
+    NewImport,
     NewWorkflow,
     Prompted,
     RecordView,
@@ -42,7 +44,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, projections, sessions
+from segue.orchestrator import agents, importing, projections, sessions
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
@@ -164,6 +166,9 @@ class Orchestrator:
         crash_point("create.after")
         await self._house.engine.look()
         return await self.workflow(new.id)
+
+    async def import_session(self, request: NewImport) -> Imported:
+        return await importing.import_session(self._house, request, self._free_slug)
 
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""

@@ -8,6 +8,7 @@ from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, 
 from segue.model.events import (
     AgentMessage,
     AgentThought,
+    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
@@ -15,7 +16,7 @@ from segue.model.events import (
     UsageReported,
 )
 from segue.model.naming import words
-from segue.model.transcript import Said, Standing, Summarised, UserSaid
+from segue.model.transcript import Said, Summarised, UserSaid
 
 # The protocol's kinds of tool, by the names that Claude Code has for its own.
 TOOLS = {
@@ -65,6 +66,8 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
     teller = _Teller()
     for line in lines:
         at = string_of(line.get("timestamp"))
+        # A resumed conversation begins with the lines of the one before, under that one's name.
+        tally.conversation = string_of(line.get("sessionId")) or tally.conversation
         if not knows(line):
             tally.unknown += line.get("type") not in OWN_BUSINESS
             for said in teller.queue(line):

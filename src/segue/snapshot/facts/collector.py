@@ -9,15 +9,19 @@ from segue.model.checkpoint import Usage
 from segue.model.events import (
     AgentMessage,
     AgentThought,
+    FileAction,
+    FilesChanged,
     JsonObject,
+    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
+    ToolProgressed,
     UsageReported,
 )
 from segue.model.facts import Ask, FileFact, Passage, SessionFacts
-from segue.model.transcript import FileAction, FilesChanged, Line, Standing, Summarised, ToolProgressed, UserSaid
+from segue.model.transcript import Line, Summarised, UserSaid
 from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
 from segue.snapshot.facts.commands import commands_of, file_shown

@@ -141,9 +141,9 @@ async def test_a_session_that_ends_in_a_call_says_so(theatre: Theatre, tmp_path:
     async with theatre.open():
         answer = await imported(theatre, file.write(tmp_path))
         [snapshot] = await theatre.orchestrator.snapshots(answer.workflow.id)
-    assert (answer.clean_boundary, answer.open_calls) == (False, ("Bash",))
+    assert (answer.clean_boundary, answer.open_calls) == (False, ("Bash: make boil",))
     assert not snapshot.clean_boundary
-    assert [(call.call_id, call.title) for call in snapshot.open_calls] == [("b1", "Bash")]
+    assert [(call.call_id, call.title) for call in snapshot.open_calls] == [("b1", "Bash: make boil")]
 
 
 @pytest.mark.parametrize("end", [b'{"type": "assistant", "mess', b"\0" * 4096])

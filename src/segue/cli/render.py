@@ -100,6 +100,14 @@ def _todo(event: Fields, _names: Names) -> str:
     return f"To do: {done}/{len(entries)} done"
 
 
+def _tool_called(event: Fields, _names: Names) -> str:
+    """Some agents name only the tool; what it was called with tells more."""
+    title, given = event["title"], event["input"]
+    keys = ("command", "cmd", "file_path", "path", "pattern")
+    about = next((given[key] for key in keys if isinstance(given.get(key), str)), "")
+    return f"→ {plain(title if about in title else f'{title}: {about}')}"
+
+
 def _tool_finished(event: Fields, _names: Names) -> str:
     output = plain(event.get("output") or "", 120)
     return f"  {event['status']}" + (f": {output}" if output else "")
@@ -160,7 +168,7 @@ TABLE: Mapping[str, Writer] = {
     "agent.summarised": lambda e, n: f"The agent summarised its own conversation: {plain(e['text'], 400)}",
     "agent.message": lambda e, n: plain(e["text"], 400),
     "agent.thought": lambda e, n: f"({plain(e['text'], 400)})",
-    "tool.called": lambda e, n: f"→ {plain(e['title'])}",
+    "tool.called": _tool_called,
     "tool.progressed": lambda e, n: f"  … {plain(e['output'], 120)}",
     "tool.finished": _tool_finished,
     "files.changed": _files_changed,

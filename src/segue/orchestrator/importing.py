@@ -8,7 +8,7 @@ that has grown since adds what is new, as long as nobody has gone on with the wo
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -34,6 +34,7 @@ from segue.orchestrator.agents import agent_named
 from segue.orchestrator.house import House
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.orchestrator.views import view_of
+from segue.snapshot.facts.collector import title_of
 from segue.snapshot.gather import Occasion, gather
 from segue.state.fold import SessionState, WorkflowState, fold
 from segue.workspace.git import read_state, repository_root
@@ -43,7 +44,7 @@ Status = Literal["imported", "extended", "already_imported"]
 
 AGENTS = {"claude-code": "claude", "codex": "codex"}
 """The agents that go on with each kind of file."""
-LARGEST = 500 * 1024 * 1024
+LARGEST = 300 * 1024 * 1024
 """Bytes of a file: a larger one would keep everybody else from writing for too long."""
 AT_ONCE = 500
 """Events that are written in one go."""
@@ -163,7 +164,9 @@ def _session_after(agent: str, events: Sequence[e.Event]) -> SessionState:
         )
         for number, event in enumerate((e.SessionCreated(number=1, agent=agent), *events), start=1)
     )
-    return fold(records).sessions[session_id]
+    session = fold(records).sessions[session_id]
+    titles = {event.call_id: title_of(event) for event in events if isinstance(event, e.ToolCalled)}
+    return replace(session, calls={name: replace(call, title=titles[name]) for name, call in session.calls.items()})
 
 
 # ── importing ───────────────────────────────────────────────────────────────────────────────────────

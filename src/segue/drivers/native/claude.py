@@ -66,13 +66,14 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
     teller = _Teller()
     for line in lines:
         at = string_of(line.get("timestamp"))
-        # A resumed conversation begins with the lines of the one before, under that one's name.
-        tally.conversation = string_of(line.get("sessionId")) or tally.conversation
         if not knows(line):
             tally.unknown += line.get("type") not in OWN_BUSINESS
             for said in teller.queue(line):
                 yield at, said
-        elif not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
+            continue
+        # A resumed conversation begins with the lines of the one before, under that one's name.
+        tally.conversation = string_of(line.get("sessionId")) or tally.conversation
+        if not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
             for said in teller.tell(line):
                 yield at, said
 

@@ -228,6 +228,30 @@ async def test_an_import_that_breaks_off_leaves_nothing(theatre: Theatre, databa
         assert (await imported(theatre, file)).status == "imported"
 
 
+async def test_others_go_on_writing_during_a_long_import(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "--quiet", str(theatre.repository), str(other))
+    async with theatre.open():
+        small = (await imported(theatre, settled(kettle_session(), other, "small").write(tmp_path))).workflow
+        long = settled(kettle_session(rounds=1000), theatre.repository).write(tmp_path)
+        over, written = anyio.Event(), 0
+
+        async def others() -> None:
+            nonlocal written
+            while not over.is_set():
+                await theatre.house.journal.append(small.id, e.Warned(code="x", message="still here"))
+                written += 1
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(others)
+            view = (await imported(theatre, long)).workflow
+            over.set()
+        assert written == len(await theatre.events(small.id, e.Warned)) > 0
+        for workflow in (small, view):
+            assert (await theatre.orchestrator.verify(workflow.id)).verified
+
+
 async def test_a_file_that_has_grown_adds_what_is_new(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
     theatre.database_url = database_url
     session = kettle_session()

@@ -377,8 +377,11 @@ async def _imported_before(house: House, row: WorkflowRow) -> e.SessionImported:
 
 def _begins_with(file: Path, size: int, sha256: str) -> bool:
     digest, left = hashlib.sha256(), size
-    with file.open("rb") as stream:
-        while left and (some := stream.read(min(left, 1 << 20))):
-            digest.update(some)
-            left -= len(some)
+    try:
+        with file.open("rb") as stream:
+            while left and (some := stream.read(min(left, 1 << 20))):
+                digest.update(some)
+                left -= len(some)
+    except OSError as error:
+        raise NotASession(f"{file} cannot be read: {error.strerror or error}.") from error
     return not left and digest.hexdigest() == sha256

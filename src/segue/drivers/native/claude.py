@@ -42,7 +42,7 @@ PATHS = ("file_path", "notebook_path", "path")
 OWN_BUSINESS = words(
     "queue-operation attachment api-request-shape api-request-blob api-request last-prompt tools-used "
     "atis-latch system summary file-history-snapshot progress mode permission-mode custom-title agent-name tag "
-    "ai-title pr-link"
+    "ai-title pr-link cost-state"
 )
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)

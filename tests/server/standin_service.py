@@ -36,6 +36,8 @@ from segue.model.views import (
     Answered,
     CompiledContext,
     EventPage,
+    Imported,
+    NewImport,
     NewWorkflow,
     Prompted,
     RecordView,
@@ -153,6 +155,16 @@ SESSION = SessionDetail(
     way_back=WayBack(way=Way.NATIVE, reason="the agent's own conversation goes on", prices=PRICES),
 )
 
+IMPORTED = Imported(
+    status="imported",
+    workflow=replace(VIEW, status=WorkflowStatus.PAUSED, agent="claude"),
+    agent="claude",
+    file="/home/dev/x.jsonl",
+    lines=44,
+    unread_lines=0,
+    clean_boundary=True,
+)
+
 AGENT = AgentView(
     name="claude",
     driver="acp",
@@ -202,6 +214,7 @@ class Standin:
         self.details = [SESSION]
         self.resumed: dict[str, Any] = {}
         self.prompted: dict[str, Any] = {}
+        self.imported: dict[str, Any] = {}
         self.waiting = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
@@ -239,6 +252,10 @@ class Standin:
         self.views[view.id], self.records[view.id] = view, []
         self._play()
         return view
+
+    async def import_session(self, request: NewImport) -> Imported:
+        self._enter("import_session", request)
+        return replace(IMPORTED, **self.imported)
 
     async def workflow(self, name: str) -> WorkflowView:
         self._enter("workflow", name)

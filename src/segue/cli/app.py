@@ -14,6 +14,7 @@ from segue.cli.agents import agents
 from segue.cli.command import chosen, ensure_server, environment, in_group
 from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
+from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
@@ -34,6 +35,7 @@ def segue() -> None:
 command = in_group(segue)
 segue.add_command(sessions)
 segue.add_command(agents)
+command(import_)
 
 
 def _become(*command: str) -> NoReturn:

@@ -63,6 +63,7 @@ class NewWorkflowRow:
     worktree: str
     branch: str
     choices: Choices = field(default_factory=Choices)
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class Transaction:
         """Write a workflow's first rows, and hold its lock."""
         title = redact_text(new.issue.title)
         row = {
-            **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan")},
+            **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan", "imported")},
             "title": title,
             "choices": redact(encode(new.choices)).decode(),
             "status": WorkflowStatus.PENDING,
@@ -116,6 +117,7 @@ class Transaction:
                 repository=new.repository,
                 here=new.here,
                 choices=new.choices,
+                imported=new.imported,
             )
         )
         return transaction
@@ -496,7 +498,7 @@ class Transaction:
         self.connection.execute(update(t.checkpoints).where(*mine).values(findings=document))
         self.append(e.SnapshotStudied(findings=findings), session_id=session_id)
 
-    def imported(self, imported: e.SessionImported, session_id: SessionId) -> None:
+    def imported(self, imported: e.SessionImported, session_id: SessionId, token: str | None) -> None:
         """Written once for each content: the second transaction that tries fails as a whole."""
         row = {
             "sha256": imported.sha256,
@@ -506,6 +508,9 @@ class Transaction:
         }
         self.connection.execute(insert(t.imports), row)
         self.append(imported, session_id=session_id)
+        if token is not None:
+            self._runtime(session_id, token=token)
+            self.append(e.TokenCaptured(token=token), session_id=session_id)
 
 
 _PROMPT_MOVES: dict[PromptStatus, tuple[PromptStatus, type[e.PromptSent | e.PromptAcknowledged | e.PromptNotSent]]] = {

@@ -51,6 +51,17 @@ class NewWorkflow:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewImport:
+    """A session that Segue never ran: its file, or whose newest one it is."""
+
+    file: Path | None = None
+    agent: str | None = None
+    repository: Path | None = None
+    """Where the work goes on if the session's own directory is not there; where an agent's newest session is sought."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -308,6 +319,23 @@ class Successor:
     agent: str
     model: str | None = None
     mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The workflow that a session file is now."""
+
+    status: Literal["imported", "extended", "already_imported"]
+    """`extended`: the file had grown since it was imported, and what is new was added."""
+    workflow: WorkflowView
+    agent: str
+    file: str
+    lines: int
+    """Things said or done that were found in the file."""
+    unread_lines: int
+    clean_boundary: bool
+    """False where the session ends in the middle of a turn."""
+    open_calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

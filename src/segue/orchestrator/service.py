@@ -32,6 +32,8 @@ from segue.model.views import (
     Answered,
     CompiledContext,
     EventPage,
+    Imported,
+    NewImport,
     NewWorkflow,
     Prompted,
     RecordView,
@@ -44,7 +46,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, projections, sessions
+from segue.orchestrator import agents, importing, projections, sessions
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
@@ -174,6 +176,9 @@ class Orchestrator:
         crash_point("create.after")
         await self._house.engine.look()
         return await self.workflow(new.id)
+
+    async def import_session(self, request: NewImport) -> Imported:
+        return await importing.import_session(self._house, request, self._free_slug)
 
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""

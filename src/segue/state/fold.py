@@ -204,6 +204,10 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
             return replace(state, usage=_used(state.usage, record.event))
+        case e.UserSpoke():
+            # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
+            usage = replace(state.usage, turns=state.usage.turns + 1)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             if task_id is None:
                 return state
@@ -237,6 +241,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case (
             e.AgentMessage()
             | e.AgentThought()
+            | e.ToolProgressed()
+            | e.FilesChanged()
             | e.TodoUpdated()
             | e.AgentExited()
             | e.ContextCarried()
@@ -255,7 +261,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.SnapshotStudied()
             | e.AgentReported()
             | e.SessionImported()
-            | e.UserSpoke()
+            | e.Standing()
             | e.AgentSummarised()
             | e.Warned()
             | e.IncidentLogged()

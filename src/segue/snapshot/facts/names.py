@@ -27,14 +27,14 @@ class Spot(NamedTuple):
     number: int
     """The line of the transcript, which may hold a text of many lines."""
     lines: list[str]
-    index: int
+    at: int
     source: str
     """The file or command it belongs to."""
     tells: int
 
     @property
     def line(self) -> str:
-        return self.lines[self.index]
+        return self.lines[self.at]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ _DEFINES = re.compile(
 
 # What stands before a change in a diff; the last line of it is the one that the change follows.
 _HEADERS = ("diff --git ", "--- a/")
-_PLAIN_WORDS = re.compile(r"(?:(?<=[\s(\"'`#])|^)[a-z]{4,}(?=[\s,.;:)\"'`]|$)")
+_PLAIN_WORDS = re.compile(r"(?:(?<=[\s(\"'`#])|^)[a-z]{4,}(?=[\s,;:)\"'`]|\.?(?:\s|$))")
 ENOUGH_PLAIN_WORDS = 3
 
 

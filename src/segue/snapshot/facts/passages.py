@@ -60,7 +60,7 @@ def _passages(sighting: n.Sighting, names: n.Names) -> Iterator[Passage]:
 
 def _telling(name: str, spot: n.Spot, prose: bool, names: n.Names) -> str:
     text = _plain(_near(spot.line, name), names)
-    for following in spot.lines[spot.index + 1 : spot.index + 1 + MOST_LINES]:
+    for following in spot.lines[spot.at + 1 : spot.at + 1 + MOST_LINES]:
         if len(text) >= SHORTEST:
             break
         text = f"{text} {_plain(following[:LONGEST], names)}".strip()

@@ -146,6 +146,13 @@ def test_what_the_user_said_over_and_over_is_told_once() -> None:
     assert text.count(again.text) == 1
 
 
+def test_short_answers_give_way_to_what_says_something() -> None:
+    said = [(f"Paint plank number {n} in colour {n}, and let it dry.", f"yes, {n}") for n in range(20)]
+    text = compile_context(facts(*(UserSaid(text=text) for both in said for text in both)), 400).text
+    assert "- yes, 19" in text
+    assert text.count("- Paint") == 19
+
+
 def test_a_file_that_was_read_and_changed_is_told_once() -> None:
     here = Standing(directory=DIRECTORY)
     known = facts(here, *ran("1", "cat README.md", "# Boat"), *edited("2", f"{DIRECTORY}/README.md", "# Boats"))

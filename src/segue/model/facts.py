@@ -13,7 +13,7 @@ from segue.model.transcript import FileAction
 
 DecisionType = Literal["approach", "library", "architecture", "workaround", "skip", "clarification"]
 TestPhase = Literal["red", "green", "refactor", "unknown"]
-Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "other"]
+Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "look", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,11 +63,14 @@ SPEAKERS: dict[Speaker, tuple[str, float]] = {
     "summary": ("-", 1.1),
     "edit": ("+", 1.0),
     "command": ("$", 0.9),
+    "look": ("$", 0.4),
     "read": ("·", 0.85),
     "found": ("·", 0.85),
     "output": (">", 0.8),
     "other": ("·", 0.7),
 }
+SHORTEST_WISH = 15
+"""Shorter words of the user answer something, and say nothing without it."""
 _CODE = re.compile(r"^```.*?(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 _BOUNDARY = re.compile(r"\n+|(?<=[.!?])\s+")
 
@@ -159,7 +162,9 @@ def _said(asks: Sequence[Ask]) -> Iterator[Piece]:
             bound = sum(rule in part for rule in constraints)
             value = WORTH["constraint"] / rules * bound + (WORTH["said"] / recent if index == 0 else 0.0)
             value = value or WORTH["said"] / recent * 0.15
-            if age >= 20:
+            if age and len(part) < SHORTEST_WISH:
+                value *= 0.1
+            elif age >= 20:
                 value *= 0.5
             elif age == 0:
                 # What was asked last is what is being done.

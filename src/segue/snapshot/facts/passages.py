@@ -19,7 +19,7 @@ SPEAKERS: dict[n.Place, Speaker] = {
     n.THOUGHT: "thought",
     n.EDIT: "edit",
     n.COMMAND: "command",
-    n.LOOK: "command",
+    n.LOOK: "look",
     n.READ: "read",
     n.OUTPUT: "output",
     n.FOUND: "found",

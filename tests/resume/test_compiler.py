@@ -12,13 +12,13 @@ from segue.model.events import AgentMessage
 from segue.model.facts import ReviewFact, SessionFacts
 from segue.model.ids import CheckpointId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
-from segue.model.transcript import Said, UserSaid
+from segue.model.transcript import Said, Standing, UserSaid
 from segue.resume.compiler import compile_context
 from segue.resume.exam import compile_examined, examine, probes
 from segue.resume.handover import Handover
 from segue.resume.tokens import tokens
 from segue.snapshot.facts import facts_of
-from tests.recordings import edited, facts, ran, todo
+from tests.recordings import DIRECTORY, edited, facts, ran, todo
 from tests.recordings.kettle import kettle_lines
 
 HANDOVER = Handover(
@@ -131,6 +131,42 @@ def test_what_is_left_out_is_said() -> None:
     text = compile_context(facts(*said), 200).text
     assert "… " in text
     assert " more\n" in text
+
+
+def test_lines_of_one_file_stand_indented_under_its_name() -> None:
+    read = ran("1", "cat src/hull.py", "def set_keel_depth(boat): # how deep the keel of a boat hangs\n")
+    said = AgentMessage(text="The mast is measured by mast_height, which is wrong when the wind blows from behind.")
+    text = compile_context(facts(*read, said)).text
+    assert "\nsrc/hull.py:\n · def set_keel_depth(boat): # how deep the keel of a boat hangs\n- The mast" in text
+
+
+def test_what_the_user_said_over_and_over_is_told_once() -> None:
+    again = UserSaid(text="Return findings only, ordered by severity.")
+    text = compile_context(facts(UserSaid(text="Build a boat."), again, UserSaid(text="Go on."), again)).text
+    assert text.count(again.text) == 1
+
+
+def test_short_answers_give_way_to_what_says_something() -> None:
+    said = [(f"Paint plank number {n} in colour {n}, and let it dry.", f"yes, {n}") for n in range(20)]
+    text = compile_context(facts(*(UserSaid(text=text) for both in said for text in both)), 400).text
+    assert "- yes, 19" in text
+    assert text.count("- Paint") == 19
+
+
+def test_a_file_that_was_read_and_changed_is_told_once() -> None:
+    here = Standing(directory=DIRECTORY)
+    known = facts(here, *ran("1", "cat README.md", "# Boat"), *edited("2", f"{DIRECTORY}/README.md", "# Boats"))
+    text = compile_context(known).text
+    assert "M …/kettle/README.md" in text
+    assert "R README.md" not in text
+
+
+@pytest.mark.parametrize("budget", [500, 1000, 4000])
+def test_little_of_the_budget_is_left_when_there_is_more_to_tell(budget: int) -> None:
+    planks = [[f"Paint plank {n} in colour {m}, and let it dry before the next." for m in range(9)] for n in range(60)]
+    context = compile_context(facts(*(UserSaid(text=" ".join(each)) for each in planks)), budget)
+    assert context.left_out
+    assert 0.97 * budget <= context.tokens <= budget
 
 
 def test_names_are_told_in_the_words_that_explain_them(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ COUNTED = {
     "The kettle must stop by itself when the water boils, and it must never be started without water in it.": 22,
     "def should_stop_heating(self, reading: Reading) -> bool:\n    return reading.celsius >= self.boiling_point\n": 25,
     "src/kettle/boil_controller.py tests/kettle/test_boil_controller.py docs/how-to/descale.md": 22,
+    "internal/boiler/heating/sensor.go:12:\tinternal/boiler/descale/filter_test.go": 21,
+    "reading.temperature.celsius(self.boiling_point, water_level_sensor)": 13,
     "- [x] Write a failing test\n- [ ] Stop heating at the boiling point\n- [ ] Describe the change for users\n": 28,
     "Der Kocher muss von selbst aufhören, sobald es kocht. Он должен сам выключаться. 水が沸いたら止まる。": 31,
 }

@@ -203,6 +203,63 @@ def test_likely_names_come_first_and_stand_in_their_own_words(tmp_path: Path) ->
     assert any("it is wrong when the boat is empty" in passage.text for passage in found.passages)
 
 
+def weights(*said: Said) -> dict[str, float]:
+    return {name.name: name.weight for name in facts(*said).names}
+
+
+@pytest.mark.parametrize("command", ["rg -n keel src", "cd hull && grep -rn keel . | head", "git status --short"])
+def test_what_was_looked_for_or_has_changed_is_likelier_than_what_was_only_printed(command: str) -> None:
+    found, printed = weights(*ran("1", command, "keelDepth")), weights(*ran("1", "make hull", "keelDepth"))
+    assert found["keelDepth"] > printed["keelDepth"]
+
+
+def test_a_file_that_a_command_shows_is_heard_as_one_that_a_tool_reads() -> None:
+    tool = ToolCalled(call_id="1", title="Read", tool="read", input={"path": "src/hull.py"}, paths=("src/hull.py",))
+    end = e.ToolFinished(call_id="1", status="completed", output="keelDepth = 3")
+    assert weights(tool, end) == weights(*ran("1", "sed -n '1,80p' src/hull.py", "keelDepth = 3"))
+
+
+def test_what_was_spoken_of_since_the_user_last_asked_is_likelier() -> None:
+    before, after = AgentMessage(text="I see keelDepth."), AgentMessage(text="I see mastHeight.")
+    ask = UserSaid(text="And now the mast.")
+    rest = [AgentMessage(text="I go on.")] * 40
+    found, all_of_one_ask = weights(before, ask, after, *rest), weights(ask, before, after, *rest)
+    assert found["mastHeight"] / found["keelDepth"] > 1.2 * all_of_one_ask["mastHeight"] / all_of_one_ask["keelDepth"]
+
+
+def test_of_several_lines_the_one_with_words_explains_a_name() -> None:
+    output = (
+        "src/hull.py:7: keelDepth = measure(boat.hull, 12, 3.5)\n"
+        "src/hull.py:9: # keelDepth is wrong while there is no ballast\n"
+        "src/hull.py:12: keelDepth = both(boat.hull, boat.mast, boat.sail, boat.crew)"
+    )
+    found = facts(*ran("1", "rg -n Depth", output))
+    assert {passage.text for passage in found.passages} == {output.split("\n")[1]}
+
+
+def test_a_change_in_a_diff_is_told_with_its_file_and_without_its_marks() -> None:
+    diff = (
+        "diff --git a/src/hull.py b/src/hull.py\nindex 1a2b3c4..5d6e7f8 100644\n--- a/src/hull.py\n+++ b/src/hull.py\n"
+        "@@ -1,4 +1,9 @@ class Hull:\n+    keel = Keel()"
+    )
+    found = facts(*ran("1", "git diff", diff))
+    assert [passage.text for passage in found.passages] == ["src/hull.py class Hull: keel = Keel()"]
+
+
+def test_links_are_told_as_what_they_lead_to() -> None:
+    text = (
+        f"The keel is set in [hull.py]({DIRECTORY}/src/hull.py#L12), see [the docs](https://example.com/keel) "
+        "and [the notes](notes)."
+    )
+    found = facts(HERE, AgentMessage(text=text))
+    assert found.latest[-1].text == "The keel is set in src/hull.py:12, see the docs and the notes."
+
+
+def test_a_change_that_is_cut_says_so() -> None:
+    found = facts(*edited("1", "src/hull.py", "plank " * 100), *edited("2", "src/mast.py", "mast = 1"))
+    assert [file.change[-7:] for file in found.files] == [" plank…", "ast = 1"]
+
+
 def test_the_journal_gives_the_same_facts() -> None:
     call = e.ToolCalled(call_id="1", title="Bash", tool="execute", input={"command": ["bash", "-lc", "make test"]})
     end = e.ToolFinished(call_id="1", status="completed", output="1 passed")

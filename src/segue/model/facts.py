@@ -11,7 +11,7 @@ from segue.model.checkpoint import Usage
 from segue.model.events import FileAction, TodoEntry
 from segue.model.findings import DecisionType, Severity, TestPhase
 
-Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "other"]
+Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "look", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

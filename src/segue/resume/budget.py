@@ -5,9 +5,8 @@ when the words around it explain it; so what was told already adds nothing, and 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from heapq import heapify, heappop, heappush
 
 from segue.model.naming import names_in
@@ -19,6 +18,9 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9_]{4,}")
 _PLAIN_WORD = re.compile(r"(?<![\w/.\-@])[a-z]{4,}(?![\w/\-@(]|\.\w)")
 UNEXPLAINED = 0.6
 """What it is worth to repeat a line that only names something: little, but more than nothing."""
+# What a name adds, by how it was told before and how it is told now: not at all, only named, explained.
+_SAYING = ((0.0, 1.0, 2.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+_TELLING = ((0.0, UNEXPLAINED, 2.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 ENOUGH_WORDS, ENOUGH_PLAIN = 4, 2
 
 
@@ -43,6 +45,17 @@ class Piece:
     """Of several pieces for one slot, a later one replaces the one before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A piece that waits to be told, what it costs and brings, and the longer one that may come after it."""
+
+    piece: Piece
+    cost: float
+    names: Mapping[str, int]
+    next: "Candidate | None"
+    replaces: Piece | None = None
+
+
 @dataclass(slots=True)
 class Choice:
     """What was chosen so far."""
@@ -52,6 +65,10 @@ class Choice:
     overhead: Mapping[str, float]
     """What it costs to open a section."""
     budget: float
+    waiting: list[Candidate]
+    """What was not told yet."""
+    extra: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What some pieces, by their text, are worth besides."""
     used: float = 0.0
     chosen: list[Piece] = field(default_factory=list[Piece])
     told: dict[str, int] = field(default_factory=dict[str, int])
@@ -59,24 +76,22 @@ class Choice:
     opened: set[str] = field(default_factory=set[str])
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    piece: Piece
-    cost: float
-    names: Mapping[str, int]
-    next: "_Candidate | None"
-    replaces: Piece | None = None
-
-
-def choose(pieces: Sequence[Piece], choice: Choice) -> Choice:
-    """Take pieces by value per token until nothing more fits."""
+def choose(choice: Choice) -> None:
+    """Take pieces by value per token until nothing more fits; what did not fit goes on waiting."""
+    room = choice.budget - choice.used
     heap = [
-        (-_rate(candidate, choice), index, candidate) for index, candidate in enumerate(_candidates(pieces, choice))
+        (-_rate(candidate, choice), index, candidate)
+        for index, candidate in enumerate(choice.waiting)
+        if candidate.cost <= room
     ]
+    choice.waiting = [candidate for candidate in choice.waiting if candidate.cost > room]
     heapify(heap)
     following = len(heap)
     while heap:
         known, index, candidate = heappop(heap)
+        if choice.used + candidate.cost > choice.budget:
+            choice.waiting.append(candidate)
+            continue
         rate = _rate(candidate, choice)
         # Gains only shrink while others are taken: what still beats the next one is the best.
         if heap and -rate > heap[0][0] and -rate > known:
@@ -85,45 +100,42 @@ def choose(pieces: Sequence[Piece], choice: Choice) -> Choice:
         if rate <= 0:
             break
         if not _take(candidate, choice):
-            continue
-        if candidate.next is not None:
+            choice.waiting.append(candidate)
+        elif candidate.next is not None:
             heappush(heap, (-_rate(candidate.next, choice), following, candidate.next))
             following += 1
-    return choice
 
 
-def _candidates(pieces: Sequence[Piece], choice: Choice) -> Iterable[_Candidate]:
+def candidates(pieces: Sequence[Piece], weights: Mapping[str, float]) -> list[Candidate]:
     slots: dict[str, list[Piece]] = {}
     for index, piece in enumerate(pieces):
         slots.setdefault(piece.slot or f"#{index}", []).append(piece)
-    for alternatives in slots.values():
-        following: _Candidate | None = None
-        for position in range(len(alternatives) - 1, -1, -1):
-            before = alternatives[position - 1] if position else None
-            following = _candidate(alternatives[position], before, following, choice.weights)
-        if following is not None:
-            yield following
+    return [_chain(alternatives, weights) for alternatives in slots.values()]
+
+
+def _chain(alternatives: Sequence[Piece], weights: Mapping[str, float]) -> Candidate:
+    """The first of several pieces for one slot, each with the one that may replace it."""
+    *shorter, longest = alternatives
+    chain = _candidate(longest, shorter[-1] if shorter else None, None, weights)
+    for position in range(len(shorter) - 1, -1, -1):
+        chain = _candidate(shorter[position], shorter[position - 1] if position else None, chain, weights)
+    return chain
 
 
 def _candidate(
-    piece: Piece, replaces: Piece | None, following: _Candidate | None, weights: Mapping[str, float]
-) -> _Candidate:
+    piece: Piece, replaces: Piece | None, following: Candidate | None, weights: Mapping[str, float]
+) -> Candidate:
     cost = weigh(piece.text) + 1 - (weigh(replaces.text) + 1 if replaces else 0)
-    return _Candidate(piece, max(cost, 0.5), told_names(piece, weights), following, replaces)
+    return Candidate(piece, max(cost, 0.5), told_names(piece, weights), following, replaces)
 
 
 def told_names(piece: Piece, weights: Mapping[str, float]) -> Mapping[str, int]:
     """The known names that a piece brings: 1 if it only names them, 2 if its words explain them."""
-    return {key: level if piece.verbatim else 1 for key, level in _levels(piece.text) if key in weights}
-
-
-@lru_cache(maxsize=20_000)
-def _levels(text: str) -> tuple[tuple[str, int], ...]:
     found: dict[str, int] = {}
-    for (key, _, _), at in names_in(text):
-        if found.get(key, 0) < 2:
-            found[key] = 2 if explained(text, at, len(key)) else 1
-    return tuple(found.items())
+    for (key, _, _), at in names_in(piece.text):
+        if key in weights and found.get(key, 0) < 2:
+            found[key] = 2 if piece.verbatim and explained(piece.text, at, len(key)) else 1
+    return found
 
 
 def explained(text: str, at: int, length: int) -> bool:
@@ -134,18 +146,24 @@ def explained(text: str, at: int, length: int) -> bool:
     )
 
 
-def _rate(candidate: _Candidate, choice: Choice) -> float:
-    gain = candidate.piece.value - (candidate.replaces.value if candidate.replaces else 0.0)
-    told = choice.told
+def _rate(candidate: Candidate, choice: Choice) -> float:
+    gain, told = _own_worth(candidate, choice), choice.told
+    shares = _TELLING if candidate.piece.telling else _SAYING
     for key, level in candidate.names.items():
-        known = told.get(key, 0)
-        if level > known:
-            share = UNEXPLAINED if level == 1 and candidate.piece.telling else level - known
+        if share := shares[told.get(key, 0)][level]:
             gain += choice.weights[key] * share * candidate.piece.weight
     return gain / candidate.cost
 
 
-def _take(candidate: _Candidate, choice: Choice) -> bool:
+def _own_worth(candidate: Candidate, choice: Choice) -> float:
+    piece, replaces, extra = candidate.piece, candidate.replaces, choice.extra
+    worth = piece.value - (replaces.value if replaces else 0.0)
+    if extra:
+        worth += extra.get(piece.text, 0.0) - (extra.get(replaces.text, 0.0) if replaces else 0.0)
+    return worth
+
+
+def _take(candidate: Candidate, choice: Choice) -> bool:
     piece = candidate.piece
     headings = [key for key in (piece.section, piece.group) if key and key not in choice.opened]
     cost = candidate.cost + sum(choice.overhead.get(key, weigh(key) + 2) for key in headings)

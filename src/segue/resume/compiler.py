@@ -1,12 +1,12 @@
 """The compiler: from facts to what the successor reads, within a budget of tokens. Pure: same facts, same bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from segue.model.facts import SessionFacts
 from segue.model.naming import names_in
 from segue.resume import handover as h
-from segue.resume.budget import Choice, Piece, choose
+from segue.resume.budget import Candidate, Choice, Piece, candidates, choose
 from segue.resume.sections import NEXT, PROPOSED, REQUEST, SAID, SUMMARY, TITLES, pieces
 from segue.resume.tokens import MARGIN, tokens, weigh
 
@@ -17,6 +17,7 @@ FLOWING = frozenset({REQUEST, SAID, PROPOSED, SUMMARY, NEXT})
 """Sections that are told as running text."""
 HEAD = "## Session Resume Context"
 GUIDE = "`…` marks a cut, `#n` a transcript line."
+TOP_UPS = 2
 OPENING = 4.0
 """Tokens around a title: the empty line before it, and the mark of what was left out after its section."""
 
@@ -32,6 +33,18 @@ class ResumeContext:
     """Pieces that did not fit."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Everything that could be told, before it is known how much room there is."""
+
+    head: str
+    offered: Sequence[Piece]
+    candidates: Sequence[Candidate]
+    weights: Mapping[str, float]
+    available: Mapping[str, int]
+    """How many things each section could tell."""
+
+
 def compile_context(
     facts: SessionFacts,
     budget: int = DEFAULT_BUDGET,
@@ -39,21 +52,40 @@ def compile_context(
     extra: Mapping[str, float] | None = None,
 ) -> ResumeContext:
     """The best context within the budget; `extra` is what some pieces, by their text, are worth besides."""
-    candidates = _candidates(facts, handover, extra or {})
-    head = _heading(facts, handover)
-    choice = Choice(
-        weights=name_weights(facts),
-        overhead={section: weigh(title) + OPENING for section, title in TITLES.items()},
-        budget=budget / MARGIN - weigh(head) - 2,
+    return compile_draft(draft(facts, handover), budget, extra or {})
+
+
+def draft(facts: SessionFacts, handover: h.Handover | None = None) -> Draft:
+    offered, weights = _offered(facts, handover), name_weights(facts)
+    return Draft(
+        head=_heading(facts, handover),
+        offered=offered,
+        candidates=candidates(offered, weights),
+        weights=weights,
+        available=_available(offered),
     )
-    kept = choose(candidates, choice).chosen
-    available = _available(candidates)
-    text = _rendered(head, kept, available)
-    while kept and tokens(text) > budget:
+
+
+def compile_draft(draft: Draft, budget: int, extra: Mapping[str, float]) -> ResumeContext:
+    choice = Choice(
+        weights=draft.weights,
+        overhead={section: weigh(title) + OPENING for section, title in TITLES.items()},
+        budget=budget / MARGIN - weigh(draft.head) - 2,
+        waiting=list(draft.candidates),
+        extra=extra,
+    )
+    choose(choice)
+    text = _rendered(draft, choice.chosen)
+    for _ in range(TOP_UPS):
+        # What a section costs besides its pieces is known only now.
+        choice.budget = choice.used + budget / MARGIN - weigh(text) - 1
+        choose(choice)
+        text = _rendered(draft, choice.chosen)
+    while choice.chosen and tokens(text) > budget:
         # The last ones taken brought least for their tokens.
-        kept.pop()
-        text = _rendered(head, kept, available)
-    left_out = sum(available.values()) - len(kept)
+        choice.chosen.pop()
+        text = _rendered(draft, choice.chosen)
+    left_out = sum(draft.available.values()) - len(choice.chosen)
     return ResumeContext(text=text, tokens=tokens(text), budget=budget, left_out=left_out)
 
 
@@ -62,15 +94,12 @@ def name_weights(facts: SessionFacts) -> dict[str, float]:
     return {key: NAMES_WORTH * name.weight / whole for name in facts.names for (key, _, _), _ in names_in(name.name)}
 
 
-def _candidates(facts: SessionFacts, handover: h.Handover | None, extra: Mapping[str, float]) -> list[Piece]:
+def _offered(facts: SessionFacts, handover: h.Handover | None) -> list[Piece]:
     found = pieces(facts)
-    if handover is not None:
-        # The issue is the request, in the words in which it was filed.
-        found = [piece for piece in found if piece.section != REQUEST]
-        found = [*h.pieces(handover), *found]
-    if not extra:
+    if handover is None:
         return found
-    return [replace(piece, value=piece.value + extra.get(piece.text, 0.0)) for piece in found]
+    # The issue is the request, in the words in which it was filed.
+    return [*h.pieces(handover), *(piece for piece in found if piece.section != REQUEST)]
 
 
 def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:
@@ -80,19 +109,18 @@ def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:
     return f"{HEAD}\n\nYou take over work{where}. {GUIDE}"
 
 
-def _available(candidates: Iterable[Piece]) -> dict[str, int]:
-    """How many things each section could tell."""
+def _available(offered: Iterable[Piece]) -> dict[str, int]:
     slots: dict[str, set[str]] = {}
-    for index, piece in enumerate(candidates):
+    for index, piece in enumerate(offered):
         slots.setdefault(piece.section, set()).add(piece.slot or f"#{index}")
     return {section: len(found) for section, found in slots.items()}
 
 
-def _rendered(head: str, chosen: Sequence[Piece], available: Mapping[str, int]) -> str:
+def _rendered(draft: Draft, chosen: Sequence[Piece]) -> str:
     told: dict[str, list[Piece]] = {}
     for piece in chosen:
         told.setdefault(piece.section, []).append(piece)
-    parts, before = [head], ""
+    parts, before = [draft.head], ""
     for section, title in TITLES.items():
         if section not in told:
             continue
@@ -101,7 +129,7 @@ def _rendered(head: str, chosen: Sequence[Piece], available: Mapping[str, int]) 
         before = title
         members = sorted(told[section], key=lambda piece: piece.order)
         parts += _flowing(members) if section in FLOWING else _listed(members)
-        if missing := available[section] - len(members):
+        if missing := draft.available[section] - len(members):
             parts.append(f"… {missing} more")
     return "\n".join(parts) + "\n"
 
@@ -114,7 +142,9 @@ def _listed(told: Sequence[Piece]) -> Iterator[str]:
     for members in sorted(groups.values(), key=lambda members: members[-1].order):
         if members[0].group:
             yield f"{members[0].group}:"
-        yield from (piece.text for piece in members)
+            yield from (f" {piece.text}" for piece in members)
+        else:
+            yield from (piece.text for piece in members)
 
 
 def _flowing(told: Sequence[Piece]) -> list[str]:

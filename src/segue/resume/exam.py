@@ -11,9 +11,9 @@ from typing import Literal
 
 from segue.model.facts import SessionFacts
 from segue.resume.budget import Piece, explained
-from segue.resume.compiler import DEFAULT_BUDGET, ResumeContext, compile_context
+from segue.resume.compiler import DEFAULT_BUDGET, ResumeContext, compile_draft, draft
 from segue.resume.handover import DONE, Handover
-from segue.resume.sections import clip, pieces
+from segue.resume.sections import clip
 
 Category = Literal[
     "request", "constraints", "tasks", "files", "tests", "errors", "commands", "git", "decisions", "names"
@@ -85,14 +85,17 @@ def compile_examined(
 ) -> tuple[ResumeContext, Grade]:
     """A context that was examined, and repaired where that made it better."""
     questions = probes(facts, handover)
-    context = compile_context(facts, budget, handover)
+    drafted = draft(facts, handover)
+    context = compile_draft(drafted, budget, {})
     grade = examine(context.text, questions)
     extra: dict[str, float] = {}
     for _ in range(ROUNDS):
-        if not grade.missing:
+        # What a name is worth was weighed already, against all the others.
+        missing = [probe for probe in grade.missing if not probe.explained]
+        if not missing:
             break
-        extra = _dearer(extra, pieces(facts), grade.missing)
-        other = compile_context(facts, budget, handover, extra)
+        extra = _dearer(extra, drafted.offered, missing)
+        other = compile_draft(drafted, budget, extra)
         again = examine(other.text, questions)
         if not again.better_than(grade):
             break
@@ -181,7 +184,8 @@ class _Page:
 def _dearer(extra: Mapping[str, float], offered: Sequence[Piece], missing: Sequence[Probe]) -> dict[str, float]:
     """What the pieces that answer a missed probe are worth besides."""
     dearer = dict(extra)
-    pages = [_Page.of(piece.text) for piece in offered]
+    # What is told for its names alone answers nothing else.
+    pages = [_Page.of(piece.text) for piece in offered if not piece.telling]
     for probe in missing:
         answer = next((page.text for page in pages if page.holds(probe)), None)
         if answer is not None:

@@ -63,11 +63,14 @@ SPEAKERS: dict[Speaker, tuple[str, float]] = {
     "summary": ("-", 1.1),
     "edit": ("+", 1.0),
     "command": ("$", 0.9),
+    "look": ("$", 0.4),
     "read": ("·", 0.85),
     "found": ("·", 0.85),
     "output": (">", 0.8),
     "other": ("·", 0.7),
 }
+SHORTEST_WISH = 15
+"""Shorter words of the user answer something, and say nothing without it."""
 _CODE = re.compile(r"^```.*?(?:^```|\Z)", re.DOTALL | re.MULTILINE)
 _BOUNDARY = re.compile(r"\n+|(?<=[.!?])\s+")
 
@@ -148,13 +151,20 @@ def _request(ask: Ask | None) -> Iterator[Piece]:
 def _said(asks: Sequence[Ask]) -> Iterator[Piece]:
     recent = min(20, len(asks)) or 1
     rules = min(15, sum(len(ask.constraints) for ask in asks)) or 1
+    told: set[str] = set()
     for age, ask in enumerate(reversed(asks)):
         constraints = [_flat(rule)[:60] for rule in ask.constraints]
         for index, part in enumerate(_parts(ask.text, 60)):
+            # What was said over and over is told where it was said last.
+            if part in told:
+                continue
+            told.add(part)
             bound = sum(rule in part for rule in constraints)
             value = WORTH["constraint"] / rules * bound + (WORTH["said"] / recent if index == 0 else 0.0)
             value = value or WORTH["said"] / recent * 0.15
-            if age >= 20:
+            if age and len(part) < SHORTEST_WISH:
+                value *= 0.1
+            elif age >= 20:
                 value *= 0.5
             elif age == 0:
                 # What was asked last is what is being done.
@@ -225,8 +235,10 @@ def _files(files: Sequence[FileFact]) -> Iterator[Piece]:
 
 
 def _looked_at(facts: SessionFacts) -> Iterator[Piece]:
-    changed = {file.path for file in facts.files}
-    unchanged = [file for file in facts.looked_at if file.path not in changed]
+    # A file in the directory of the work itself has two spellings.
+    folder = f"…/{facts.directory.rsplit('/', 1)[-1]}/"
+    changed = {file.path.removeprefix(folder) for file in facts.files}
+    unchanged = [file for file in facts.looked_at if file.path.removeprefix(folder) not in changed]
     before = ""
     for file in unchanged:
         # Files that were read one after the other for one reason share it.

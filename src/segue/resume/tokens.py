@@ -12,14 +12,19 @@ _PIECE = re.compile(
     r"| ?[^\sA-Za-z0-9]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 # Tokens of a piece by the number of its letters, from one letter on; a longer one costs the last figure and the rate.
-_SPACED = (1.0, 1.0, 1.0, 1.0, 1.02, 1.03, 1.07, 1.11, 1.16, 1.19, 1.23, 1.28, 1.4, 1.6)
-_JOINED = (1.0, 1.0, 1.03, 1.03, 1.1, 1.16, 1.18, 1.35, 1.55, 1.75, 1.9, 2.1)
-_MARKED = (1.04, 1.04, 1.27, 1.2, 1.38, 1.75, 1.55, 1.88, 1.95, 2.3, 2.4, 2.7)
-_CAPITALS = (1.0, 1.02, 1.25, 1.3, 1.7, 1.8, 2.3, 2.9)
-_PUNCTUATION = (1.0, 1.04, 1.25, 1.85, 2.0, 2.8)
+_SPACED = (1.0, 1.0, 1.03, 1.02, 1.06, 1.06, 1.11, 1.16, 1.19, 1.23, 1.26, 1.33, 1.4, 1.56)
+_JOINED = (1.0, 1.0, 1.12, 1.12, 1.2, 1.2, 1.3, 1.5, 1.7, 1.9, 1.95, 2.1)
+_SPACED_CAPITAL = (1.0, 1.0, 1.02, 1.03, 1.07, 1.09, 1.18, 1.3, 1.4, 1.44, 1.5, 1.55)
+_JOINED_CAPITAL = (1.0, 1.05, 1.08, 1.04, 1.11, 1.13, 1.16, 1.25, 1.32, 1.39, 1.45, 1.5)
+_AFTER_A_DOT = (1.0, 1.02, 1.15, 1.12, 1.17, 1.24, 1.27, 1.46, 1.75, 1.75, 1.87, 1.95)
+_AFTER_A_SLASH = (1.0, 1.31, 1.44, 1.44, 1.61, 1.69, 1.74, 2.1, 2.25, 2.55, 2.6, 2.7)
+_AFTER_A_MARK = (1.12, 1.6, 1.5, 1.65, 1.9, 1.85, 1.9, 2.3, 2.3, 2.5, 2.6, 2.7)
+_CAPITALS = (1.0, 1.02, 1.26, 1.3, 1.65, 1.8, 2.0, 2.6)
+_PUNCTUATION = (1.01, 1.1, 1.45, 1.87, 2.05, 2.5)
+_AFTER = dict.fromkeys("._(", _AFTER_A_DOT) | dict.fromkeys("/-=", _AFTER_A_SLASH)
 _PER_LETTER = 0.3
 _PER_BYTE = 0.36
-MARGIN = 1.07
+MARGIN = 1.05
 """How much the estimate of a whole text is raised, so that unusual words do not carry it over a budget."""
 
 
@@ -46,10 +51,17 @@ def _piece(piece: str) -> float:
 
 
 def _word(piece: str) -> float:
-    letters = piece if piece[0].isalpha() else piece[1:]
+    first = piece[0]
+    letters = piece if first.isalpha() else piece[1:]
     if letters.isupper() and len(letters) > 1:
-        return _by_length(_CAPITALS, len(letters)) + (0.4 if piece[0] not in (" ", letters[0]) else 0.0)
-    table = _JOINED if piece[0].isalpha() else _SPACED if piece[0] == " " else _MARKED
+        return _by_length(_CAPITALS, len(letters)) + (0.4 if first not in (" ", letters[0]) else 0.0)
+    capital = letters[0].isupper()
+    if first.isalpha():
+        table = _JOINED_CAPITAL if capital else _JOINED
+    elif first == " ":
+        table = _SPACED_CAPITAL if capital else _SPACED
+    else:
+        table = _AFTER.get(first, _AFTER_A_MARK)
     mixed = 0.0 if letters[1:].islower() or len(letters) == 1 else 0.8
     return mixed + _by_length(table, len(letters))
 

@@ -24,11 +24,11 @@ from segue.model.facts import Ask, FileFact, Passage, SessionFacts
 from segue.model.transcript import Line, Summarised, UserSaid
 from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
-from segue.snapshot.facts.commands import commands_of, file_shown
+from segue.snapshot.facts.commands import Purpose, commands_of, file_shown, purpose, searches
 from segue.snapshot.facts.decisions import Decisions
 from segue.snapshot.facts.edits import Edit, edits_of
 from segue.snapshot.facts.runs import MOST_COMMANDS, Runs
-from segue.snapshot.facts.words import constraints, sentences
+from segue.snapshot.facts.words import constraints, sentences, unlinked
 
 MOST_FILES = 80
 MOST_SAID = 60
@@ -40,6 +40,11 @@ _CALLS: dict[str, n.Place] = {
     "execute": n.COMMAND, "edit": n.EDIT, "delete": n.EDIT, "read": n.LOOK, "search": n.LOOK,
 }  # fmt: skip
 _ANSWERS: dict[str, n.Place] = {"execute": n.OUTPUT, "read": n.READ, "search": n.FOUND}
+# A command is a look at files when it does nothing else, whether the agent has a tool of its own for that or not.
+_COMMANDS: dict[Purpose, tuple[n.Place, n.Place]] = {
+    "test": (n.COMMAND, n.OUTPUT), "work": (n.COMMAND, n.OUTPUT), "git": (n.COMMAND, n.VERSIONS),
+    "talk": (n.COMMAND, n.OUTPUT), "look": (n.LOOK, n.READ),
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -96,10 +101,9 @@ class Collector:
                 assert_never(line.said)
 
     def facts(self) -> SessionFacts:
-        names, found = passages.tell(self.names, self.number)
-        request, *said = self.asks or [None]
-        # What was begun for an earlier request, and never told its end, matters no more.
         asked = self.asks[-1].number if self.asks else 0
+        names, found = passages.tell(self.names, self.number, asked)
+        request, *said = self.asks or [None]
         return SessionFacts(
             lines=self.number,
             directory=self.standing.directory or "",
@@ -118,6 +122,7 @@ class Collector:
             decisions=self.decisions.facts(),
             commits=tuple(self.runs.commits),
             latest=tuple(self.latest),
+            # What was begun for an earlier request, and never told its end, matters no more.
             open_calls=tuple(title_of(call) for begun, call in self.calls.values() if begun > asked),
             names=names,
             passages=found,
@@ -137,6 +142,7 @@ class Collector:
         self.decisions.asked(self.number, rules)
 
     def _spoke(self, speaker: Literal["agent", "thought"], text: str) -> None:
+        text = self.names.shortened(unlinked(text))
         self.names.hear(self.number, n.AGENT if speaker == "agent" else n.THOUGHT, text)
         told = list(sentences(text))
         if told:
@@ -148,7 +154,7 @@ class Collector:
     def _called(self, call: ToolCalled) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
         self.calls[call.call_id] = (self.number, call)
-        edits, place = edits_of(call), _CALLS.get(call.tool, n.OTHER)
+        edits, (place, _) = edits_of(call), _places(call)
         for edit in edits:
             self.names.hear(self.number, n.EDIT, f"{edit.path}: {edit.change}")
         source = self.names.relative(edits[0].path) if edits else ""
@@ -170,7 +176,8 @@ class Collector:
         read = _files_read(call) if call and result.status == "completed" else []
         # An edit is answered with what was edited, which is known already.
         if tool != "edit" or result.status == "failed":
-            place, source = (n.READ, self.names.relative(read[0])) if read else (_ANSWERS.get(tool, n.OTHER), "")
+            place = _places(call)[1] if call else n.OTHER
+            source = self.names.relative(read[0]) if read else ""
             self.names.hear(self.number, place, result.output, source)
         if call is None:
             return
@@ -240,6 +247,15 @@ def _texts(value: object) -> Iterator[str]:
         items: list[object] = value  # pyright: ignore[reportUnknownVariableType]
         for each in items:
             yield from _texts(each)
+
+
+def _places(call: ToolCalled) -> tuple[n.Place, n.Place]:
+    """Where the names stand that are given to a call, and those in what it answers."""
+    command = next(iter(commands_of(call)), "")
+    if not command:
+        return _CALLS.get(call.tool, n.OTHER), _ANSWERS.get(call.tool, n.OTHER)
+    asked, answered = _COMMANDS[purpose(command)]
+    return asked, n.FOUND if answered == n.READ and searches(command) else answered
 
 
 def _files_read(call: ToolCalled) -> list[str]:

@@ -27,6 +27,7 @@ _LOOKING = words(
     "basename dirname realpath readlink test [ id uname printenv history man help wait kill lsof source . read "
     "eval trap for done if fi while case esac { } # local return exit break continue function export set"
 )
+_SEARCHING = words("rg grep egrep ag ack find fd ls tree")
 _TALKING = words("gh glab hub curl wget http ssh scp rsync ping nc telnet aws gcloud az kubectl")
 _HANDLING = words("rm mkdir rmdir cp mv ln touch chmod chown open")
 _BY_IMPORTANCE: tuple[Purpose, ...] = ("test", "work", "git", "talk", "look")
@@ -104,14 +105,23 @@ def purpose(command: str) -> Purpose:
     return "look"
 
 
+def searches(command: str) -> bool:
+    """Whether a command that only looks around looks for something, rather than at it."""
+    return any(_program(part) in _SEARCHING for part in _parts(command))
+
+
 def _parts(command: str) -> list[str]:
     """The simple commands of a command line, without what stands in quotes."""
     return _SEPARATOR.split(_QUOTED.sub("''", command[:LONGEST_LOOKED_AT].split("<<", 1)[0]))
 
 
-def _kind(part: str) -> Purpose:
+def _program(part: str) -> str:
     part = _PREFIX.sub("", part.strip())
-    program = part.split(maxsplit=1)[0].rsplit("/", 1)[-1] if part else ""
+    return part.split(maxsplit=1)[0].rsplit("/", 1)[-1] if part else ""
+
+
+def _kind(part: str) -> Purpose:
+    program = _program(part)
     if not program or program in _LOOKING or program in _HANDLING:
         return "look"
     if program == "git":

@@ -50,7 +50,13 @@ def written_text(call: ToolCalled) -> str:
     first: Any = several[0] if isinstance(several, list) and several else None  # pyright: ignore[reportUnknownVariableType]
     given: JsonObject = first if isinstance(first, dict) else call.input  # pyright: ignore[reportUnknownVariableType]
     text = next((given[key] for key in WRITTEN_TEXT if isinstance(given.get(key), str)), "")
-    return flattened(text[: 4 * LONGEST_CHANGE])[:LONGEST_CHANGE]
+    return _beginning(text[: 4 * LONGEST_CHANGE])
+
+
+def _beginning(text: str) -> str:
+    """The text on one line, and a mark where it is cut."""
+    text = flattened(text)
+    return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE].rsplit(' ', 1)[0]}…"
 
 
 def _patched(patch: str) -> list[Edit]:
@@ -61,5 +67,5 @@ def _patched(patch: str) -> list[Edit]:
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         body = patch[mark.end() : following.start() if following else len(patch)][: 4 * LONGEST_CHANGE]
         lines = [line[1:] for line in body.split("\n") if line[:1] in ("+", "-", " ")]
-        found.append(Edit(mark[2].strip(), _ACTIONS[mark[1]], flattened(" ".join(lines))[:LONGEST_CHANGE]))
+        found.append(Edit(mark[2].strip(), _ACTIONS[mark[1]], _beginning(" ".join(lines))))
     return found

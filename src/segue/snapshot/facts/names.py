@@ -7,19 +7,34 @@ in the words that explain it.
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from segue.model.naming import WORD, names_in_word
 
 SHORT_LINE = 200
 TELLING_LINE = 40
-PLACES = ("user", "agent", "thought", "edit", "command", "look", "read", "output", "found", "other", "summary")
+PLACES = (
+    "user", "agent", "thought", "edit", "command", "look", "read", "output", "found", "versions", "other", "summary",
+)  # fmt: skip
 """Where a name can stand: said by somebody, given to a tool, or in what a tool answered."""
 Place = int
-(USER, AGENT, THOUGHT, EDIT, COMMAND, LOOK, READ, OUTPUT, FOUND, OTHER, SUMMARY) = range(len(PLACES))
+(USER, AGENT, THOUGHT, EDIT, COMMAND, LOOK, READ, OUTPUT, FOUND, VERSIONS, OTHER, SUMMARY) = range(len(PLACES))
 
 
-Spot = tuple[int, list[str], int, str]
-"""A line of the transcript, its text as lines, which of them, and the file or command it belongs to."""
+class Spot(NamedTuple):
+    """Where a name stood."""
+
+    number: int
+    """The line of the transcript, which may hold a text of many lines."""
+    lines: list[str]
+    at: int
+    source: str
+    """The file or command it belongs to."""
+    tells: int
+
+    @property
+    def line(self) -> str:
+        return self.lines[self.at]
 
 
 @dataclass(slots=True)
@@ -43,11 +58,28 @@ _DEFINES = re.compile(
 )
 
 
+# What stands before a change in a diff; the last line of it is the one that the change follows.
+_HEADERS = ("diff --git ", "--- a/")
+_PLAIN_WORDS = re.compile(r"(?:(?<=[\s(\"'`#])|^)[a-z]{4,}(?=[\s,;:)\"'`]|\.?(?:\s|$))")
+ENOUGH_PLAIN_WORDS = 3
+
+
 def _tells(line: str) -> int:
-    """How much a line tells: nothing but the name, something, or what it is. Of two alike, the latest is the best."""
-    if len(line) < TELLING_LINE:
+    """How much a line tells: nothing but the name, something, in words, or what it is."""
+    if line.startswith("+++ "):
+        return 1
+    if len(line) < TELLING_LINE or line.startswith(_HEADERS):
         return 0
-    return 2 if _DEFINES.match(line) else 1
+    told = len(_PLAIN_WORDS.findall(line[:SHORT_LINE])) >= ENOUGH_PLAIN_WORDS
+    return 1 + told + (_DEFINES.match(line) is not None)
+
+
+def _is_better(spot: Spot, known: Spot) -> bool:
+    """Of two that tell as much the latest is the best, and of several in one text the longer one."""
+    if spot.number != known.number:
+        return spot.tells >= known.tells
+    length = len(spot.line)
+    return length < SHORT_LINE and (spot.tells, length) > (known.tells, len(known.line))
 
 
 @dataclass(slots=True)
@@ -61,21 +93,20 @@ class Names:
         sightings = self.sightings
         lines = text.split("\n")
         for index, line in enumerate(lines):
+            spot: Spot | None = None
             for word in WORD.findall(line):
                 for key, name, path in names_in_word(word):
                     sighting = sightings.get(key)
                     if sighting is None:
                         told = self.relative(name) if path else name
                         sighting = sightings[key] = Sighting(told, path, number)
-                    known = sighting.spots.get(place)
                     if sighting.last[place] != number:
                         sighting.last[place] = number
                         sighting.counts[place] += 1
-                        if known is None or _tells(line) >= _tells(known[1][known[2]]):
-                            sighting.spots[place] = (number, lines, index, source)
-                    elif known is not None and SHORT_LINE > len(line) > len(known[1][known[2]]):
-                        # Of several lines of one text, the longer one explains more.
-                        sighting.spots[place] = (number, lines, index, source)
+                    spot = spot or Spot(number, lines, index, source, _tells(line))
+                    known = sighting.spots.get(place)
+                    if known is None or _is_better(spot, known):
+                        sighting.spots[place] = spot
 
     def relative(self, path: str) -> str:
         """The path as it is told: from the directory of the work; a file in the directory itself keeps its name."""

@@ -19,28 +19,30 @@ SPEAKERS: dict[n.Place, Speaker] = {
     n.THOUGHT: "thought",
     n.EDIT: "edit",
     n.COMMAND: "command",
-    n.LOOK: "other",
+    n.LOOK: "look",
     n.READ: "read",
     n.OUTPUT: "output",
     n.FOUND: "found",
+    n.VERSIONS: "output",
     n.OTHER: "other",
     n.SUMMARY: "summary",
 }
 _PROSE = frozenset({n.USER, n.AGENT, n.THOUGHT, n.SUMMARY})
 _MARK = re.compile(r"^(?:[-*+•>]|\d+\.)\s+|^[+-](?=\S)")
+_HUNK = re.compile(r"^\+\+\+ b/|^@@ [-+\d, ]+ @@ ?")
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*[→│|\t]\s?")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 
 
-def likely_names(names: n.Names, lines: int) -> list[tuple[str, n.Sighting, float]]:
+def likely_names(names: n.Names, lines: int, asked: int) -> list[tuple[str, n.Sighting, float]]:
     """The names that are likeliest to be needed again, the likeliest first."""
-    weighed = [(key, sighting, weight(sighting, lines)) for key, sighting in names.sightings.items()]
+    weighed = [(key, sighting, weight(sighting, lines, asked)) for key, sighting in names.sightings.items()]
     weighed.sort(key=lambda each: (-each[2], each[0]))
     return weighed[:MOST_NAMES]
 
 
-def tell(names: n.Names, lines: int) -> tuple[tuple[NameFact, ...], tuple[Passage, ...]]:
-    likely = likely_names(names, lines)
+def tell(names: n.Names, lines: int, asked: int) -> tuple[tuple[NameFact, ...], tuple[Passage, ...]]:
+    likely = likely_names(names, lines, asked)
     facts = tuple(
         NameFact(name=sighting.name, path=sighting.path, weight=share, last=max(sighting.last))
         for _, sighting, share in likely
@@ -50,15 +52,15 @@ def tell(names: n.Names, lines: int) -> tuple[tuple[NameFact, ...], tuple[Passag
 
 
 def _passages(sighting: n.Sighting, names: n.Names) -> Iterator[Passage]:
-    for place, (number, lines, index, source) in sighting.spots.items():
-        text = _telling(sighting.name, lines, index, place in _PROSE, names)
+    for place, spot in sighting.spots.items():
+        text = _telling(sighting.name, spot, place in _PROSE, names)
         if len(text) > len(sighting.name) + 8:
-            yield Passage(number=number, speaker=SPEAKERS[place], text=text, source=source)
+            yield Passage(number=spot.number, speaker=SPEAKERS[place], text=text, source=spot.source)
 
 
-def _telling(name: str, lines: list[str], index: int, prose: bool, names: n.Names) -> str:
-    text = _plain(_near(lines[index], name), names)
-    for following in lines[index + 1 : index + 1 + MOST_LINES]:
+def _telling(name: str, spot: n.Spot, prose: bool, names: n.Names) -> str:
+    text = _plain(_near(spot.line, name), names)
+    for following in spot.lines[spot.at + 1 : spot.at + 1 + MOST_LINES]:
         if len(text) >= SHORTEST:
             break
         text = f"{text} {_plain(following[:LONGEST], names)}".strip()
@@ -76,7 +78,8 @@ def _near(line: str, name: str) -> str:
 
 
 def _plain(line: str, names: n.Names) -> str:
-    return _MARK.sub("", " ".join(names.shortened(_LINE_NUMBER.sub("", line)).split()))
+    line = _HUNK.sub("", _LINE_NUMBER.sub("", line))
+    return _MARK.sub("", " ".join(names.shortened(line).split()))
 
 
 def _around(text: str, name: str) -> str:

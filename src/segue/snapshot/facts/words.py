@@ -12,6 +12,8 @@ _CONSTRAINT = re.compile(
     r"|without|prefer|actually|wrong|not what|keep|stop|revert|undo|leave|remember|no longer|forbidden)\b",
     re.IGNORECASE,
 )
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,200})\]\(([^()\s]{1,400})\)")
+_LINE = re.compile(r"#L(\d+)(?:-L?\d+)?$")
 SHORTEST = 15
 LONGEST = 400
 
@@ -47,6 +49,18 @@ _TAKEN_BACK = re.compile(
     r"|no longer|not .{0,30} after all|instead of .{0,40}(?:I|we) (?:had|decided))\b",
     re.IGNORECASE,
 )
+
+
+def unlinked(text: str) -> str:
+    """The text with each link to a file told as the path alone, and each link elsewhere as its words."""
+    return _LINK.sub(_target, text)
+
+
+def _target(link: re.Match[str]) -> str:
+    words, target = link[1], link[2].strip("<>[]")
+    if "://" in target or "/" not in target:
+        return words
+    return _LINE.sub(r":\1", target)
 
 
 def flattened(text: str) -> str:

@@ -13,7 +13,7 @@ from segue.model import events as e
 from segue.model.events import AgentMessage, TodoEntry, ToolCalled, UsageReported
 from segue.model.facts import SessionFacts
 from segue.model.ids import PromptId, Seq, TaskId, WorkflowId
-from segue.model.transcript import FilesChanged, Said, Standing, Summarised, ToolProgressed, UserSaid
+from segue.model.transcript import FilesChanged, Line, Said, Standing, Summarised, ToolProgressed, UserSaid
 from segue.snapshot.facts import Collector, facts_of
 from segue.snapshot.facts.journal import lines_of
 from tests.recordings import DIRECTORY, edited, facts, ran, todo, transcript
@@ -351,3 +351,18 @@ anything: st.SearchStrategy[Said] = st.one_of(
 def test_no_transcript_is_too_odd(said: list[Said]) -> None:
     found = facts(*said)
     assert replace(found) == facts_of(transcript(*said))
+
+
+def test_an_edit_that_only_its_answer_tells_of_is_known_by_what_it_wrote() -> None:
+    """Some agents announce an edit before its text is known, and a work may lie below a scratch directory."""
+    path = "/tmp/work/lib/boil.py"
+    told = f"--- {path}\n+++ {path}\n@@ -0,0 +1 @@\n+BOILS = 100"
+    said: list[Said] = [
+        Standing(directory="/tmp/work"),
+        ToolCalled(call_id="c", title="Write boil.py", tool="edit", input={"file_path": path}, paths=(path,)),
+        e.ToolFinished(call_id="c", status="completed", output=told),
+        ToolCalled(call_id="d", title="Write", tool="edit", input={}, paths=("/tmp/scratch.py",)),
+        e.ToolFinished(call_id="d", status="completed"),
+    ]
+    found = facts_of([Line(number, each) for number, each in enumerate(said, 1)])
+    assert [(file.path, file.change) for file in found.files] == [("lib/boil.py", "BOILS = 100")]

@@ -7,7 +7,7 @@ from segue.model.facts import SessionFacts
 from segue.model.naming import names_in
 from segue.resume import handover as h
 from segue.resume.budget import Candidate, Choice, Piece, candidates, choose
-from segue.resume.sections import NEXT, PROPOSED, REQUEST, SAID, SUMMARY, TITLES, pieces
+from segue.resume.sections import BRANCH, NEXT, PROPOSED, REQUEST, SAID, SUMMARY, TITLES, pieces
 from segue.resume.tokens import MARGIN, tokens, weigh
 
 DEFAULT_BUDGET = 4000
@@ -98,8 +98,12 @@ def _offered(facts: SessionFacts, handover: h.Handover | None) -> list[Piece]:
     found = pieces(facts)
     if handover is None:
         return found
-    # The issue is the request, in the words in which it was filed.
-    return [*h.pieces(handover), *(piece for piece in found if piece.section != REQUEST)]
+    return [*h.pieces(handover), *(piece for piece in found if not _known_better(piece, handover))]
+
+
+def _known_better(piece: Piece, handover: h.Handover) -> bool:
+    """The issue is the request in the words in which it was filed; the branch is read anew."""
+    return piece.section == REQUEST or (handover.git is not None and piece.text.startswith(BRANCH))
 
 
 def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:

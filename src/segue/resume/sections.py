@@ -69,6 +69,7 @@ SPEAKERS: dict[Speaker, tuple[str, float]] = {
     "output": (">", 0.8),
     "other": ("·", 0.7),
 }
+BRANCH = "- Branch:"
 SHORTEST_WISH = 15
 """Shorter words of the user answer something, and say nothing without it."""
 _CODE = re.compile(r"^```.*?(?:^```|\Z)", re.DOTALL | re.MULTILINE)
@@ -214,7 +215,7 @@ def _errors(errors: Sequence[ErrorFact]) -> Iterator[Piece]:
 def _git(facts: SessionFacts) -> Iterator[Piece]:
     if facts.branches:
         *before, now = facts.branches
-        text = f"- Branch: {now}" + (f" (before: {before[-1]})" if before else "")
+        text = f"{BRANCH} {now}" + (f" (before: {before[-1]})" if before else "")
         yield Piece(section=GIT, order=(0,), text=text, value=WORTH["git"] / 2)
     for age, commit in enumerate(reversed(facts.commits)):
         text = f"- Commit {commit.hash} {clip(commit.subject, 80)}".replace("  ", " ")

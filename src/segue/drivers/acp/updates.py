@@ -40,6 +40,7 @@ from segue.model.events import (
     TodoUpdated,
     ToolCalled,
     ToolFinished,
+    ToolStatus,
     UsageReported,
 )
 from segue.model.ids import RequestId
@@ -63,6 +64,8 @@ class _Call:
     input: JsonObject = field(default_factory=dict[str, Any])
     paths: tuple[str, ...] = ()
     output: str = ""
+    diff: str = ""
+    """What an edit changes; some agents answer with a sentence in its place in the end."""
     begun: bool = False
     told: bool = False
     finished: bool = False
@@ -82,6 +85,13 @@ class _Call:
         if news.locations or news.content:
             self.paths = _paths(news) or self.paths
         self.output = _output(news) or self.output
+        if any(isinstance(each, FileEditToolCallContent) for each in news.content or ()):
+            self.diff = _output(news)
+
+    def result(self, status: ToolStatus) -> str:
+        if status == "failed" or not self.diff or self.diff in self.output:
+            return self.output
+        return shortened(f"{self.diff}\n{self.output}", LONGEST_OUTPUT)
 
     def called(self) -> Iterator[AgentEvent]:
         if not self.told and not self.compacts:
@@ -222,8 +232,8 @@ class Translation:
             yield from call.called()
         if news.status == "completed" or news.status == "failed":
             call.finished = True
-            yield ToolFinished(call_id=call.call_id, status=news.status, output=call.output)
-            call.input, call.output = {}, ""
+            yield ToolFinished(call_id=call.call_id, status=news.status, output=call.result(news.status))
+            call.input, call.output, call.diff = {}, "", ""
 
     def _compaction(self, call: _Call, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
         """A call without an effect outside the conversation: only that it was done is told."""

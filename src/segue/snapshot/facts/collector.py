@@ -26,7 +26,7 @@ from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
 from segue.snapshot.facts.commands import Purpose, commands_of, file_shown, purpose, searches
 from segue.snapshot.facts.decisions import Decisions
-from segue.snapshot.facts.edits import Edit, edits_of
+from segue.snapshot.facts.edits import Edit, change_told, edits_of, elsewhere
 from segue.snapshot.facts.runs import MOST_COMMANDS, Runs
 from segue.snapshot.facts.words import constraints, sentences, unlinked
 
@@ -154,7 +154,7 @@ class Collector:
     def _called(self, call: ToolCalled) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
         self.calls[call.call_id] = (self.number, call)
-        edits, (place, _) = edits_of(call), _places(call)
+        edits, (place, _) = self._edits(call), _places(call)
         for edit in edits:
             self.names.hear(self.number, n.EDIT, f"{edit.path}: {edit.change}")
         source = self.names.relative(edits[0].path) if edits else ""
@@ -184,10 +184,20 @@ class Collector:
         if tool == "ask" and result.status == "completed":
             self.decisions.asked(self.number, tuple(sentences(result.output)))
         failed = result.status == "failed"
-        for edit in () if failed and tool != "execute" else edits_of(call):
-            self._changed(edit)
+        for edit in () if failed and tool != "execute" else self._edits(call):
+            self._changed(self._told(edit, result.output) if tool == "edit" else edit)
         for command in commands_of(call):
             self.runs.finished(self.number, command, failed, result.output)
+
+    def _edits(self, call: ToolCalled) -> list[Edit]:
+        return [edit for edit in edits_of(call) if not elsewhere(self.names.relative(edit.path))]
+
+    def _told(self, edit: Edit, answer: str) -> Edit:
+        """The edit, with what was written as the answer tells it; some agents announce it without."""
+        if edit.change or not (change := change_told(answer)):
+            return edit
+        self.names.hear(self.number, n.EDIT, f"{edit.path}: {change}")
+        return replace(edit, change=change)
 
     def _changed(self, edit: Edit) -> None:
         path = self.names.relative(edit.path)

@@ -33,7 +33,20 @@ def edits_of(call: ToolCalled) -> list[Edit]:
         found += _patched(command)
         found += [Edit(path, "modified") for path in _WRITTEN.findall(command) + _IN_PLACE.findall(command)]
         found += [Edit(path, "deleted") for path in _REMOVED.findall(command)]
-    return [edit for edit in found if not edit.path.startswith(_ELSEWHERE)]
+    return found
+
+
+def elsewhere(path: str) -> bool:
+    """Whether a file is no part of the work: a scratch file, or no file at all."""
+    return path.startswith(_ELSEWHERE)
+
+
+def change_told(output: str) -> str:
+    """How the text begins that was written, where only the answer to an edit tells it, as a difference."""
+    if "+++ " not in output:
+        return ""
+    added = (line[1:] for line in output[: 8 * LONGEST_CHANGE].split("\n") if line[:1] == "+" != line[1:2])
+    return flattened(" ".join(added))[:LONGEST_CHANGE]
 
 
 def _tool_edits(call: ToolCalled) -> list[Edit]:

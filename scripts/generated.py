@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from segue import settings
 from segue.cli.app import segue as cli
 from segue.resume import failures
-from segue.server import routes
+from segue.server import memory_routes, routes
 
 ROOT = Path(__file__).parent.parent
 NOTE = "<!-- Written by `make format`; do not edit. -->\n"
@@ -34,6 +34,7 @@ def api_page() -> str:
     """Every endpoint with one line."""
     app = FastAPI()
     app.include_router(routes.api)
+    app.include_router(memory_routes.api)
     rows = [
         f"| `{method.upper()} {path}` | {operation.get('description', '')} |"
         for path, operations in sorted(app.openapi()["paths"].items())

@@ -14,6 +14,7 @@ from segue.cli.agents import agents
 from segue.cli.command import chosen, ensure_server, environment, in_group
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
+from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
 from segue.cli.status import status as show_status
@@ -33,6 +34,8 @@ def segue() -> None:
 command = in_group(segue)
 segue.add_command(sessions)
 segue.add_command(agents)
+segue.add_command(memorize)
+segue.add_command(recall)
 
 
 def _become(*command: str) -> NoReturn:

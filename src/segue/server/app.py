@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from segue import __version__
-from segue.server import errors, routes
+from segue.server import errors, memory_routes, routes
 from segue.server.documents import Problem
 from segue.server.security import Doors
 
@@ -38,6 +38,7 @@ def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> 
     )
     app.state.context = context
     app.include_router(routes.api)
+    app.include_router(memory_routes.api)
     errors.translate(app)
     # Added last, so it stands outermost: nothing is looked at before the doors have been passed.
     app.add_middleware(Doors, token=token, hosts=list(hosts))

@@ -69,7 +69,7 @@ async def test_an_entry_is_updated_by_id_or_tag_and_found_by_its_new_words_only(
     changed = (await memory.memorize(Note(content="The airship lands."), "update", entry.tag)).memory
     assert (changed.id, changed.revision, changed.importance) == (entry.id, 3, 0.9)
     assert await found_by(memory, "airship") == ["The airship lands."]
-    assert await found_by(memory, "zeppelin") == await found_by(memory, "retries") == []
+    assert await found_by(memory, "zeppelin") == await found_by(memory, "jitter") == []
 
 
 async def test_auto_updates_what_is_nearly_the_same(memory: Memory) -> None:
@@ -98,58 +98,26 @@ async def test_updating_what_does_not_exist_is_refused(memory: Memory) -> None:
         await memory.memorize(Note(content=RETRIES), "update", "nobody")
 
 
-PRIVATE = {
-    "a secret (github-token)": "The token is ghp_" + "a" * 36,
-    "a secret (secret-variable)": "export DB_PASSWORD=correcthorsebattery",
-    "an e-mail address": "Ask jane.doe@acme-corp.com about it.",
-    "a telephone number": "Call +49 151 2345 6789 first.",
-    "a payment card": "Paid with 4111 1111 1111 1111 then.",
-    "a bank account": "Send it to DE89 3704 0044 0532 0130 00 today.",
-    "a social security number": "Hers is 123-45-6789, by the way.",
-}
-
-
-@pytest.mark.parametrize("kind", PRIVATE)
-async def test_what_is_private_is_blocked_by_kind_and_never_written(
-    journal: Journal, memory: Memory, kind: str
-) -> None:
-    content = PRIVATE[kind]
+async def test_what_is_private_is_blocked_and_never_written(journal: Journal, memory: Memory) -> None:
+    token = "ghp_" + "a" * 36
     with pytest.raises(SecretFound, match="Nothing was stored") as refused:
-        await store(memory, content)
-    assert kind in refused.value.message
-    assert content not in refused.value.message
-    rows = await journal.read(lambda c: c.execute(text("SELECT outcome, detail FROM memory_log")).all())
-    assert [row.outcome for row in rows] == ["blocked"]
-    assert content not in rows[0].detail
+        await store(memory, f"Ask jane.doe@acme-corp.com for {token}.")
+    assert "a secret (github-token) and an e-mail address" in refused.value.message
+    (row,) = await journal.read(lambda c: c.execute(text("SELECT operation, outcome, detail FROM memory_log")).all())
+    assert (row.operation, row.outcome) == ("new", "blocked")
+    assert token not in row.detail + refused.value.message
     assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 0
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "Write to someone@example.com in the docs.",
-        "Commit 4111111111111112 is no card, and 1.2.3-45-6789 is no number.",
-        "It listens on 127.0.0.1:8080 since 2026-11-16T12:30:00+01:00.",
-        "The password is asked for at the prompt.",
-        "Author: bot <noreply@github.com>",
-    ],
-)
-async def test_what_only_looks_private_is_stored(memory: Memory, content: str) -> None:
-    assert (await store(memory, content)).status == "stored"
-
-
-@pytest.mark.parametrize(
-    ("note", "complaint"),
-    [
-        (Note(content=" "), "nothing to memorize"),
-        (Note(content="x" * 20_001), "20,001"),
-        (Note(content="x", importance=2.0), "importance"),
-        (Note(content="x", tag="Just A Tag"), "topic_context_YYYY"),
-    ],
-)
-async def test_bad_notes_are_refused(memory: Memory, note: Note, complaint: str) -> None:
-    with pytest.raises(BadInput, match=complaint):
-        await memory.memorize(note, "new")
+async def test_bad_notes_are_refused(memory: Memory) -> None:
+    for complaint, note in {
+        "nothing to memorize": Note(content=" "),
+        "20,001": Note(content="x" * 20_001),
+        "importance": Note(content="x", importance=2.0),
+        "topic_context_YYYY": Note(content="x", tag="Just A Tag"),
+    }.items():
+        with pytest.raises(BadInput, match=complaint):
+            await memory.memorize(note, "new")
 
 
 async def test_a_taken_tag_is_refused_and_the_way_out_is_told(memory: Memory) -> None:
@@ -159,18 +127,16 @@ async def test_a_taken_tag_is_refused_and_the_way_out_is_told(memory: Memory) ->
     assert refused.value.hint.endswith("segue memorize update retries_payments_2026")
 
 
-@pytest.mark.parametrize(("keeping", "days"), [(Keeping.SHORT_TERM, 1), (Keeping.WORKING, 7), (Keeping.LONG_TERM, 90)])
-async def test_an_entry_is_found_for_as_long_as_it_was_meant_to_be(
-    memory: Memory, clock: TickingClock, keeping: Keeping, days: int
-) -> None:
-    entry = (await store(memory, RETRIES, keeping=keeping)).memory
-    clock.time += timedelta(days=days) - timedelta(minutes=1)
-    assert await found_by(memory, "retries") == [RETRIES]
-    clock.time += timedelta(minutes=2)
-    assert await found_by(memory, "retries") == []
-    assert (await memory.recall(Question(query=entry.tag))).results == ()
-    with pytest.raises(MemoryNotFound, match="expired"):
-        await memory.get_memory_by_id(entry.id)
+async def test_an_entry_is_found_for_as_long_as_it_was_meant_to_be(memory: Memory, clock: TickingClock) -> None:
+    for keeping, days in {Keeping.SHORT_TERM: 1, Keeping.WORKING: 7, Keeping.LONG_TERM: 90}.items():
+        entry = (await store(memory, RETRIES, keeping=keeping)).memory
+        clock.time += timedelta(days=days) - timedelta(minutes=1)
+        assert await found_by(memory, "retries") == [RETRIES]
+        clock.time += timedelta(minutes=2)
+        assert await found_by(memory, "retries") == []
+        assert (await memory.recall(Question(query=entry.tag))).results == ()
+        with pytest.raises(MemoryNotFound, match="expired"):
+            await memory.get_memory_by_id(entry.id)
 
 
 async def test_a_persistent_entry_stays_and_grows_stale(memory: Memory, clock: TickingClock) -> None:

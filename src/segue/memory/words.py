@@ -17,6 +17,7 @@ MOST = 60
 _WORD = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(
     r"[^\W\d_][^\W_]*(?:_[^\W_]+)+|[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z]+[a-z0-9]+[A-Z][A-Za-z0-9]*"
+    r"|[A-Z]{2,}[a-z]{2,}[A-Za-z0-9]*"
 )
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 

@@ -30,7 +30,7 @@ async def test_an_entry_is_stored_with_its_tag_hash_and_time_to_live(memory: Mem
     stored = await store(memory, RETRIES, domain="payments", importance=0.9, tags=("gateway",))
     entry = stored.memory
     assert stored.status == "stored"
-    assert entry.tag == "retries-of-the-payment-gateway-a_payments_2026"
+    assert entry.tag == "retries-payment-gateway-capped-five_payments_2026"
     assert len(entry.content_sha256) == 64
     assert entry.keeping is Keeping.LONG_TERM
     assert entry.expires_at == entry.created_at + timedelta(days=90)
@@ -60,7 +60,7 @@ async def test_a_key_stores_once_and_never_something_else(memory: Memory) -> Non
 
 async def test_two_entries_of_one_title_get_different_tags(memory: Memory) -> None:
     one, two = await store(memory, "On deployment\nfirst"), await store(memory, "On deployment\nsecond")
-    assert (one.memory.tag, two.memory.tag) == ("on-deployment_general_2026", "on-deployment-2_general_2026")
+    assert (one.memory.tag, two.memory.tag) == ("deployment_general_2026", "deployment-2_general_2026")
 
 
 async def test_an_entry_is_updated_by_id_or_tag_and_found_by_its_new_words_only(memory: Memory) -> None:
@@ -112,6 +112,7 @@ async def test_what_is_private_is_blocked_and_never_written(journal: Journal, me
 async def test_bad_notes_are_refused(memory: Memory) -> None:
     for complaint, note in {
         "nothing to memorize": Note(content=" "),
+        "a NUL": Note(content="x\0y"),
         "20,001": Note(content="x" * 20_001),
         "importance": Note(content="x", importance=2.0),
         "topic_context_YYYY": Note(content="x", tag="Just A Tag"),

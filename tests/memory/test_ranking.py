@@ -1,5 +1,6 @@
 """The order of answers, and what a score means."""
 
+from benchmarks.recall_plugin import build
 from segue.journal.search import SHELF, Occurrences
 from segue.memory.ranking import Ranked, rank
 from segue.memory.words import likeness, names, wanted
@@ -59,3 +60,10 @@ def test_likeness_goes_from_nothing_in_common_to_the_same() -> None:
     assert likeness("The cap is five.", "the cap is FIVE") == 1.0
     assert likeness("red green", "red blue") == 0.5
     assert likeness("red", "blue") == 0.0
+
+
+def test_the_plugin_for_scorers_asks_the_products_own_index() -> None:
+    search = build(["The zeppelin lands.", "It is moored at the mast.", "Nothing else.", "Much later, tea is served."])
+    assert search("zeppelins landing", 2)[0] == 0
+    assert search("mast", 1) == [1]
+    assert search("absent", 5) == []

@@ -315,7 +315,7 @@ async def test_recalling_changes_no_journal_and_is_logged_without_secrets(journa
 
 
 async def test_an_empty_question_is_refused(memory: Memory) -> None:
-    for query in ("", "  \n"):
+    for query in ("", "  \n", "\0"):
         with pytest.raises(BadInput, match="nothing to look for"):
             await recall(memory, query)
 
@@ -323,10 +323,18 @@ async def test_an_empty_question_is_refused(memory: Memory) -> None:
 async def test_no_question_breaks_the_search(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say("Some words, and x."), session_id=session)
-    for query in ('"', "NEAR(", "*", "(((", "🦭 ∀", "\x00"):
+    for query in ('"', "NEAR(", "*", "(((", "🦭 ∀"):
         assert (await recall(memory, query)).results == (), query
     for query in ("x AND", "text:x", "'; DROP TABLE x", "is it x"):
         assert (await recall(memory, query)).results[0].text == "Some words, and x.", query
+
+
+async def test_what_a_tool_printed_is_found_whatever_it_is(journal: Journal, memory: Memory) -> None:
+    workflow, session = await begun(journal)
+    output = "zeppelin\0mast \udcff \x1b[31mred " + "x" * 100_000 + " helium"
+    await journal.append(workflow, e.ToolFinished(call_id="1", status="completed", output=output), session_id=session)
+    for word in ("zeppelin", "mast", "red", "helium"):
+        assert (await recall(memory, word)).results[0].kind == "output", word
 
 
 async def test_a_checkpoint_that_was_tampered_with_hides_nothing_else(

@@ -1,5 +1,6 @@
 """The memory, as one object: recall over everything, and entries that are stored, changed, read, searched, deleted."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -44,7 +45,8 @@ class Memory:
 
     async def recall(self, question: Question) -> Recollection:
         """What past work says about this. Nothing of it is changed."""
-        if not question.query.strip():
+        question = replace(question, query=question.query.replace("\0", " ").strip())
+        if not question.query:
             raise BadInput("There is nothing to look for.", hint="Give some words, or the name of a workflow.")
         await self._index.catch_up()
         now = self._now

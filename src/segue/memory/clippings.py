@@ -1,6 +1,7 @@
 """What of the journal can be found again: a table from kinds of events to their words. Pure."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ MOST_PIECES = 12
 END = 1_000
 """Characters of a long output that are kept from its end, where its outcome stands."""
 
+_FOR_TERMINALS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
 Checkpoints = Mapping[CheckpointId, Checkpoint]
 Words = Iterator[tuple[ClippingKind, str]]
 
@@ -26,10 +29,15 @@ Words = Iterator[tuple[ClippingKind, str]]
 def clip(record: e.Record, checkpoints: Checkpoints) -> list[Clipping]:
     """The clippings of one event; none of most kinds."""
     return [
-        Clipping(kind=kind, text=text.strip(), at=record.at, session_id=record.session_id, seq=record.seq)
-        for kind, text in _words(record.event, checkpoints)
-        if text.strip()
+        Clipping(kind=kind, text=text, at=record.at, session_id=record.session_id, seq=record.seq)
+        for kind, words in _words(record.event, checkpoints)
+        if (text := _readable(words))
     ]
+
+
+def _readable(words: str) -> str:
+    """Without what only a terminal understands, and without NULs, which no text of PostgreSQL's can hold."""
+    return _FOR_TERMINALS.sub("", words).replace("\0", " ").strip()
 
 
 def _words(event: e.Event, checkpoints: Checkpoints) -> Words:

@@ -17,7 +17,7 @@ from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
 from segue.memory.scan import refuse_private
 from segue.memory.sections import in_sections
-from segue.memory.words import likeness
+from segue.memory.words import likeness, wanted
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
 from segue.model.ids import slugify
 from segue.model.memories import (
@@ -34,6 +34,8 @@ from segue.model.memories import (
 SAME, ALIKE = 0.85, 0.70
 """From these likenesses on, an entry is taken for the same, or somebody must say whether it is."""
 MOST_LIKE = 5
+TELLING = 5
+"""Words of an entry's first line that its tag is made of."""
 LONGEST = 20_000
 """Characters of one entry."""
 
@@ -43,6 +45,8 @@ _TAG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*_[a-z0-9]+(?:-[a-z0-9]+)*_\d{4}")
 def check(note: Note) -> None:
     if not note.content.strip():
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
+    if "\0" in note.content:
+        raise BadInput("This is no text: it holds a NUL.", hint="Give what it says as text.")
     if len(note.content) > LONGEST:
         raise BadInput(
             f"The text has {len(note.content):,} characters; an entry may have {LONGEST:,}.",
@@ -123,7 +127,8 @@ def _provenance(connection: Connection, note: Note) -> Provenance:
 
 def _free_tag(connection: Connection, note: Note, now: datetime) -> str:
     first_line = next(line for line in note.content.splitlines() if line.strip())
-    return _numbered(connection, slugify(first_line, 32), slugify(note.domain or "general", 32), now)
+    topic = slugify(" ".join(wanted(first_line).words[:TELLING]))
+    return _numbered(connection, topic, slugify(note.domain or "general", 32), now)
 
 
 def _numbered(connection: Connection, topic: str, context: str, now: datetime) -> str:

@@ -176,6 +176,114 @@ def _updates(figures: Figures) -> str:
     return f"{figures['per_second']:,.0f} per second ({figures['cpu_us']:.0f} µs CPU each)"
 
 
+def context(figures: Figures) -> Table:
+    rows = [
+        (
+            f"{agent}, made up, {session['bytes'] / 1000:.0f} KB: the exam",
+            *(_exam(session[b]) for b in ("4000", "1000")),
+        )
+        for agent, session in figures["synthetic"].items()
+    ]
+    return Table(
+        "What a context keeps, in percent",
+        ("", "4,000 tokens", "1,000 tokens"),
+        [*rows, *_recorded(figures["recorded"])],
+    )
+
+
+def _exam(figures: Figures) -> str:
+    return f"{figures['score']:.0f} ({figures['tokens']:,} tokens)"
+
+
+RETENTION: Mapping[str, str] = {
+    "state": "STATE: what the session had established",
+    "future": "FUTURE: what its real continuation used",
+    "old": "OLD: of that, what had not been seen lately",
+    "grounded": "GROUNDED: with the words that explain it",
+}
+
+
+def _recorded(figures: Figures) -> list[Row]:
+    if why := figures.get("not_measured"):
+        return [(f"recorded sessions, {label}", *[_not_measured(why)] * 2) for label in RETENTION.values()]
+    rows = [
+        (f"recorded sessions, {label}", *(f"{figures[budget][name]:.1f}" for budget in ("4000", "1000")))
+        for name, label in RETENTION.items()
+    ]
+    calls = f"{figures['sessions']} sessions, {figures['failed']} calls failed, {figures['over_budget']} over budget"
+    return [*rows, ("– its calls of `segue context`", calls, f"{figures['call_ms']} ms each")]
+
+
+def _not_measured(why: str) -> str:
+    return f"not measured: {why}"
+
+
+def context_speed(figures: Figures) -> Table:
+    once, twice = figures["files"]
+    rows = [
+        *((f"file of {_megabytes(file)}, in a warm process", _times(file["in_process"])) for file in (once, twice)),
+        *((f"file of {_megabytes(file)}, `segue context`", _times(file["command"])) for file in (once, twice)),
+        ("twice the size", f"{_grown(once, twice):.2f} times the time, in a warm process"),
+        ("facts already collected, the compiler and the exam alone", _times(figures["compile"])),
+    ]
+    return Table("From a session file to its context of 4,000 tokens", ("", ""), rows)
+
+
+def _megabytes(file: Figures) -> str:
+    return f"{file['bytes'] / 1024 / 1024:.1f} MB"
+
+
+def _grown(once: Figures, twice: Figures) -> float:
+    return twice["in_process"]["median_ms"] / once["in_process"]["median_ms"]
+
+
+def checkpoint(figures: Figures) -> Table:
+    aim = f"the aim of {figures['aim_ms']:.0f} ms is {'reached' if figures['reached'] else 'missed'}"
+    rows = [
+        ("the first, in a worktree just made", f"{figures['first_ms']:.0f} ms"),
+        ("each after it", f"{_times(figures['warm'])}; {aim}"),
+        ("`git status`, alone", _times(figures["git_status"])),
+    ]
+    return Table(f"A checkpoint of a worktree with {figures['files']:,} files", ("", ""), rows)
+
+
+def recall(figures: Figures) -> Table:
+    made_up = figures["synthetic"]
+    searches = f"{made_up['count']} searches over {made_up['turns']:,} made-up turns"
+    time = f"min {made_up['min_ms']:.1f} ms, median {made_up['median_ms']:.1f} ms"
+    return Table("Recall", ("", "Segue", "the baseline"), [(searches, time, ""), *_found(figures["recorded"])])
+
+
+KINDS: Mapping[str, str] = {
+    "user": "code, by what the user said",
+    "todo": "code, by an entry of a to-do list",
+    "commit": "code, by a commit's subject",
+    "symbol": "code, by a name",
+}
+
+
+def _found(figures: Figures) -> list[Row]:
+    if why := figures.get("not_measured"):
+        return [(label, *[_not_measured(why)] * 2) for label in ("LoCoMo", *KINDS.values())]
+    both = (figures["ours"], figures["baseline"])
+    return [
+        ("LoCoMo, percent of the evidence among the first 10", *(_locomo(each["locomo"]) for each in both)),
+        *(
+            (f"{label}, percent found first, among the first 10", *(_hits(each["code"][kind]) for each in both))
+            for kind, label in KINDS.items()
+        ),
+        ("code, all kinds", *(f"p50 {each['code_p50_ms']:.1f} ms" for each in both)),
+    ]
+
+
+def _locomo(figures: Figures) -> str:
+    return f"{figures['at_10']:.1f} (p50 {figures['p50_ms']:.1f} ms)"
+
+
+def _hits(figures: Figures) -> str:
+    return f"{figures['at_1']:.1f}, {figures['at_10']:.1f} (of {figures['count']})"
+
+
 def _spread(figures: Figures) -> tuple[str, str]:
     return f"{figures['min_ms']:.0f}", f"{figures['median_ms']:.0f}"
 
@@ -199,6 +307,10 @@ TABLES: Mapping[str, Callable[[Figures], Table]] = {
     "resume": resume,
     "live_session": live_session,
     "replay": replay,
+    "context": context,
+    "context_speed": context_speed,
+    "checkpoint": checkpoint,
+    "recall": recall,
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from certify import programs
 from certify.agents import CANDIDATES, Candidate
+from certify.handover import HandoverRow, certify_handover, pairs
 from certify.page import page
 from certify.play import Observed, perform, playing
 from certify.proof import Row, judge, with_compaction
@@ -21,6 +22,7 @@ from segue.testing.rehearsal.diary import DiaryEntry
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "build" / "certify.json"
+HANDOVERS = ROOT / "build" / "handovers.json"
 PAGE = ROOT / "docs" / "reference" / "agents.md"
 
 
@@ -33,11 +35,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(given.agents) - set(CANDIDATES)
     if unknown:
         parser.error(f"unknown agent: {min(unknown)}")
-    rows = [] if given.page else [_certify(CANDIDATES[name], given.keep) for name in given.agents or CANDIDATES]
+    chosen = [] if given.page else given.agents or list(CANDIDATES)
+    rows = [_certify(CANDIDATES[name], given.keep) for name in chosen]
+    handovers = [_hand_over(before, after, given.keep) for before, after in pairs(set(chosen))]
     # Some agents alone would leave a page without the others.
-    if given.page or {row["agent"] for row in _results()} >= set(CANDIDATES):
-        PAGE.write_text(page(_results()))
-    return 1 if any("failed" in (row.native_resume, row.after_compaction) for row in rows) else 0
+    if given.page or {row["agent"] for row in _read(RESULTS)} >= set(CANDIDATES):
+        PAGE.write_text(page(_read(RESULTS), _read(HANDOVERS)))
+    verdicts = [verdict for row in rows for verdict in (row.native_resume, row.after_compaction)]
+    return 1 if "failed" in [*verdicts, *(row.verdict for row in handovers)] else 0
+
+
+def _hand_over(before: Candidate, after: Candidate, keep: Path | None) -> HandoverRow:
+    root = Path(tempfile.mkdtemp(prefix=f"segue-certify-{before.name}-{after.name}-", dir=keep))
+    try:
+        row = certify_handover(before, after, root / "stage", datetime.now(UTC).date().isoformat())
+    finally:
+        if keep is None:
+            shutil.rmtree(root, ignore_errors=True)
+    _say(f"{row.before} → {row.after}: {row.verdict}")
+    _explain(row.evidence, row.problems)
+    known = {(each["before"], each["after"]): each for each in _read(HANDOVERS)}
+    known[row.before, row.after] = row.document()
+    HANDOVERS.write_text(json.dumps(list(known.values()), indent=2) + "\n")
+    return row
 
 
 def _certify(candidate: Candidate, keep: Path | None) -> Row:
@@ -71,19 +91,23 @@ def _say(line: str) -> None:
 
 def _tell(row: Row) -> None:
     _say(f"{row.agent}: {row.native_resume} ({row.seconds:g} s)")
-    for sentence in row.evidence:
+    _explain(row.evidence, row.problems)
+
+
+def _explain(evidence: Sequence[str], problems: Sequence[str]) -> None:
+    for sentence in evidence:
         _say(f"  + {sentence}")
-    for sentence in row.problems:
+    for sentence in problems:
         _say(f"  - {sentence}")
 
 
-def _results() -> list[dict[str, Any]]:
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+def _read(file: Path) -> list[dict[str, Any]]:
+    return json.loads(file.read_text()) if file.exists() else []
 
 
 def _save(row: Row) -> None:
     """The new row in place of the agent's old one; the others stay."""
-    known = {known["agent"]: known for known in _results()} | {row.agent: row.document()}
+    known = {known["agent"]: known for known in _read(RESULTS)} | {row.agent: row.document()}
     RESULTS.parent.mkdir(exist_ok=True)
     ordered = [known[name] for name in CANDIDATES if name in known]
     RESULTS.write_text(json.dumps(ordered, indent=2) + "\n")

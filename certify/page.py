@@ -20,9 +20,30 @@ said that the window was full. The model is scripted, so nothing here speaks of 
 """
 
 
-def page(rows: Sequence[Mapping[str, Any]]) -> str:
+HANDED = """
+## From one agent to another
+
+The first agent is paused after two tasks, the server is killed and started again, and `segue resume --agent OTHER` lets
+the other one go on from a compiled context. *Verified* means that the successor's first request in the model's log
+holds what it must know, that it did the next task and no other, and that the exam's score is in the journal.
+
+| from | to | hand-over | exam | tokens | checked |
+|---|---|---|---|---|---|
+"""
+
+
+def page(rows: Sequence[Mapping[str, Any]], handovers: Sequence[Mapping[str, Any]]) -> str:
     lines = [_line(row) for row in rows]
-    return HEAD + "\n".join(lines) + "\n" + "".join(_evidence(row) for row in rows)
+    handed = HANDED + "".join(map(_handed, handovers)) if handovers else ""
+    shown = [_evidence(row["agent"], row) for row in rows]
+    shown += [_evidence(f"{row['before']} → {row['after']}", row) for row in handovers]
+    return HEAD + "\n".join(lines) + "\n" + handed + "".join(shown)
+
+
+def _handed(row: Mapping[str, Any]) -> str:
+    score = "none" if row["score"] is None else f"{row['score']:.0%}"
+    cells = (f"`{row['before']}`", f"`{row['after']}`", f"**{row['verdict']}**", score, row["tokens"], row["checked"])
+    return f"| {' | '.join(map(str, cells))} |\n"
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -34,7 +55,7 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _evidence(row: Mapping[str, Any]) -> str:
+def _evidence(title: str, row: Mapping[str, Any]) -> str:
     found = "".join(f"- {sentence}\n" for sentence in row["evidence"])
     problems = "".join(f"- **not so:** {sentence}\n" for sentence in row["problems"])
-    return f"\n## {row['agent']}\n\n{found}{problems}"
+    return f"\n## {title}\n\n{found}{problems}"

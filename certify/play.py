@@ -9,7 +9,7 @@ after that.
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,6 +21,7 @@ import yaml
 from certify import programs
 from certify.agents import Candidate, Housing, environment
 from segue.model import events as e
+from segue.model.ids import slugify
 from segue.model.views import RecordView, Resumed
 from segue.testing.model import Call, LoggedRequest, Shell, read_log
 from segue.testing.processes import carrying
@@ -34,6 +35,8 @@ WITHIN = 120.0
 TITLE = "Certify the agent"
 SUMMARY = "SUMMARY-OMEGA"
 NOTE = "note-beta.txt"
+NOW = "This is what to do now:"
+"""Where a prompt that carries a compiled context comes to the point."""
 STARTED = "command-started.txt"
 LATER = "command-later.txt"
 
@@ -127,15 +130,25 @@ class Actor(Work):
 @contextmanager
 def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
     """A stage with the agent, and the model behind it; the file is the model's log."""
+    script = _compacting if compacting else _script
+    with staged([candidate], root, lambda worktree: script(candidate, worktree)) as play:
+        yield play
+
+
+@contextmanager
+def staged(
+    candidates: Sequence[Candidate], root: Path, rules: Callable[[Path], list[object]]
+) -> Generator[tuple[Stage, Actor, Path]]:
+    """A stage with some agents, and one model behind all of them that answers by these rules."""
     root.mkdir(parents=True)
     log = root / "requests.jsonl"
-    stage = Stage(root, settings=_settings(candidate))
-    worktree = stage.home / "worktrees" / "certify-the-agent"
-    rules = _compacting(candidate, worktree) if compacting else _script(candidate, worktree)
+    stage = Stage(root, settings="".join(map(_settings, candidates)))
+    worktree = stage.home / "worktrees" / slugify(TITLE)
     script = root / "model.yaml"
-    script.write_text(yaml.safe_dump({"rules": rules}))
+    script.write_text(yaml.safe_dump({"rules": rules(worktree)}))
     with _model(script, log) as address, stage:
-        variables = environment(candidate, Housing(root / "agent-home", address))
+        housing = Housing(root / "agent-home", address)
+        variables = {name: value for each in candidates for name, value in environment(each, housing).items()}
         actor = Actor(root / "work", stage.repository, variables)
         stage.works.append(actor)
         yield stage, actor, log
@@ -151,18 +164,18 @@ def _script(candidate: Candidate, worktree: Path) -> list[object]:
     """What the model answers. An interrupted task is asked for again, so those rules come first."""
     asking = candidate.asking(f"date > {worktree / LATER}")
     note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
-    # A prompt that carries the history has the earlier requests in it too.
-    told = r"=== CURRENT REQUEST ===[\s\S]*"
+    # A prompt that carries what came before has the earlier requests in it too.
+    told = rf"{NOW}[\s\S]*"
     return [
-        _rule(f"/{told}COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
-        _rule(f"/{told}COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
-        _rule("/interrupted in the middle[^$]*COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
-        _rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
-        _rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
-        _rule("COMMAND-DELTA", _step(asking), {"say": "NOT-REACHED"}),
-        _rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
-        _rule("FILE-BETA", {"write": note}, {"say": "ANSWER-BETA"}),
-        _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA"}),
+        rule(f"/{told}COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
+        rule(f"/{told}COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
+        rule("/interrupted in the middle[^$]*COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
+        rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
+        rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
+        rule("COMMAND-DELTA", _step(asking), {"say": "NOT-REACHED"}),
+        rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        rule("FILE-BETA", {"write": note}, {"say": "ANSWER-BETA"}),
+        rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA"}),
     ]
 
 
@@ -170,10 +183,10 @@ def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
     """What the model answers in the short play; agents ask for the summary in words of their own."""
     full = {"input": candidate.full or 0}
     return [
-        _rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
-        _rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
-        _rule("/(?i)summar(y|i[sz]e)|checkpoint compaction/", {"say": f"<summary>{SUMMARY}</summary>"}),
-        _rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA", "usage": full}),
+        rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
+        rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        rule("/(?i)summar(y|i[sz]e)|checkpoint compaction/", {"say": f"<summary>{SUMMARY}</summary>"}),
+        rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA", "usage": full}),
     ]
 
 
@@ -181,7 +194,7 @@ def _long(worktree: Path) -> dict[str, object]:
     return {"shell": f"date > {worktree / STARTED} && tail -f /dev/null"}
 
 
-def _rule(match: str, *steps: Mapping[str, object]) -> dict[str, object]:
+def rule(match: str, *steps: Mapping[str, object]) -> dict[str, object]:
     return {"match": match, "do": list(steps)}
 
 
@@ -229,8 +242,8 @@ def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, comp
 def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
     stage.up()
     actor.begin(TITLE, PLAN, agent=candidate.name)
-    actor.allow_until(_completed("text"))
-    actor.allow_until(_completed("file"))
+    actor.allow_until(completed("text"))
+    actor.allow_until(completed("file"))
     written = Path(actor.view.worktree or "") / NOTE
     if not written.exists() or "CONTENT-BETA" not in written.read_text():
         raise RuntimeError(f"{NOTE} was not written")
@@ -285,7 +298,7 @@ def _contents(actor: Actor, candidate: Candidate) -> dict[str, str]:
 
 
 def _first_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    actor.allow_until(_completed("command"))
+    actor.allow_until(completed("command"))
 
 
 def _open_permission(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
@@ -293,19 +306,19 @@ def _open_permission(stage: Stage, actor: Actor, candidate: Candidate, log: Path
 
 
 def _second_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    actor.allow_until(_completed("permission"))
-    actor.allow_until(_completed("last"))
+    actor.allow_until(completed("permission"))
+    actor.allow_until(completed("last"))
     actor.until_status("completed", within=WITHIN)
 
 
 def _text_alone(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
     stage.up()
     actor.begin(TITLE, SHORT_PLAN, agent=candidate.name)
-    actor.allow_until(_completed("text"))
+    actor.allow_until(completed("text"))
 
 
 def _last_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    actor.allow_until(_completed("command"))
+    actor.allow_until(completed("command"))
     actor.until_status("completed", within=WITHIN)
 
 
@@ -333,5 +346,5 @@ def _acts(candidate: Candidate, compacting: bool) -> tuple[Act, ...]:
     return ACTS if candidate.native else (*ACTS[:3], _note_files, *ACTS[3:], _compare_files)
 
 
-def _completed(task: str) -> Callable[[e.Event], bool]:
+def completed(task: str) -> Callable[[e.Event], bool]:
     return lambda event: isinstance(event, e.TaskCompleted) and event.task_id == task

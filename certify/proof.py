@@ -152,8 +152,8 @@ def _resumed(candidate: Candidate, seen: Observed) -> Iterator[Check]:
 
 
 def _way(candidate: Candidate) -> str:
-    """An agent that loses its conversations when they are loaded is told the history instead."""
-    return "native" if candidate.native else "history"
+    """An agent that loses its conversations when they are loaded begins with a compiled context instead."""
+    return "native" if candidate.native else "context"
 
 
 def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
@@ -163,10 +163,10 @@ def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
         if request is None:
             yield False, f"resume {number}: the model never got the prompt"
             continue
-        expected = MEMORIES[:-1] if number == 1 else MEMORIES
+        expected = [each for each in MEMORIES[: None if number > 1 else -1] if candidate.native or each != MEMORIES[0]]
         held = [name for name, words, role in expected if _holds(candidate, request, words, role)]
         missing = [name for name, _, _ in expected if name not in held]
-        place = "before the new prompt," if candidate.native else "as history in the prompt,"
+        place = "before the new prompt," if candidate.native else "in the context before the request,"
         where = f"resume {number}: request {request.number} to the model, {place}"
         yield bool(held), f"{where} holds {', '.join(held) or 'nothing'}"
         if missing:

@@ -1,17 +1,33 @@
 """The arithmetic of the benchmarks. How fast anything is, no test says."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from benchmarks import disk, live, replay, report, resumes, slices
+from benchmarks import (
+    checkpoint,
+    context,
+    context_speed,
+    data,
+    disk,
+    live,
+    recall,
+    replay,
+    report,
+    resumes,
+    sessions,
+    slices,
+)
 from benchmarks.disk import Mode, Slice, Work
 from benchmarks.figures import growth, percentile, slope
 from benchmarks.report import BEGIN, END, put_into
 from benchmarks.resumes import PHASES, taken_apart
 from benchmarks.slices import interleave, kept, latencies, rates
 from benchmarks.traced import GIT, GIT_END, Mark
+from segue.orchestrator.contextfile import facts_of_file
 
 FAST, SLOW, BETWEEN = 7_000.0, 250.0, 1_000.0
 
@@ -144,3 +160,166 @@ async def test_a_replay_gives_no_event_and_the_turn_after_it_gives_each_once(tmp
     assert figures["given"] == 0
     assert figures["turn_once"]
     assert report.replay(figures).rows
+
+
+# ── contexts and checkpoints ────────────────────────────────────────────────────────────────────────
+
+RETENTION = """tokenizer o200k_base; sessions 39; failed calls 1; over budget 2; mean 2824 ms a call
+
+### STATE recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 95.5 | 85.0 |
+
+### FUTURE recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 80.0 | 62.5 |
+
+### FUTURE_OLD recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 65.0 | nan |
+
+### FUTURE_GROUNDED recall %
+| system | 4k | 1k |
+|---|---:|---:|
+| this | 70.0 | 52.0 |
+failed: some-session what it said
+"""
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+
+
+def scorer(folder: Path, name: str, program: str) -> Path:
+    """A data folder with a scorer of our own, run by the Python of these tests."""
+    (folder / "venv/bin").mkdir(parents=True)
+    (folder / "venv/bin/python").symlink_to(sys.executable)
+    (folder / "transcripts").mkdir()
+    (folder / name).write_text(program)
+    return folder
+
+
+@pytest.mark.parametrize("agent", sessions.FORMATS)
+def test_a_made_up_session_is_as_large_as_asked_and_the_same_every_time(tmp_path: Path, agent: str) -> None:
+    first, second = (sessions.written(tmp_path, 100_000, agent, name) for name in ("first", "second"))
+    assert 100_000 <= first.stat().st_size < 150_000
+    assert first.read_bytes() == second.read_bytes()
+    assert facts_of_file(first).unread_lines == 0
+
+
+def test_both_agents_tell_the_same_work(tmp_path: Path) -> None:
+    claude, codex = (facts_of_file(sessions.written(tmp_path, 1, agent, agent)) for agent in sessions.FORMATS)
+    assert claude.request
+    assert codex.request
+    assert claude.request.text == codex.request.text
+    assert claude.todos == codex.todos
+    assert {file.path for file in claude.files} == {file.path for file in codex.files}
+    assert [commit.hash for commit in claude.commits] == [commit.hash for commit in codex.commits] == ["1a2b3c4"]
+
+
+def test_the_scores_of_recorded_sessions_are_read_from_what_the_scorer_prints() -> None:
+    scores = context.read_scores(RETENTION)
+    assert scores["4000"] == {"state": 95.5, "future": 80.0, "old": 65.0, "grounded": 70.0}
+    assert scores["1000"]["state"] == 85.0
+    assert (scores["sessions"], scores["failed"], scores["over_budget"], scores["call_ms"]) == (39, 1, 2, 2824)
+    with pytest.raises(ValueError, match="something else"):
+        context.read_scores("nothing of the kind")
+
+
+def test_the_scorer_is_asked_about_our_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = f"import sys\nassert 'segue context {{file}} --budget {{budget}}' in sys.argv[2]\nprint({RETENTION!r})"
+    monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "retention_cli.py", program)))
+    assert context.recorded()["4000"]["state"] == 95.5
+
+
+def test_a_scorer_that_fails_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "retention_cli.py", "raise SystemExit('no numpy here')")))
+    with pytest.raises(RuntimeError, match="no numpy here"):
+        context.recorded()
+
+
+def test_what_is_missing_in_the_data_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(data.VARIABLE, str(tmp_path))
+    (tmp_path / "retention_cli.py").touch()
+    (tmp_path / "transcripts").mkdir()
+    assert data.or_why_not(context.recorded)["not_measured"].startswith("SEGUE_BENCH_DATA has no venv/bin/python")
+
+
+@pytest.mark.anyio
+async def test_without_the_data_folder_the_table_says_that_it_was_not_measured(tmp_path: Path, no_data: None) -> None:
+    figures = await context.measure(tmp_path, size=60_000)
+    rows = {row[0]: row[1] for row in report.context(figures).rows}
+    assert rows["recorded sessions, FUTURE: what its real continuation used"] == (
+        "not measured: SEGUE_BENCH_DATA was not set"
+    )
+    assert all(0 < session["4000"]["score"] <= 100 for session in figures["synthetic"].values())
+
+
+@pytest.mark.anyio
+async def test_the_time_of_a_context_can_be_measured(tmp_path: Path) -> None:
+    figures = await context_speed.measure(tmp_path, size=50_000, times=1, live=1)
+    assert figures["files"][1]["bytes"] > figures["files"][0]["bytes"] >= 50_000
+    assert report.context_speed(figures).rows
+
+
+@pytest.mark.anyio
+async def test_a_checkpoint_can_be_measured(tmp_path: Path) -> None:
+    figures = await checkpoint.measure(tmp_path, files=60, times=1)
+    assert figures["warm"]["count"] == 1
+    assert report.checkpoint(figures).rows
+
+
+# ── recall ──────────────────────────────────────────────────────────────────────────────────────────
+
+RECALL = """LoCoMo recall @5 @10 @25 @50: 61.3 71.0 80.1 84.9 | p50 1.6 ms | paper's best 56.7 66.2 76.7 82.7
+code, user: hit @1 @10: 36.3 71.3 (n=171)
+code, todo: hit @1 @10: 19.6 73.9 (n=46)
+code, commit: hit @1 @10: 23.9 78.3 (n=46)
+code, symbol: hit @1 @10: 45.5 96.7 (n=121)
+code p50 8.1 ms
+"""
+
+
+def test_the_scores_of_recall_are_read_from_what_the_scorer_prints() -> None:
+    scores = recall.read_scores(RECALL)
+    assert scores["locomo"] == {"at_10": 71.0, "p50_ms": 1.6}
+    assert scores["code"]["symbol"] == {"at_1": 45.5, "at_10": 96.7, "count": 121}
+    assert scores["code_p50_ms"] == 8.1
+    with pytest.raises(ValueError, match="something else"):
+        recall.read_scores(RECALL.replace("code, todo", "code, other"))
+
+
+def test_recall_is_scored_beside_its_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    better = RECALL.replace("71.0", "75.0")
+    program = f"import sys\nprint({better!r} if '--plugin' in sys.argv else {RECALL!r})"
+    for name in ("recall-code.json.xz", "locomo"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "recall.py", program)))
+    synthetic = {"turns": 5, "count": 2, "min_ms": 1.0, "median_ms": 2.0}
+    rows = report.recall({"synthetic": synthetic, "recorded": data.or_why_not(recall.recorded)}).rows
+    assert rows[1][1:] == ("75.0 (p50 1.6 ms)", "71.0 (p50 1.6 ms)")
+    assert rows[2][1] == "36.3, 71.3 (of 171)"
+
+
+def test_a_search_over_made_up_turns_is_timed(monkeypatch: pytest.MonkeyPatch, no_data: None) -> None:
+    asked: list[str] = []
+
+    def build(turns: list[str]) -> recall.Search:
+        def search(question: str, best: int) -> list[int]:
+            asked.append(question)
+            return list(range(len(turns)))[:best]
+
+        return search
+
+    plugin = ModuleType("a_plugin")
+    plugin.build = build  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "a_plugin", plugin)
+    monkeypatch.setattr(recall, "PLUGIN", "a_plugin:build")
+    figures = {"synthetic": recall.made_up(30, 4), "recorded": data.or_why_not(recall.recorded)}
+    assert len(set(asked)) > 1
+    assert figures["synthetic"]["count"] == len(asked) == 4
+    assert report.recall(figures).rows[1][1] == "not measured: SEGUE_BENCH_DATA was not set"

@@ -106,6 +106,8 @@ class Settings:
     """Seconds between two looks for work that lost its agent; 300 at most."""
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
+    context_budget: int = 4000
+    """Tokens that a compiled resume context may take; at least 100."""
     recovery: str = "settle"
     """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
 
@@ -171,6 +173,13 @@ def _port(key: str, value: object) -> int:
     number = _number(key, value)
     if number != int(number) or not 0 <= number <= 65535:
         raise ValueError(f"{key} must be a whole number from 0 to 65535, not {value!r}")
+    return int(number)
+
+
+def _tokens(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or number < 100:
+        raise ValueError(f"{key} must be a whole number of tokens, at least 100, not {value!r}")
     return int(number)
 
 
@@ -277,6 +286,7 @@ READERS: Mapping[str, Reader] = {
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
+    "context_budget": _tokens,
     "recovery": _recovery,
 }
 

@@ -8,13 +8,15 @@ from standin_service import Standin
 from segue import client
 from segue.model.errors import NotRunning
 
+BACK = "natively, if it says that it can; else a new conversation begins with a compiled context"
+
 
 def test_agents_are_listed_with_what_installs_them(segue: Any, service: Standin) -> None:
     assert segue("agents", "list").stdout == (
         "claude  found    /usr/bin/claude-agent-acp\n"
-        "                 comes back natively, if it says that it can; else a new conversation is told the history\n"
+        f"                 comes back {BACK}\n"
         "codex   missing  npm install -g codex-acp\n"
-        "                 comes back natively, if it says that it can; else a new conversation is told the history\n"
+        f"                 comes back {BACK}\n"
     )
     assert service.asked[-1] == ("agents", dict(os.environ))
     listed = json.loads(segue("agents", "list", "--json").stdout)
@@ -44,7 +46,7 @@ def test_an_agent_that_is_missing_says_how_it_is_installed(segue: Any, service: 
         "✗ codex: The program codex-acp was not found.\n"
         "  command     codex-acp\n"
         "  program     not found on PATH\n"
-        "  comes back  natively, if it says that it can; else a new conversation is told the history\n"
+        "  comes back  natively, if it says that it can; else a new conversation begins with a compiled context\n"
         "  do          Install it: npm install -g codex-acp\n"
     )
     checked = segue("agents", "check", "codex", "--json")

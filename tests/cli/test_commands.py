@@ -16,7 +16,7 @@ from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, RequestId, TaskId, WorkflowId
 from segue.model.status import Failure, Way, WorkflowStatus
-from segue.model.views import ContextView, FailureView, Question, Undelivered, WorkflowView
+from segue.model.views import ContextView, FailureView, Question, Successor, Undelivered, WorkflowView
 
 QUESTION = Question(
     request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON
@@ -235,8 +235,9 @@ def test_resume_sums_up_what_it_goes_on_with(segue: Any, service: Standin) -> No
         "  Tasks: 1 done, 1 remaining\n"
         "  ! It is not known whether the agent got prompt prompt-1; it is not sent again.\n"
         f"\nResuming workflow {ID}...\n"
-        "✓ Workflow resumed (session 1, run 2, the same conversation: the agent knows the conversation)\n"
+        "✓ Workflow resumed (rehearsal, session 1, run 2, the same conversation: the agent knows the conversation)\n"
         "  → native   40,000 tokens  the whole conversation, as the agent last counted it\n"
+        "    context   4,000 tokens  at most: its budget, and the next request\n"
         "    history         closed  nothing was said yet\n"
         "    fresh          unknown  estimated from its length\n"
         "  ! Since the pause: HEAD moved from aaaa to bbbb.\n"
@@ -251,16 +252,23 @@ def test_resume_hands_over_the_callers_environment(
     be(service, PAUSED)
     result = segue("resume", "--detach", "--json")
     assert json.loads(result.stdout)["way"] == "native"
-    _, name, environment, way = next(asked for asked in service.asked if asked[0] == "resume")
+    _, name, environment, way, _ = next(asked for asked in service.asked if asked[0] == "resume")
     assert (name, environment["MY_KEY"], way) == (ID, "mine", None)
 
 
-@pytest.mark.parametrize("way", ["native", "history", "fresh"])
+@pytest.mark.parametrize("way", ["native", "context", "history", "fresh"])
 def test_resume_asks_for_the_way_that_is_wanted(segue: Any, service: Standin, way: str) -> None:
     be(service, PAUSED)
     service.resumed = {"way": Way(way)}
     assert segue("resume", f"--{way}", "--detach").exit_code == 0
     assert next(asked for asked in service.asked if asked[0] == "resume")[3] == way
+
+
+def test_resume_hands_over_to_another_agent(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    assert segue("resume", "--agent", "codex", "--model", "gpt-5", "--detach").exit_code == 0
+    successor = next(asked for asked in service.asked if asked[0] == "resume")[4]
+    assert successor == Successor(agent="codex", model="gpt-5")
 
 
 def test_resume_says_why_a_way_is_closed(segue: Any, service: Standin) -> None:
@@ -275,7 +283,9 @@ def test_resume_says_why_a_way_is_closed(segue: Any, service: Standin) -> None:
 def test_resume_says_when_it_was_on_its_way_already(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
     service.resumed = {"status": "joined", "reason": "it was on its way already", "prices": (), "divergence": ()}
-    said = "✓ It was on its way already (session 1, run 2, the same conversation: it was on its way already)\n"
+    said = (
+        "✓ It was on its way already (rehearsal, session 1, run 2, the same conversation: it was on its way already)\n"
+    )
     assert segue("resume", "--detach").stdout.endswith(said)
 
 

@@ -1,11 +1,13 @@
-"""`segue context FILE`: the context and nothing else, without a server."""
+"""`segue context`: of a session file without a server, of a workflow by the server; the context and nothing else."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from standin_service import CONTEXT, ID, Standin
 
 from tests.recordings.kettle import kettle_session
 
@@ -48,3 +50,31 @@ def test_a_file_that_is_no_session_is_refused_with_a_sentence(content: bytes | N
     printed = segue_context(str(file), home=tmp_path)
     assert (printed.returncode, printed.stdout) == (1, "")
     assert printed.stderr.startswith("segue: ") and "Traceback" not in printed.stderr
+
+
+# ── of a workflow ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_context_of_this_directorys_workflow_is_printed_and_nothing_else(segue: Any, service: Standin) -> None:
+    result = segue("context")
+    assert (result.stdout, result.stderr) == (CONTEXT, "")
+    assert ("context", ID, None) in service.asked
+
+
+def test_the_exam_of_a_workflows_context_goes_to_the_error_stream(segue: Any, service: Standin) -> None:
+    result = segue("context", "add-parser", "--budget", "1000", "--exam")
+    assert result.stdout == CONTEXT
+    assert result.stderr == (
+        "exam: 90%, about 20 of 4000 tokens\n  tasks: 100%\n  files: 80%\n  missing: a changed file: a.py\n"
+    )
+    assert ("context", ID, 1000) in service.asked
+
+
+def test_the_context_of_a_workflow_as_a_document(segue: Any, service: Standin) -> None:
+    assert json.loads(segue("context", "add-parser", "--json").stdout)["exam"]["score"] == 0.9
+
+
+def test_a_name_that_is_neither_a_workflow_nor_a_file_is_said_so(segue: Any, service: Standin) -> None:
+    result = segue("context", "nothing-of-that-name")
+    assert result.exit_code == 1
+    assert "nothing-of-that-name" in result.stderr

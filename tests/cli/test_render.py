@@ -6,6 +6,7 @@ from standin_service import NOON
 from segue.cli.follow import fit
 from segue.cli.output import block, moment, plain, table
 from segue.cli.render import MILESTONES, TABLE, Names, line
+from segue.model import events as e
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import adapter
 from segue.model.events import (
@@ -28,7 +29,7 @@ from segue.model.status import Failure, Purpose, Trigger, Way
 NAMES = Names("add-parser", {"t1": "Write the parser"})
 
 # Steps of the machinery that a reader of the log learns from other lines.
-SILENT = {"run.started", "token.captured", "prompt.sent", "prompt.acknowledged"}
+SILENT = {"run.started", "standing", "token.captured", "prompt.sent", "prompt.acknowledged"}
 
 
 def shown(event: Any, **options: Any) -> str | None:
@@ -112,6 +113,33 @@ def test_an_event_becomes_a_line(event: Any, expected: str | None) -> None:
     ],
 )
 def test_how_an_agent_comes_back_and_what_fails_becomes_a_line(event: Any, expected: str | None) -> None:
+    assert shown(event) == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (
+            e.SessionImported(agent="claude", file="/x.jsonl", sha256="", size=9, lines=1200, unread_lines=0),
+            "Imported from /x.jsonl (1,200 things said or done)",
+        ),
+        (
+            e.SessionImported(
+                agent="codex", file="/x", sha256="", size=9, lines=3, unread_lines=2, began="monday", ended="friday"
+            ),
+            "Imported from /x (3 things said or done, held monday to friday); lines that could not be read: 2",
+        ),
+        (e.UserSpoke(text="Boil\nit."), "User: Boil it."),
+        (e.AgentSummarised(text="It boiled."), "The agent summarised its own conversation: It boiled."),
+        (e.ToolProgressed(call_id="c", output="half\n"), "  … half"),
+        (e.FilesChanged(changes=(("a.py", "created"), ("b.py", "deleted"))), "  created a.py, deleted b.py"),
+        (e.ToolCalled(call_id="c", title="Bash", tool="execute", input={"command": "make"}), "→ Bash: make"),
+        (e.ToolCalled(call_id="c", title="`make`", tool="execute", input={"command": "make"}), "→ `make`"),
+        (e.ToolCalled(call_id="c", title="shell", tool="execute", input={"command": ["make"]}), "→ shell"),
+        (e.Standing(directory="/x"), None),
+    ],
+)
+def test_a_conversation_held_elsewhere_becomes_lines(event: Any, expected: str | None) -> None:
     assert shown(event) == expected
 
 

@@ -66,6 +66,7 @@ def test_a_session_is_shown_by_its_own_name_or_by_its_workflows(segue: Any, serv
         "  used       1 turn, 2 tool calls, 1,200 tokens in, 300 out\n"
         "  way back   the same conversation: the agent's own conversation goes on\n"
         "             → native   40,000 tokens  the whole conversation, as the agent last counted it\n"
+        "               context   4,000 tokens  at most: its budget, and the next request\n"
         "               history         closed  nothing was said yet\n"
         "               fresh          unknown  estimated from its length\n"
     )

@@ -84,7 +84,7 @@ async def test_a_failure_on_the_way_back(theatre: Theatre, case: Case) -> None:
     theatre.script.write_text(SCRIPT)
     async with theatre.open():
         again = await theatre.resume("build-it")
-        assert again.way is (Way.NATIVE if case.keeps_token else Way.HISTORY)
+        assert again.way is (Way.NATIVE if case.keeps_token else Way.CONTEXT)
         await theatre.until("build-it", "completed")
     assert sum("Do B" in entry["text"] for entry in theatre.diary("prompt")) == 1
 
@@ -96,7 +96,7 @@ async def test_a_failure_in_the_middle_of_a_turn(theatre: Theatre, case: Case) -
         view = await theatre.until("build-it", case.workflow)
         await assert_as_the_table_says(theatre, view, case)
         again = await theatre.resume("build-it")
-        assert again.way is (Way.NATIVE if case.keeps_token else Way.HISTORY)
+        assert again.way is (Way.NATIVE if case.keeps_token else Way.CONTEXT)
         await theatre.until("build-it", "completed")
 
 

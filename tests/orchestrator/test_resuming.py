@@ -252,11 +252,8 @@ async def test_a_lost_conversation_is_told_to_the_next_one_once(theatre: Theatre
         await paused(theatre, "on_load: {reject: true}\n")
         await theatre.resume("build-it")
         await theatre.until("build-it", "review")
-        again = await theatre.resume("build-it")
-        assert (again.way, [price.way for price in again.prices if price.possible]) == (
-            Way.HISTORY,
-            [Way.HISTORY, Way.FRESH],
-        )
+        again = await theatre.orchestrator.resume("build-it", theatre.environment, Way.HISTORY)
+        assert [price.way for price in again.prices if price.possible] == [Way.CONTEXT, Way.HISTORY, Way.FRESH]
         await theatre.until("build-it", "completed")
         (carried,) = await theatre.events("build-it", e.ContextCarried)
         assert "[ASSISTANT]: A is done." in carried.text
@@ -268,9 +265,9 @@ async def test_a_lost_conversation_is_told_to_the_next_one_once(theatre: Theatre
     assert "=== CURRENT REQUEST ===" in told and "Do B" in told
 
 
-async def test_a_history_that_did_not_arrive_is_told_again(theatre: Theatre) -> None:
+async def test_a_context_that_did_not_arrive_is_told_again(theatre: Theatre) -> None:
     """The agent dies with the prompt that carries it, before it has said a word."""
-    dying = "  - match: RESUME CONTEXT\n    do: [{crash: true, once: true}, {say: I know.}]\n"
+    dying = "  - match: Session Resume Context\n    do: [{crash: true, once: true}, {say: I know.}]\n"
     script = SCRIPT.replace("turns:\n", f"turns:\n{dying}", 1)
     async with theatre.open():
         await theatre.begin(script + "on_load: {reject: true}\n")
@@ -287,7 +284,8 @@ async def test_a_history_that_did_not_arrive_is_told_again(theatre: Theatre) -> 
         assert again.way is Way.NATIVE
         await theatre.until("build-it", "completed")
         assert len(await theatre.events("build-it", e.ContextCarried)) == 2
-    assert [entry["text"].startswith("RESUME CONTEXT") for entry in theatre.diary("prompt")] == [False, True, True]
+    told = [entry["text"].startswith("## Session Resume Context") for entry in theatre.diary("prompt")]
+    assert told == [False, True, True]
 
 
 async def test_fresh_is_fresh_because_somebody_asked_for_it(theatre: Theatre) -> None:

@@ -150,17 +150,18 @@ async def test_a_history_whose_prompt_failed_is_told_again(theatre: Theatre) -> 
     assert ["I DECIDED ON LALR" in entry["text"] for entry in theatre.diary("prompt")] == [False, True, True, False]
 
 
-async def test_a_talk_in_a_fresh_conversation_begins_with_what_it_is_about(theatre: Theatre) -> None:
+async def test_a_talk_in_a_new_conversation_begins_with_what_it_is_about(theatre: Theatre) -> None:
     async with theatre.open():
         await crashed(theatre)
-        mute = replace(theatre.house.agents["rehearsal"], native_resume=False, history=False)
+        mute = replace(theatre.house.agents["rehearsal"], native_resume=False)
         theatre.house.agents = {**theatre.house.agents, "rehearsal": mute}
         await say(theatre, "Hello, what is left?")
         await standing_still(theatre)
         await say(theatre, "Hello again")
         await standing_still(theatre)
     first, second = (entry["text"] for entry in theatre.diary("prompt")[1:])
-    assert "# Build it" in first and first.endswith("Hello, what is left?")
+    assert first.startswith("## Session Resume Context") and first.endswith("Hello, what is left?")
+    assert "Build it" in first
     assert second == "Hello again"
 
 

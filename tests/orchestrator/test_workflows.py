@@ -252,13 +252,13 @@ async def test_a_rejected_token_is_said_kept_and_followed_by_a_child_session(the
         state = await theatre.house.journal.state(view.id)
         assert state.session is not None and len(state.session.refused_tokens) == 1
         again = await theatre.resume("build-it")
-        assert (again.way, again.session_number) == (Way.HISTORY, 2)
+        assert (again.way, again.session_number) == (Way.CONTEXT, 2)
         view = await theatre.until("build-it", "completed")
     assert (view.sessions, view.runs) == (2, 3)
     first, second = (await theatre_prompts(theatre))[:2]
-    assert "You take it over in a new conversation" in second
-    assert "[x] Do A" in second
-    assert "# Build it" in first and "# Build it" in second
+    assert "# Build it" in first
+    assert second.startswith("## Session Resume Context")
+    assert "✓ [a] Do A" in second and "Build it" in second
 
 
 async def theatre_prompts(theatre: Theatre) -> list[str]:

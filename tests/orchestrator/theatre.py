@@ -40,11 +40,13 @@ class Theatre:
     def __init__(self, root: Path, repository: Path) -> None:
         self.root = root
         self.repository = repository
+        self.database_url = f"sqlite:///{root}/segue.db"
         self.clock = FakeClock()
         self.script = root / "script.yaml"
         self.agent_home = root / "agent"
         self.commands: dict[str, tuple[str, ...]] = {
             "rehearsal": (sys.executable, "-m", "segue.testing.rehearsal"),
+            "understudy": (sys.executable, "-m", "segue.testing.rehearsal"),
             "missing": ("no-such-program-anywhere",),
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
@@ -69,7 +71,7 @@ class Theatre:
             for name, command in self.commands.items()
         }
         async with open_orchestrator(
-            database_url=f"sqlite:///{self.root}/segue.db",
+            database_url=self.database_url,
             home=self.root,
             agents=agents,
             clock=self.clock,

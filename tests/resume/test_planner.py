@@ -12,6 +12,7 @@ from segue.resume.planner import Means, plan_resume
 from segue.state.fold import SessionState
 
 AGENT = AgentConfiguration(name="rehearsal", command=("rehearsal",))
+OTHER = replace(AGENT, name="other")
 NEW = SessionState(number=1, agent="rehearsal", parent=None)
 TALKED = replace(NEW, status=SessionStatus.SUSPENDED, token="t", usage=Usage(turns=1, context_tokens=40_000))
 CHILD = replace(NEW, number=2, parent="session-1")
@@ -39,6 +40,11 @@ MEANS = Means(session=TALKED, agent=AGENT, history=SAID, request=100)
             "is switched off",
         ),
         (replace(MEANS, session=NEW), Way.FIRST, "never reached"),
+        (replace(MEANS, budget=4000), Way.NATIVE, "own conversation goes on"),
+        (replace(MEANS, budget=4000, session=replace(TALKED, token=None)), Way.CONTEXT, "no conversation was recorded"),
+        (replace(MEANS, budget=4000, agent=OTHER), Way.CONTEXT, "other cannot open a conversation of rehearsal"),
+        (replace(MEANS, agent=OTHER), Way.HISTORY, "there is no snapshot yet"),
+        (replace(MEANS, session=NEW, agent=OTHER, history=""), Way.FRESH, "nothing was said yet"),
         (replace(MEANS, session=replace(NEW, status=SessionStatus.SUSPENDED)), Way.FIRST, "never reached"),
     ],
 )
@@ -51,9 +57,15 @@ def test_the_way_back_and_its_reason(means: Means, way: Way, reason: str) -> Non
 def test_every_way_has_a_price() -> None:
     assert [(price.way, price.tokens) for price in plan_resume(MEANS).prices] == [
         (Way.NATIVE, 40_000),
+        (Way.CONTEXT, None),
         (Way.HISTORY, (len(SAID) + 100 + 3) // 4),
         (Way.FRESH, 25),
     ]
+
+
+def test_a_compiled_context_costs_its_budget_at_most() -> None:
+    prices = {price.way: price.tokens for price in plan_resume(replace(MEANS, budget=1000)).prices}
+    assert prices[Way.CONTEXT] == 1025
 
 
 def test_a_price_that_nobody_knows_is_unknown_and_not_nothing() -> None:

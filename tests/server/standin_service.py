@@ -16,6 +16,7 @@ from segue import paths
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
 from segue.model.errors import CheckpointNotFound, NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
 from segue.model.events import Event, Price
+from segue.model.findings import ExamResult
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.status import (
@@ -33,7 +34,10 @@ from segue.model.views import (
     AgentCheck,
     AgentView,
     Answered,
+    CompiledContext,
     EventPage,
+    Imported,
+    NewImport,
     NewWorkflow,
     Prompted,
     RecordView,
@@ -43,6 +47,7 @@ from segue.model.views import (
     SessionFiles,
     SessionStanding,
     SessionView,
+    Successor,
     TaskView,
     Verification,
     WayBack,
@@ -107,8 +112,14 @@ SNAPSHOT = Checkpoint(
 )
 
 
+CONTEXT = "## Session Resume Context\n\nYou go on with the parser.\n"
+EXAM = ExamResult(
+    score=0.9, by_category={"tasks": 1.0, "files": 0.8}, missing=("a changed file: a.py",), tokens=20, budget=4000
+)
+
 PRICES = (
     Price(way=Way.NATIVE, possible=True, tokens=40_000, note="the whole conversation, as the agent last counted it"),
+    Price(way=Way.CONTEXT, possible=True, tokens=4_000, note="at most: its budget, and the next request"),
     Price(way=Way.HISTORY, possible=False, tokens=0, note="nothing was said yet"),
     Price(way=Way.FRESH, possible=True, tokens=None, note="estimated from its length"),
 )
@@ -144,12 +155,22 @@ SESSION = SessionDetail(
     way_back=WayBack(way=Way.NATIVE, reason="the agent's own conversation goes on", prices=PRICES),
 )
 
+IMPORTED = Imported(
+    status="imported",
+    workflow=replace(VIEW, status=WorkflowStatus.PAUSED, agent="claude"),
+    agent="claude",
+    file="/home/dev/x.jsonl",
+    lines=44,
+    unread_lines=0,
+    clean_boundary=True,
+)
+
 AGENT = AgentView(
     name="claude",
     driver="acp",
     command=("claude-agent-acp",),
     program="/usr/bin/claude-agent-acp",
-    resume="natively, if it says that it can; else a new conversation is told the history",
+    resume="natively, if it says that it can; else a new conversation begins with a compiled context",
     install="npm install -g @agentclientprotocol/claude-agent-acp",
     login="claude-agent-acp --cli auth login",
 )
@@ -193,6 +214,7 @@ class Standin:
         self.details = [SESSION]
         self.resumed: dict[str, Any] = {}
         self.prompted: dict[str, Any] = {}
+        self.imported: dict[str, Any] = {}
         self.waiting = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
@@ -231,6 +253,10 @@ class Standin:
         self._play()
         return view
 
+    async def import_session(self, request: NewImport) -> Imported:
+        self._enter("import_session", request)
+        return replace(IMPORTED, **self.imported)
+
     async def workflow(self, name: str) -> WorkflowView:
         self._enter("workflow", name)
         return self._named(name)
@@ -253,8 +279,10 @@ class Standin:
             return Action(status="pause_requested", workflow_id=view.id)
         return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id)
 
-    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None = None) -> Resumed:
-        self._enter("resume", name, environment, way)
+    async def resume(
+        self, name: str, environment: Mapping[str, str], way: Way | None = None, successor: Successor | None = None
+    ) -> Resumed:
+        self._enter("resume", name, environment, way, successor)
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()
@@ -265,6 +293,7 @@ class Standin:
             workflow_id=view.id,
             session=SESSION.id,
             session_number=1,
+            agent="rehearsal",
             run=2,
             way=Way.NATIVE,
             reason="the agent knows the conversation",
@@ -334,6 +363,10 @@ class Standin:
         if checkpoint_id != SNAPSHOT.id:
             raise CheckpointNotFound
         return SNAPSHOT
+
+    async def context(self, name: str, budget: int | None) -> CompiledContext:
+        self._enter("context", name, budget)
+        return CompiledContext(workflow_id=self._named(name).id, context=CONTEXT, exam=EXAM)
 
     async def verify(self, name: str) -> Verification:
         self._enter("verify", name)

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 from knocking import HOSTS, TOKEN, knock
-from standin_service import ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
+from standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
 
 from segue import __version__
 from segue.model.agents import Choices, McpServer
@@ -13,7 +13,7 @@ from segue.model.events import AgentMessage, TaskStarted
 from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.status import Permissions
-from segue.model.views import NewWorkflow, PlanText, Question
+from segue.model.views import NewWorkflow, PlanText, Question, Successor
 from segue.server.app import create_app
 from segue.server.stopping import Stopping
 
@@ -137,6 +137,7 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
         "workflow_id": ID,
         "session": "session-2026-01-02-abcdef",
         "session_number": 1,
+        "agent": "rehearsal",
         "run": 2,
         "way": "native",
         "reason": "the agent knows the conversation",
@@ -147,6 +148,12 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
                 "tokens": 40000,
                 "note": "the whole conversation, as the agent last counted it",
             },
+            {
+                "way": "context",
+                "possible": True,
+                "tokens": 4000,
+                "note": "at most: its budget, and the next request",
+            },
             {"way": "history", "possible": False, "tokens": 0, "note": "nothing was said yet"},
             {"way": "fresh", "possible": True, "tokens": None, "note": "estimated from its length"},
         ],
@@ -155,14 +162,14 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
         "tasks_remaining": 1,
         "divergence": ["HEAD moved from aaaa to bbbb."],
     }
-    assert service.asked == [("resume", "add-parser", {"PATH": "/bin"}, None)]
+    assert service.asked == [("resume", "add-parser", {"PATH": "/bin"}, None, None)]
 
 
-@pytest.mark.parametrize("way", ["native", "history", "fresh"])
+@pytest.mark.parametrize("way", ["native", "context", "history", "fresh"])
 async def test_resume_takes_the_way_that_is_asked_for(app: Any, service: Standin, way: str) -> None:
     answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"way": way})
     assert answer.status == 200
-    assert service.asked == [("resume", "add-parser", {}, way)]
+    assert service.asked == [("resume", "add-parser", {}, way, None)]
 
 
 @pytest.mark.parametrize("way", ["first", "sideways"])
@@ -171,9 +178,26 @@ async def test_a_way_that_nobody_can_ask_for_is_refused(app: Any, service: Stand
     assert (answer.status, service.asked) == (422, [])
 
 
-async def test_resume_with_another_agent_is_refused_as_long_as_it_cannot_be_done(app: Any) -> None:
-    answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"environment": {}, "agent": "codex"})
-    assert answer.status == 422
+async def test_resume_hands_over_to_another_agent(app: Any, service: Standin) -> None:
+    body = {"agent": "codex", "model": "gpt-5"}
+    assert (await knock(app, "POST", "/api/workflows/add-parser/resume", body)).status == 200
+    assert service.asked == [("resume", "add-parser", {}, None, Successor(agent="codex", model="gpt-5"))]
+
+
+async def test_a_model_without_the_agent_it_is_for_is_refused(app: Any, service: Standin) -> None:
+    answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"model": "gpt-5"})
+    assert (answer.status, service.asked) == (422, [])
+    assert "takes over" in answer.body["message"]
+
+
+async def test_the_context_of_a_workflow_comes_with_its_exam(app: Any, service: Standin) -> None:
+    answer = await knock(app, "GET", "/api/workflows/add-parser/context?budget=1000")
+    assert service.asked == [("context", "add-parser", 1000)]
+    assert (answer.body["context"], answer.body["exam"]["score"]) == (CONTEXT, 0.9)
+
+
+async def test_a_context_of_nothing_is_refused(app: Any, service: Standin) -> None:
+    assert (await knock(app, "GET", "/api/workflows/add-parser/context?budget=99")).status == 422
 
 
 async def test_a_question_is_approved_or_rejected() -> None:

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory, gettempdir
 import anyio
 import pytest
 
-from segue.model.errors import WorkspaceError
-from segue.workspace import ensure_worktree, restore, save, tree_of
+from segue.model.errors import EmptyRepository, WorkspaceError
+from segue.workspace import ensure_worktree, read_state, restore, save, save_with_state, tree_of
 from tests.workspace.checkout import Repository, begun
 
 pytestmark = pytest.mark.anyio
@@ -19,11 +19,11 @@ NOBODY = 65534
 
 
 def everything(top: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Every file below a directory, git's own but for its objects and refs included: mode, time and content."""
+    """Every file below a directory, git's own but for objects and what is ours included: mode, time and content."""
     return {
         str(path.relative_to(top)): (path.lstat().st_mode, path.lstat().st_mtime_ns, _content(path))
         for path in sorted(top.rglob("*"))
-        if not path.is_relative_to(top / ".git/objects") and not path.is_relative_to(top / ".git/refs/segue")
+        if not any(path.is_relative_to(top / ".git" / ours) for ours in ("objects", "refs/segue", "segue"))
         if not path.is_dir() or path.is_symlink()
     }
 
@@ -273,6 +273,60 @@ async def test_files_that_are_only_announced_to_git_are_saved(repository: Reposi
     saved = await save(repository.path, REF, "one")
     assert repository.git("show", f"{saved.commit}:announced.txt") == "soon"
     assert "gone.txt" not in repository.files(saved.commit)
+
+
+async def test_one_look_gives_the_state_and_the_same_tree(repository: Repository) -> None:
+    make_a_mess(repository)
+    state, saved = await save_with_state(repository.path, REF, "one", "base")
+    assert state == await read_state(repository.path, "base")
+    assert saved == await save(repository.path, REF, "one")
+
+
+async def test_a_branch_without_a_commit_has_no_state_and_is_not_saved(repository: Repository) -> None:
+    repository.git("switch", "--quiet", "--orphan", "fresh")
+    with pytest.raises(EmptyRepository, match="fresh"):
+        await save_with_state(repository.path, REF, "one", None)
+    assert repository.git("for-each-ref", "refs/segue") == ""
+
+
+async def test_renamed_files_are_saved_as_they_stand(repository: Repository) -> None:
+    for name in ("staged", "twice", "announced", "back"):
+        repository.write(name, f"{name}, the same in every line\n" * 20)
+    repository.commit()
+    repository.git("mv", "staged", "staged-2")
+    repository.git("mv", "twice", "twice-2")
+    (repository.path / "twice-2").rename(repository.path / "twice-3")
+    (repository.path / "announced").rename(repository.path / "announced-2")
+    repository.git("add", "--intent-to-add", "twice-3", "announced-2")
+    repository.git("mv", "back", "back-2")
+    (repository.path / "back-2").rename(repository.path / "back")
+    there = contents(repository.path)
+    state, saved = await save_with_state(repository.path, REF, "one", None)
+    renamed = {change.path for change in state.changes if change.action == "renamed"}
+    assert renamed >= {"staged-2", "twice-3", "announced-2"}
+    assert repository.files(saved.commit) == set(there)
+    assert repository.git("rev-parse", f"{saved.commit}^{{tree}}") == await tree_of(repository.path)
+
+
+async def test_a_file_renamed_to_a_secret_one_is_left_out(repository: Repository) -> None:
+    repository.write("plain.txt", "the same in every line\n" * 20)
+    repository.commit()
+    repository.git("mv", "plain.txt", "server.key")
+    _, saved = await save_with_state(repository.path, REF, "one", None)
+    assert saved.left_out == ("server.key",)
+    assert repository.files(saved.commit) == {"readme.md", "src/app.py", "src/util.py"}
+
+
+async def test_a_secret_file_in_git_is_kept_though_another_was_renamed_to_it(repository: Repository) -> None:
+    repository.write("plain.txt", "the same in every line\n" * 20)
+    repository.write("server.key", "as git has it\n")
+    repository.commit()
+    repository.git("rm", "--quiet", "--cached", "server.key")
+    (repository.path / "plain.txt").rename(repository.path / "server.key")
+    repository.git("add", "--intent-to-add", "server.key")
+    _, saved = await save_with_state(repository.path, REF, "one", None)
+    assert repository.git("show", f"{saved.commit}:server.key") == "as git has it"
+    assert "plain.txt" not in repository.files(saved.commit)
 
 
 async def test_a_sparse_checkout_is_saved_whole(repository: Repository) -> None:

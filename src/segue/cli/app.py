@@ -12,7 +12,9 @@ from segue import __version__, client, paths
 from segue.cli import find, render, talk, words
 from segue.cli.agents import agents
 from segue.cli.command import chosen, ensure_server, environment, in_group
+from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
+from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
@@ -34,8 +36,9 @@ def segue() -> None:
 command = in_group(segue)
 segue.add_command(sessions)
 segue.add_command(agents)
+command(import_)
+command(recall)
 segue.add_command(memorize)
-segue.add_command(recall)
 
 
 def _become(*command: str) -> NoReturn:
@@ -89,17 +92,20 @@ def demo(out: Output) -> None:
 
 
 @command
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--budget", type=click.IntRange(min=100), default=4000, show_default=True, help="Tokens it may take.")
-@click.option("--exam", is_flag=True, help="Say on the error stream how much of the session it holds.")
-def context(out: Output, file: Path, budget: int, exam: bool) -> None:
-    """Print what a successor should read of a session of Claude Code or Codex: FILE is its own session file.
+@click.argument("source", metavar="[WORKFLOW | FILE]", required=False)
+@click.option("--budget", type=click.IntRange(min=100), help="Tokens it may take (default: the setting, 4000).")
+@click.option("--exam", is_flag=True, help="Say on the error stream how much of what matters it holds.")
+def context(out: Output, source: str | None, budget: int | None, exam: bool) -> None:
+    """Print what a successor would read: of a workflow, or of a session file of Claude Code or Codex.
 
-    Needs no server, calls no model, and leaves the file as it is.
+    A FILE needs no server and is left as it is; without an argument it is this directory's workflow. No model is asked.
     """
-    options = [*(["--exam"] if exam else []), *(["--json"] if out.as_json else [])]
-    module = "segue.orchestrator.contextfile"
-    _become(sys.executable, "-P", "-m", module, "--budget", str(budget), *options, "--", str(file))
+    if source is None or not (Path(source).exists() or os.sep in source or source.endswith(".jsonl")):
+        show_context(find.latest(source), budget, exam, out)
+        return
+    size = [] if budget is None else ["--budget", str(budget)]
+    options = [*size, *(["--exam"] if exam else []), *(["--json"] if out.as_json else [])]
+    _become(sys.executable, "-P", "-m", "segue.orchestrator.contextfile", *options, "--", source)
 
 
 @command
@@ -222,16 +228,28 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 
 @command
 @click.option("--native", is_flag=True, help="The agent's own conversation or nothing, even if the agent refused it.")
+@click.option("--context", is_flag=True, help="A new conversation that begins with a compiled context.")
 @click.option("--history", is_flag=True, help="A new conversation that is told what was said.")
 @click.option("--fresh", is_flag=True, help="A new conversation that knows the plan and the files alone.")
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
+@click.option("--agent", help="Another agent takes over, by a compiled context.")
+@click.option("--model", help="The model that the other agent works with.")
+@click.option("--mode", help="The mode that the other agent works in.")
 @click.option("--detach", is_flag=True, help="Go on, and do not follow.")
 @chosen
-def resume(out: Output, workflow: str | None, detach: bool, **flags: bool) -> None:
+def resume(
+    out: Output,
+    workflow: str | None,
+    agent: str | None,
+    model: str | None,
+    mode: str | None,
+    detach: bool,
+    **flags: bool,
+) -> None:
     """Go on with a workflow where it stopped.
 
-    Without an option the best way that is open is taken: the agent's own conversation, else a new one that is told the
-    history, else a fresh one. What each would cost is shown.
+    Without an option the best way that is open is taken: the agent's own conversation, else a new one that begins with
+    a compiled context, else one that is told the history, else a fresh one. What each would cost is shown.
     """
     wanted = [name for name, given in flags.items() if given]
     if len(wanted) > 1:
@@ -243,7 +261,8 @@ def resume(out: Output, workflow: str | None, detach: bool, **flags: bool) -> No
         return
     _summarize(view, out)
     out.say(f"\nResuming workflow {view['id']}...")
-    body = {"environment": environment(), "way": wanted[0] if wanted else None}
+    way = wanted[0] if wanted else None
+    body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
     _explain(resumed, out)
     if detach:
@@ -273,7 +292,7 @@ def _summarize(view: dict[str, Any], out: Output) -> None:
 def _explain(resumed: dict[str, Any], out: Output) -> None:
     """The way that was taken and why, and what each way costs."""
     what = "Workflow resumed" if resumed["status"] == "resumed" else "It was on its way already"
-    way = f"session {resumed['session_number']}, run {resumed['run']}, {words.way(resumed['way'])}"
+    way = f"{resumed['agent']}, session {resumed['session_number']}, run {resumed['run']}, {words.way(resumed['way'])}"
     out.say(f"✓ {what} ({way}: {plain(resumed['reason'])})")
     for line in words.prices(resumed["prices"], resumed["way"]):
         out.say(f"  {line}")

@@ -15,10 +15,7 @@ KEEPING = click.Choice(["short-term", "working", "long-term", "persistent"])
 CATCHING_UP = 600.0
 """Seconds: the first question after much work waits until all of it can be searched."""
 
-_alone = click.Group()
 
-
-@in_group(_alone)
 @click.argument("query", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 50), default=5, show_default=True, help="How much is shown at most.")
 @click.option("-w", "--workflow", help="Only what this workflow says, by id or slug.")

@@ -41,6 +41,20 @@ def _because(event: Fields) -> str:
     return f": {reason}" if reason else ""
 
 
+def _context_carried(event: Fields, _names: Names) -> str:
+    exam = event.get("exam")
+    if exam is None:
+        return f"It is told what was said before ({len(event['text']):,} characters)"
+    return f"It begins with a compiled context ({exam['tokens']:,} tokens, {exam['score']:.0%} in the exam)"
+
+
+def _snapshot_studied(event: Fields, _names: Names) -> str:
+    found = event["findings"]
+    open_errors = sum(error["resolution"] == "unresolved" for error in found["errors"])
+    exam = f", {found['exam']['score']:.0%} in the exam" if found["exam"] else ""
+    return f"Studied {found['checkpoint_id']}: decisions {len(found['decisions'])}, open errors {open_errors}{exam}"
+
+
 def _workflow_moved(event: Fields, _names: Names) -> str | None:
     words = {
         "blocked": "Blocked",
@@ -100,9 +114,27 @@ def _todo(event: Fields, _names: Names) -> str:
     return f"To do: {done}/{len(entries)} done"
 
 
+def _tool_called(event: Fields, _names: Names) -> str:
+    """Some agents name only the tool; what it was called with tells more."""
+    title, given = event["title"], event["input"]
+    keys = ("command", "cmd", "file_path", "path", "pattern")
+    about = next((given[key] for key in keys if isinstance(given.get(key), str)), "")
+    return f"→ {plain(title if about in title else f'{title}: {about}')}"
+
+
 def _tool_finished(event: Fields, _names: Names) -> str:
     output = plain(event.get("output") or "", 120)
     return f"  {event['status']}" + (f": {output}" if output else "")
+
+
+def _imported(event: Fields, _names: Names) -> str:
+    held = f", held {plain(event['began'])} to {plain(event['ended'])}" if event["began"] else ""
+    left = f"; lines that could not be read: {event['unread_lines']}" if event["unread_lines"] else ""
+    return f"Imported from {plain(event['file'])} ({event['lines']:,} things said or done{held}){left}"
+
+
+def _files_changed(event: Fields, _names: Names) -> str:
+    return "  " + plain(", ".join(f"{action} {path}" for path, action in event["changes"]))
 
 
 def _compacted(event: Fields, _names: Names) -> str:
@@ -117,10 +149,11 @@ MILESTONES: Mapping[str, Writer] = {
     "worktree.ready": lambda e, n: f"Worktree {e['path']} on branch {e['branch']}",
     "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",
     "session.created": lambda e, n: f"Session {e['number']} with {e['agent']}",
+    "session.imported": _imported,
     "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
-    "context.carried": lambda e, n: f"It is told what was said before ({len(e['text']):,} characters)",
+    "context.carried": _context_carried,
     "turn.failed": _turn_failed,
     "agent.compacted": _compacted,
     "task.started": lambda e, n: f"▶ {n.task(e)}",
@@ -145,15 +178,20 @@ TABLE: Mapping[str, Writer] = {
     "run.queued": _run_queued,
     "session.moved": lambda e, n: f"Session: {e['before']} → {e['after']}{_because(e)}",
     "run.ended": lambda e, n: f"Run {e['outcome']}{_because(e)}",
+    "user.spoke": lambda e, n: f"User: {plain(e['text'], 400)}",
+    "agent.summarised": lambda e, n: f"The agent summarised its own conversation: {plain(e['text'], 400)}",
     "agent.message": lambda e, n: plain(e["text"], 400),
     "agent.thought": lambda e, n: f"({plain(e['text'], 400)})",
-    "tool.called": lambda e, n: f"→ {plain(e['title'])}",
+    "tool.called": _tool_called,
+    "tool.progressed": lambda e, n: f"  … {plain(e['output'], 120)}",
     "tool.finished": _tool_finished,
+    "files.changed": _files_changed,
     "todo.updated": _todo,
     "usage.reported": _usage,
     "turn.ended": lambda e, n: f"Turn ended: {e['reason']}",
     "prompt.queued": lambda e, n: f"Prompt: {plain(e['text'], 120)}",
     "prompt.not_sent": lambda e, n: "The prompt was not sent",
+    "snapshot.studied": _snapshot_studied,
 }
 """What `logs` shows."""
 

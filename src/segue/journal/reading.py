@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -12,9 +13,9 @@ from segue.journal.rows import workflow_named
 from segue.model.checkpoint import SCHEMA_VERSION, Checkpoint
 from segue.model.codec import decode_checkpoint, decode_findings
 from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
-from segue.model.events import PromptQueued, Record
+from segue.model.events import PromptQueued, Record, TaskStarted
 from segue.model.findings import FINDINGS_VERSION, Findings
-from segue.model.ids import PromptId, Seq, WorkflowId
+from segue.model.ids import PromptId, Seq, TaskId, WorkflowId
 from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
 
 VERIFY_PAGE = 1_000
@@ -84,6 +85,19 @@ def snapshots_of(connection: Connection, workflow_id: WorkflowId, limit: int | N
         .limit(limit)
     )
     return [_read_checkpoint(row) for row in connection.execute(query)]
+
+
+def times_of(connection: Connection, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[int, datetime]:
+    """When some events were written."""
+    query = select(events.c.seq, events.c.at).where(events.c.workflow_id == workflow_id, events.c.seq.in_(seqs))
+    return {row.seq: datetime.fromisoformat(row.at) for row in connection.execute(query)}
+
+
+def task_starts(connection: Connection, workflow_id: WorkflowId) -> list[tuple[int, TaskId]]:
+    """The events at which tasks began, oldest first."""
+    query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind == "task.started")
+    records = [read_row(row) for row in connection.execute(query.order_by(events.c.seq))]
+    return [(record.seq, record.event.task_id) for record in records if isinstance(record.event, TaskStarted)]
 
 
 def findings_of(connection: Connection, workflow_id: WorkflowId, name: str) -> Findings | None:

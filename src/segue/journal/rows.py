@@ -23,6 +23,7 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
+from segue.state.moves import WORKFLOW_ENDED
 from segue.store import tables as t
 
 
@@ -175,6 +176,25 @@ def sessions_of(connection: Connection, workflow_id: WorkflowId) -> list[Session
 
 def runtime_of(connection: Connection, session_id: str) -> RuntimeRow:
     return _as(RuntimeRow, connection.execute(select(t.runtimes).where(t.runtimes.c.session_id == session_id)).one())
+
+
+def workflow_holding(connection: Connection, token: str) -> WorkflowRow | None:
+    """The open workflow that one of an agent's own conversations belongs to."""
+    query = (
+        select(t.workflows)
+        .join(t.sessions, t.sessions.c.workflow_id == t.workflows.c.id)
+        .join(t.runtimes, t.runtimes.c.session_id == t.sessions.c.id)
+        .where(t.runtimes.c.token == token, t.workflows.c.status.not_in(WORKFLOW_ENDED))
+    )
+    row = connection.execute(query).first()
+    return None if row is None else _as(WorkflowRow, row)
+
+
+def workflow_in(connection: Connection, worktree: str) -> WorkflowRow | None:
+    """The open workflow that has this worktree."""
+    query = select(t.workflows).where(t.workflows.c.worktree == worktree, t.workflows.c.status.not_in(WORKFLOW_ENDED))
+    row = connection.execute(query).first()
+    return None if row is None else _as(WorkflowRow, row)
 
 
 def current_session(connection: Connection, workflow_id: WorkflowId) -> SessionRow:

@@ -63,6 +63,7 @@ class NewWorkflowRow:
     worktree: str
     branch: str
     choices: Choices = field(default_factory=Choices)
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class Transaction:
         """Write a workflow's first rows, and hold its lock."""
         title = redact_text(new.issue.title)
         row = {
-            **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan")},
+            **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan", "imported")},
             "title": title,
             "choices": redact(encode(new.choices)).decode(),
             "status": WorkflowStatus.PENDING,
@@ -116,6 +117,7 @@ class Transaction:
                 repository=new.repository,
                 here=new.here,
                 choices=new.choices,
+                imported=new.imported,
             )
         )
         return transaction
@@ -185,6 +187,10 @@ class Transaction:
         self._workflow(base=None)
         self.append(e.WorktreeDiscarded(path=path, branch=branch))
 
+    def change_agent(self, agent: str, choices: Choices) -> None:
+        """Another agent takes over; who it is stands in the session that is created with this."""
+        self._workflow(agent=agent, choices=redact(encode(choices)).decode())
+
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
         self.connection.execute(query.values(updated_at=self.now, **values))
@@ -197,6 +203,7 @@ class Transaction:
         agent: str,
         parent: SessionId | None = None,
         carrying: Carrying = Carrying.NOTHING,
+        choices: Choices | None = None,
     ) -> None:
         number = self.workflow.session_count + 1
         self._workflow(session_count=number)
@@ -216,7 +223,8 @@ class Transaction:
         self.connection.execute(insert(t.sessions), row)
         runtime = {"session_id": session_id, "status": RuntimeStatus.NONE, "generation": 0, "dropped_events": 0}
         self.connection.execute(insert(t.runtimes), runtime)
-        self.append(e.SessionCreated(number=number, agent=agent, parent=parent), session_id=session_id)
+        created = e.SessionCreated(number=number, agent=agent, parent=parent, choices=choices)
+        self.append(created, session_id=session_id)
 
     def move_session(
         self,
@@ -490,7 +498,7 @@ class Transaction:
         self.connection.execute(update(t.checkpoints).where(*mine).values(findings=document))
         self.append(e.SnapshotStudied(findings=findings), session_id=session_id)
 
-    def imported(self, imported: e.SessionImported, session_id: SessionId) -> None:
+    def imported(self, imported: e.SessionImported, session_id: SessionId, token: str | None) -> None:
         """Written once for each content: the second transaction that tries fails as a whole."""
         row = {
             "sha256": imported.sha256,
@@ -500,6 +508,9 @@ class Transaction:
         }
         self.connection.execute(insert(t.imports), row)
         self.append(imported, session_id=session_id)
+        if token is not None:
+            self._runtime(session_id, token=token)
+            self.append(e.TokenCaptured(token=token), session_id=session_id)
 
 
 _PROMPT_MOVES: dict[PromptStatus, tuple[PromptStatus, type[e.PromptSent | e.PromptAcknowledged | e.PromptNotSent]]] = {

@@ -18,6 +18,7 @@ from segue.model.status import Failure, Permissions, Purpose, SessionStatus, Tri
 JsonObject = dict[str, Any]
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 ToolStatus = Literal["completed", "failed"]
+FileAction = Literal["created", "modified", "deleted"]
 PermissionOutcome = Literal["allowed", "denied", "interrupted"]
 RunOutcome = Literal["completed", "paused", "talked", "crashed", "failed", "cancelled", "not_started"]
 
@@ -63,6 +64,15 @@ class ToolCalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgressed:
+    """A tool call has told something and is still at work."""
+
+    kind: Literal["tool.progressed"] = "tool.progressed"
+    call_id: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFinished:
     """A tool call came to its end."""
 
@@ -70,6 +80,14 @@ class ToolFinished:
     call_id: str
     status: ToolStatus
     output: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesChanged:
+    """Files that the agent's program itself saw change."""
+
+    kind: Literal["files.changed"] = "files.changed"
+    changes: tuple[tuple[str, FileAction], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +204,8 @@ class WorkflowCreated:
     repository: str
     here: bool
     choices: Choices = field(default_factory=Choices)
+    imported: bool = False
+    """Its issue was taken from a conversation, in which it stands again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +242,8 @@ class SessionCreated:
     number: int
     agent: str
     parent: SessionId | None = None
+    choices: Choices | None = None
+    """What is chosen for an agent that took over from another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,8 +455,14 @@ class SessionImported:
     agent: str
     file: str
     sha256: str
+    size: int
+    """Bytes of the file; it may have grown since."""
     lines: int
+    """Things said or done that were found in it."""
     unread_lines: int
+    began: str = ""
+    ended: str = ""
+    """The times of its first and last line, as the agent wrote them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,6 +471,16 @@ class UserSpoke:
 
     kind: Literal["user.spoke"] = "user.spoke"
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where the work stands: directory, branch and commit, as far as the agent's program knew them."""
+
+    kind: Literal["standing"] = "standing"
+    directory: str | None = None
+    branch: str | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,7 +513,9 @@ Event = (
     AgentMessage
     | AgentThought
     | ToolCalled
+    | ToolProgressed
     | ToolFinished
+    | FilesChanged
     | TodoUpdated
     | UsageReported
     | PermissionRequested
@@ -511,6 +551,7 @@ Event = (
     | SnapshotStudied
     | SessionImported
     | UserSpoke
+    | Standing
     | AgentSummarised
     | Warned
     | IncidentLogged

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from segue.model.checkpoint import Usage
-from segue.model.events import TodoEntry
+from segue.model.events import FileAction, TodoEntry
 from segue.model.findings import DecisionType, Severity, TestPhase
-from segue.model.transcript import FileAction
 
 Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "other"]
 

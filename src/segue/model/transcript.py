@@ -4,11 +4,18 @@ What an agent says is told in the journal's own words (`events`); what only a tr
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
-from segue.model.events import AgentMessage, AgentThought, TodoUpdated, ToolCalled, ToolFinished, UsageReported
-
-FileAction = Literal["created", "modified", "deleted"]
+from segue.model.events import (
+    AgentMessage,
+    AgentThought,
+    FilesChanged,
+    Standing,
+    TodoUpdated,
+    ToolCalled,
+    ToolFinished,
+    ToolProgressed,
+    UsageReported,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,30 +30,6 @@ class Summarised:
     """The agent replaced the conversation so far by this summary of it."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where the work stands: directory, branch and commit, as far as the recorder knew them."""
-
-    directory: str | None = None
-    branch: str | None = None
-    commit: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesChanged:
-    """Files that the agent's program itself saw change."""
-
-    changes: tuple[tuple[str, FileAction], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolProgressed:
-    """A tool call has told something and is still at work."""
-
-    call_id: str
-    output: str
 
 
 Said = (

@@ -11,6 +11,7 @@ from pydantic import Field
 from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
+from segue.model.findings import ExamResult
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
 from segue.model.status import (
@@ -47,6 +48,17 @@ class NewWorkflow:
     here: bool = False
     choices: Choices = field(default_factory=Choices)
     # Kept out of the repr: the caller's variables are held in memory and must not reach a log.
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewImport:
+    """A session that Segue never ran: its file, or whose newest one it is."""
+
+    file: Path | None = None
+    agent: str | None = None
+    repository: Path | None = None
+    """Where the work goes on if the session's own directory is not there; where an agent's newest session is sought."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
@@ -292,6 +304,41 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledContext:
+    """What a successor would read if the work went on now, and how much of what matters it holds."""
+
+    workflow_id: WorkflowId
+    context: str
+    exam: ExamResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successor:
+    """The agent that is to go on with a workflow, and what is chosen for it."""
+
+    agent: str
+    model: str | None = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The workflow that a session file is now."""
+
+    status: Literal["imported", "extended", "already_imported"]
+    """`extended`: the file had grown since it was imported, and what is new was added."""
+    workflow: WorkflowView
+    agent: str
+    file: str
+    lines: int
+    """Things said or done that were found in the file."""
+    unread_lines: int
+    clean_boundary: bool
+    """False where the session ends in the middle of a turn."""
+    open_calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
@@ -300,6 +347,7 @@ class Resumed:
     workflow_id: WorkflowId
     session: SessionId
     session_number: int
+    agent: str
     run: int
     way: Way
     reason: str

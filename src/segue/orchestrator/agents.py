@@ -76,7 +76,7 @@ def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentVie
 
 def _way(agent: AgentConfiguration, capabilities: Capabilities | None) -> str:
     """How a conversation comes back: what the agent says counts, the table only where it says nothing."""
-    other = "a new conversation is told the history" if agent.history else "a new conversation starts from the plan"
+    other = "a new conversation begins with a compiled context"
     if not agent.native_resume:
         return f"{other}; its own way back was seen to lose conversations"
     if capabilities is None:

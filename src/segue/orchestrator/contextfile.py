@@ -27,7 +27,7 @@ def facts_of_file(file: Path) -> SessionFacts:
     facts = facts_of(recording.lines)
     if not facts.lines:
         raise NotASession(f"{file.name} holds no conversation yet.")
-    return replace(facts, unread_lines=recording.tally.unknown + recording.tally.broken)
+    return replace(facts, unread_lines=recording.tally.unread)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,20 +14,24 @@ from segue.model import events as e
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NothingToAnswer
+from segue.model.findings import ExamResult
 from segue.model.ids import RequestId, TaskId, new_prompt_id
 from segue.model.plan import Issue, Task, TaskStatus
 from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
+from segue.resume.handover import with_context
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import introduction, task_prompt
 from segue.snapshot.gather import Occasion
+from segue.state.fold import WorkflowState
 
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
@@ -51,6 +55,7 @@ class _Told:
     way: Way
     text: str
     before: Callable[[str, str], str]
+    exam: ExamResult | None = None
 
 
 class _Idle:
@@ -119,7 +124,7 @@ class Dialogue:
         issue, plan = state.issue, state.plan
         assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
         session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
-        told = await self._history() if session.carrying is Carrying.NEEDED else None
+        told = await self._what_came_before(state) if session.carrying is Carrying.NEEDED else None
 
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run = t.workflow, self._tenure.run(t)
@@ -149,10 +154,19 @@ class Dialogue:
         self._tenure.move(t, SessionStatus.RUNNING)
         return _Work(None, prompt, self._carry(t, prompt, told))
 
-    async def _history(self) -> _Told:
-        """What was said before this session."""
+    async def _what_came_before(self, state: WorkflowState) -> _Told:
+        """As the session was to be told it: compiled, or word for word."""
+        if state.sessions[self._tenure.session_id].told_by is Way.CONTEXT:
+            return await self._context()
         records = await self._house.journal.last_records(self._tenure.workflow_id, HISTORY_KINDS)
         return _Told(Way.HISTORY, history(records), with_history)
+
+    async def _context(self) -> _Told:
+        git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
+        present = Present(git=git, at=self._house.clock.now(), divergence=divergence)
+        budget = self._house.rules.context_budget
+        compiled = await compile_workflow(self._house, self._tenure.workflow_id, present, budget)
+        return _Told(Way.CONTEXT, compiled.text, with_context, compiled.exam)
 
     def _introduction(self, issue: Issue, carrying: Carrying) -> _Told | None:
         """What a conversation has to know that begins with a talk."""
@@ -165,7 +179,7 @@ class Dialogue:
         """The prompt's words as the agent gets them."""
         if told is None or not told.text:
             return prompt.text
-        carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=told.way, text=told.text)
+        carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=told.way, text=told.text, exam=told.exam)
         t.carry(carried, self._tenure.session_id, self._tenure.number)
         return told.before(told.text, prompt.text)
 

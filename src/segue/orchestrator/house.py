@@ -15,6 +15,7 @@ from segue.model.clock import Clock
 from segue.model.ids import BootId, RequestId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
+from segue.orchestrator.hearing import Hearings
 
 DIVERGED = "worktree_diverged"
 """The code of the warning that the worktree changed while the work stood still."""
@@ -32,7 +33,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The numbers that the orchestrator goes by, in seconds."""
+    """The numbers that the orchestrator goes by; times are in seconds."""
 
     setup: str | None
     setup_watchdog: float
@@ -43,6 +44,8 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    context_budget: int
+    """Tokens that a compiled resume context may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,10 @@ class House:
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
     """The callers' variables, in memory only."""
+    hearings: Hearings
+    unstudied: asyncio.Queue[WorkflowId] = field(default_factory=asyncio.Queue[WorkflowId])
+    """Workflows with a snapshot that wants a second look."""
+    studying: anyio.Lock = field(default_factory=anyio.Lock)
     _engine: Engine | None = None
 
     @property

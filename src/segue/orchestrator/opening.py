@@ -13,9 +13,11 @@ from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.engine import open_engine
+from segue.orchestrator.hearing import Hearings
 from segue.orchestrator.house import House, Rules, Stop, SystemClock
 from segue.orchestrator.runner import run_session
 from segue.orchestrator.service import Orchestrator
+from segue.orchestrator.studies import study_forever
 from segue.orchestrator.sweep import settle_left_runs, sweep_forever
 
 WORKERS = 64
@@ -41,6 +43,7 @@ async def open_orchestrator(
     recovery: str,
     silence_watchdog: float = 3600.0,
     talk_linger: float = 60.0,
+    context_budget: int = 4000,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
@@ -54,10 +57,19 @@ async def open_orchestrator(
         pause_force_after=pause_force_after,
         sweep_interval=sweep_interval,
         talk_linger=talk_linger,
+        context_budget=context_budget,
     )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
-        house = House(journal=journal, clock=clock, boot=new_boot_id(), home=home, agents=agents, rules=rules)
+        house = House(
+            journal=journal,
+            clock=clock,
+            boot=new_boot_id(),
+            home=home,
+            agents=agents,
+            rules=rules,
+            hearings=Hearings(journal),
+        )
 
         async def body(session_id: SessionId, number: int) -> None:
             await run_session(house, session_id, number)
@@ -66,7 +78,7 @@ async def open_orchestrator(
             house.furnish(engine)
             await settle_left_runs(house)
             try:
-                async with alongside(lambda: sweep_forever(house)):
+                async with alongside(lambda: sweep_forever(house), lambda: study_forever(house)):
                     yield Orchestrator(house)
             finally:
                 await _bring_to_rest(house)

@@ -112,6 +112,8 @@ async def _told(house: House, record: e.Record, names: dict[str, str]) -> list[E
 
 def _entry(event: e.Event, names: dict[str, str]) -> Iterator[Entry]:
     match event:
+        case e.UserSpoke(text=text):
+            yield {"type": "user_message", "content": text}
         case e.AgentMessage(text=text):
             yield {"type": "agent_message", "content": text}
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):

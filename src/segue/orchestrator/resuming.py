@@ -34,18 +34,21 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.model.views import Prompted, Resumed, WorkspaceRestored
+from segue.model.views import Prompted, Resumed, Successor, WorkspaceRestored
 from segue.orchestrator import projections
 from segue.orchestrator.agents import agent_named
 from segue.orchestrator.alongside import both
+from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
+from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
 from segue.resume.prompts import Occasion, task_prompt
-from segue.state.fold import SessionState, WorkflowState
+from segue.state.fold import TELLING, SessionState, WorkflowState
 from segue.state.moves import SESSION_ENDED
 from segue.workspace.comparison import divergence
+from segue.workspace.git import read_state
 from segue.workspace.programs import require_program
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
@@ -79,14 +82,23 @@ class Ask:
     environment: Mapping[str, str]
     way: Way | None = None
     agent: AgentConfiguration
+    choices: Choices | None = None
+    """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
 
 
-async def means_of(house: House, state: WorkflowState, session: SessionState, workflow_id: WorkflowId) -> Means:
+async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
     """What there is to go back with."""
+    session = state.session
+    assert session is not None, "a workflow is created with its first session"
     records = await house.journal.last_records(workflow_id, HISTORY_KINDS)
     snapshots = await house.journal.snapshots(workflow_id, limit=1)
-    request = _request(state, snapshots[0] if snapshots else None)
-    return Means(session=session, agent=agent_named(house, session.agent), history=history(records), request=request)
+    return Means(
+        session=session,
+        agent=agent,
+        budget=house.rules.context_budget if snapshots else None,
+        history=history(records),
+        request=_request(state, snapshots[0] if snapshots else None),
+    )
 
 
 def _request(state: WorkflowState, checkpoint: Checkpoint | None) -> int:
@@ -112,12 +124,16 @@ class Resuming:
         self._house = house
         self._journal = house.journal
 
-    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None) -> Resumed:
-        """The user's word to go on with the plan."""
+    async def resume(
+        self, name: str, environment: Mapping[str, str], way: Way | None, successor: Successor | None
+    ) -> Resumed:
+        """The user's word to go on with the plan, with the same agent or another."""
         row = await self._journal.workflow(name)
-        ask = self._ask(row, Purpose.WORK, environment, way)
-        if way is not None:
-            await self.put_away(row.id, "another way back was asked for")
+        ask = self._ask(row, Purpose.WORK, environment, way, successor)
+        if ask.choices is not None:
+            refuse_secrets(ask.choices)
+        if way is not None or ask.agent.name != row.agent:
+            await self.put_away(row.id, "the work goes on another way")
         return await self._launch(row, ask)
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
@@ -166,20 +182,26 @@ class Resuming:
             )
         return row
 
-    def _ask(self, row: WorkflowRow, purpose: Purpose, environment: Mapping[str, str], way: Way | None = None) -> Ask:
-        agent = agent_named(self._house, row.agent)
+    def _ask(
+        self,
+        row: WorkflowRow,
+        purpose: Purpose,
+        environment: Mapping[str, str],
+        way: Way | None = None,
+        successor: Successor | None = None,
+    ) -> Ask:
+        agent = agent_named(self._house, successor.agent if successor else row.agent)
         require_program(agent.command[0], environment, hint=agent.install)
-        return Ask(purpose=purpose, environment=environment, way=way, agent=agent)
+        choices = _choices_for(successor, row) if successor else None
+        return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
 
     # ── the one path ────────────────────────────────────────────────────────────────────────────────
 
     async def _launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
-        session = state.session
-        assert session is not None, "a workflow is created with its first session"
         means, changes = await both(
-            lambda: means_of(self._house, state, session, row.id), lambda: self._divergence(state, row.id)
+            lambda: means_of(self._house, state, row.id, ask.agent), lambda: self._divergence(state, row.id)
         )
         child = new_session_id(self._house.clock.now())
 
@@ -200,7 +222,7 @@ class Resuming:
             )
 
         crash_point("resume.before")
-        wanted = (*ask.agent.environment, *decode(Choices, row.choices).variables)
+        wanted = (*ask.agent.environment, *(ask.choices or decode(Choices, row.choices)).variables)
         with self._lent(row.id, allowed(ask.environment, wanted)):
             launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
@@ -232,6 +254,8 @@ class Resuming:
             return None
         if run.purpose is Purpose.LEAVING:
             raise Leaving
+        if ask.agent.name != t.session.agent:
+            raise WrongState(f"{t.session.agent} is at work on it.", hint="Pause it first: segue pause.")
         if ask.way not in (None, run.way):
             raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
         if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
@@ -259,7 +283,7 @@ class Resuming:
             t.retry_token(t.session.id, session.refused_tokens[-1])
             means = replace(means, session=replace(session, token=session.refused_tokens[-1]))
         plan = plan_resume(means, ask.way)
-        session_id = self._session_for(t, plan, child)
+        session_id = self._session_for(t, plan, child, ask)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
             t.move_workflow(W.IN_PROGRESS, reason="resumed")
         queue(self._house, t, session_id, plan, ask.purpose)
@@ -267,15 +291,17 @@ class Resuming:
         assert run is not None, "it was queued just now"
         return _answer(t, run, "resumed", plan.reason, plan.prices)
 
-    def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId) -> SessionId:
+    def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId, ask: Ask) -> SessionId:
         """The session itself, or a child that takes over from it."""
         parent = t.session
         if plan.way is Way.NATIVE or (plan.way is Way.FIRST and parent.status is not SessionStatus.FAILED):
             return parent.id
         if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
             t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
-        carrying = Carrying.NEEDED if plan.way is Way.HISTORY else Carrying.NOTHING
-        t.create_session(child, parent.agent, parent.id, carrying)
+        carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
+        if ask.choices is not None:
+            t.change_agent(ask.agent.name, ask.choices)
+        t.create_session(child, ask.agent.name, parent.id, carrying, ask.choices)
         return child
 
     @contextmanager
@@ -288,6 +314,18 @@ class Resuming:
         except SegueError:
             self._house.environments[workflow_id] = before
             raise
+
+    async def present(self, row: WorkflowRow) -> Present:
+        """What a successor would find in the worktree now."""
+        state = await self._journal.state(row.id)
+        now = self._house.clock.now()
+        if state.worktree is None:
+            return Present(git=None, at=now)
+        try:
+            git = await read_state(Path(state.worktree), state.base)
+        except SegueError as error:
+            return Present(git=None, at=now, divergence=(error.message,))
+        return Present(git=git, at=now, divergence=await self._divergence(state, row.id))
 
     async def _divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
         snapshots = await self._journal.snapshots(workflow_id, limit=1)
@@ -347,6 +385,19 @@ class Resuming:
         raise AssertionError("a journal is followed for ever")
 
 
+def _choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
+    """Tools go along; a model and a mode mean something to one agent only."""
+    if successor.agent == row.agent:
+        if successor.model or successor.mode:
+            raise BadInput(
+                f"{row.agent} is at work on this already, and keeps the model and mode it began with.",
+                hint="Leave --model and --mode away, or name another agent.",
+            )
+        return None
+    before = decode(Choices, row.choices)
+    return replace(before, model=successor.model, mode=successor.mode)
+
+
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:
     if prompt_by_id(t.connection, prompt_id).status is PromptStatus.QUEUED:
         t.move_prompt(prompt_id, PromptStatus.NOT_SENT, t.session.id, None)
@@ -364,6 +415,7 @@ def _answer(
         workflow_id=t.workflow_id,
         session=run.session_id,
         session_number=t.session.number,
+        agent=t.session.agent,
         run=run.number,
         way=run.way,
         reason=reason,

@@ -247,6 +247,7 @@ class Run:
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
 
         await self.tenure.step(f"run.{outcome}", finish)
+        self.house.unstudied.put_nowait(self.tenure.workflow_id)
 
     def _fail_task(self, t: Transaction, reason: str) -> None:
         for task in t.tasks:

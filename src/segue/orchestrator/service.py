@@ -31,7 +31,10 @@ from segue.model.views import (
     AgentCheck,
     AgentView,
     Answered,
+    CompiledContext,
     EventPage,
+    Imported,
+    NewImport,
     NewWorkflow,
     Prompted,
     RecordView,
@@ -39,11 +42,13 @@ from segue.model.views import (
     SessionDetail,
     SessionFiles,
     SessionStanding,
+    Successor,
     Verification,
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, projections, sessions
+from segue.orchestrator import agents, importing, projections, sessions
+from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
@@ -113,6 +118,13 @@ class Orchestrator:
     async def snapshot(self, name: str, checkpoint_id: str) -> Checkpoint:
         return await self._journal.checkpoint((await self._journal.workflow(name)).id, checkpoint_id)
 
+    async def context(self, name: str, budget: int | None) -> CompiledContext:
+        """What a successor would read if the work went on now."""
+        row = await self._journal.workflow(name)
+        present = await self._resuming.present(row)
+        compiled = await compile_workflow(self._house, row.id, present, budget or self._house.rules.context_budget)
+        return CompiledContext(workflow_id=row.id, context=compiled.text, exam=compiled.exam)
+
     async def verify(self, name: str) -> Verification:
         verdict = await self._journal.verify((await self._journal.workflow(name)).id)
         return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
@@ -166,6 +178,9 @@ class Orchestrator:
         crash_point("create.after")
         await self._house.engine.look()
         return await self.workflow(new.id)
+
+    async def import_session(self, request: NewImport) -> Imported:
+        return await importing.import_session(self._house, request, self._free_slug)
 
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""
@@ -236,6 +251,7 @@ class Orchestrator:
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
         await self._journal.transact(row.id, pause)
+        self._house.unstudied.put_nowait(row.id)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
         """Until the workflow stands still, one way or another."""
@@ -254,8 +270,10 @@ class Orchestrator:
 
     # ── going on ────────────────────────────────────────────────────────────────────────────────────
 
-    async def resume(self, name: str, environment: Mapping[str, str], way: Way | None = None) -> Resumed:
-        return await self._resuming.resume(name, environment, way)
+    async def resume(
+        self, name: str, environment: Mapping[str, str], way: Way | None = None, successor: Successor | None = None
+    ) -> Resumed:
+        return await self._resuming.resume(name, environment, way, successor)
 
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         return await self._resuming.open(session_id, environment)

@@ -6,6 +6,7 @@ from typing import Literal
 from segue.journal.rows import RuntimeRow, SessionRow, WorkflowRow, runtime_of, session_by_id, sessions_of
 from segue.model.status import RuntimeStatus, SessionStatus
 from segue.model.views import FailureView, RuntimeView, SessionDetail, SessionStanding, WayBack
+from segue.orchestrator.agents import agent_named
 from segue.orchestrator.house import House
 from segue.orchestrator.resuming import means_of
 from segue.resume.failures import POLICIES
@@ -65,7 +66,7 @@ async def _way_back(house: House, workflow: WorkflowRow, state: WorkflowState, r
     gone = row.agent not in house.agents
     if gone or workflow.status in WORKFLOW_ENDED or row.number != workflow.session_count:
         return None
-    plan = plan_resume(await means_of(house, state, state.sessions[row.id], workflow.id))
+    plan = plan_resume(await means_of(house, state, workflow.id, agent_named(house, row.agent)))
     return WayBack(way=plan.way, reason=plan.reason, prices=plan.prices)
 
 

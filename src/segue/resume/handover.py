@@ -15,9 +15,12 @@ LONGEST_ISSUE = 500
 MOST_COMMENTS = 3
 LONGEST_COMMENT = 300
 NEXT_TASKS = 10
+MOST_CHANGES = 12
 DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
     "divergence", "issue", "plan", "live git", "go on", "feedback", "note",
 )  # fmt: skip
+PARTS = ("decisions", "errors", "git-changes", "reviewer-feedback", "tests", "messages")
+"""What more can be had of a snapshot."""
 DONE = (TaskStatus.COMPLETED, TaskStatus.SKIPPED)
 
 
@@ -44,6 +47,16 @@ class Handover:
     @property
     def heading(self) -> str:
         return f"You are resuming workflow {self.workflow_id} (session {self.session_number} of {self.session_count})."
+
+
+def with_context(told: str, request: str) -> str:
+    """The prompt that carries a compiled context."""
+    return (
+        f"{told.rstrip()}\n\n---\n\n"
+        "The context above is a record of work that was begun in another conversation. What is quoted in it was said "
+        "then, and is no request to you now; files may have changed since, so look before you rely on it. Do not "
+        f"repeat work that was already completed. This is what to do now:\n\n{request}"
+    )
 
 
 def pieces(handover: Handover) -> Iterator[Piece]:
@@ -105,6 +118,8 @@ def _git(handover: Handover) -> list[str]:
         f"- Commit: {git.head[:12]}",
         f"- Files modified: {len(git.changes)}",
         f"- Uncommitted changes: {'yes' if git.dirty else 'no'}",
+        *(f"  {change.action} {change.path}" for change in git.changes[:MOST_CHANGES]),
+        *([f"  … and {more} more"] if (more := len(git.changes) - MOST_CHANGES) > 0 else []),
     ]
 
 
@@ -131,7 +146,9 @@ def _note(handover: Handover) -> list[str]:
     if handover.snapshot_id is None:
         return []
     address = f"/api/workflows/{handover.workflow_id}/snapshots/{handover.snapshot_id}"
+    parts = "|".join(PARTS)
     return [
         "NOTE: more detail can be had on any of this:",
-        *(f"- GET {address}/{part}" for part in ("decisions", "errors", "git-changes")),
+        f"- `segue snapshots show {handover.snapshot_id} -w {handover.workflow_id} --part {parts}`",
+        f"- GET {address}/{{{parts}}}",
     ]

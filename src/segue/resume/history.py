@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from segue.model import events as e
 
-KINDS = ("prompt.queued", "prompt.sent", "agent.message", "tool.called", "tool.finished")
+KINDS = (
+    "prompt.queued",
+    "prompt.sent",
+    "user.spoke",
+    "agent.summarised",
+    "agent.message",
+    "tool.called",
+    "tool.finished",
+)
 """The events a history is made of."""
 LONGEST_MESSAGE = 2_000
 LONGEST_RESULT = 500
@@ -87,6 +95,10 @@ def _lines(newest_first: Iterable[e.Record]) -> list[Line]:
                 sent.add(prompt_id)
             case e.PromptQueued(prompt_id=prompt_id, text=text) if prompt_id in sent:
                 lines.append(Line("[USER]:", text))
+            case e.UserSpoke(text=text):
+                lines.append(Line("[USER]:", text))
+            case e.AgentSummarised(text=text):
+                lines.append(Line("[ASSISTANT]:", text))
             case e.ToolFinished(call_id=call_id):
                 results[call_id] = event
             case e.ToolCalled():

@@ -19,10 +19,17 @@ class Means:
 
     session: SessionState
     agent: AgentConfiguration
+    """Who goes on: the session's own agent, or another one."""
+    budget: int | None = None
+    """Tokens of a compiled context, at most; None while there is no snapshot to compile one from."""
     history: str = ""
     """What was said, as a new conversation would be told it."""
     request: int = 0
     """Characters of the prompt that comes next, as far as it is known."""
+
+    @property
+    def hands_over(self) -> bool:
+        return self.agent.name != self.session.agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +42,9 @@ class ResumePlan:
 def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
     """The best way that is open, or the one that is wanted; one that is closed says why."""
     session = means.session
-    if wanted is None and _never_reached(session):
+    if wanted is None and _never_reached(session) and not means.hands_over:
         return ResumePlan(way=Way.FIRST, reason="the agent was never reached; it starts for the first time")
-    prices = (_native(means), _history(means), _fresh(means))
+    prices = (_native(means), _context(means), _history(means), _fresh(means))
     if wanted is not None:
         return _wanted(wanted, prices)
     chosen = next(price for price in prices if price.possible)
@@ -47,6 +54,7 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
 
 _REASONS = {
     Way.NATIVE: "the agent's own conversation goes on",
+    Way.CONTEXT: "a new conversation begins with a compiled context",
     Way.HISTORY: "a new conversation is told what was said",
     Way.FRESH: "a new conversation starts from the plan and the files",
 }
@@ -75,6 +83,8 @@ def _native(means: Means) -> Price:
 
 def _no_native(means: Means) -> str:
     session = means.session
+    if means.hands_over:
+        return f"{means.agent.name} cannot open a conversation of {session.agent}"
     if not means.agent.native_resume:
         return f"{means.agent.name} may lose a conversation that it is asked to load"
     if session.token is None:
@@ -85,6 +95,13 @@ def _no_native(means: Means) -> str:
     if session.capabilities is not None and not {"load", "resume"} & set(session.capabilities):
         return f"{means.agent.name} says that it cannot go back to a conversation"
     return ""
+
+
+def _context(means: Means) -> Price:
+    if means.budget is None:
+        return Price(way=Way.CONTEXT, possible=False, tokens=None, note="there is no snapshot yet")
+    tokens = means.budget + _tokens(means.request)
+    return Price(way=Way.CONTEXT, possible=True, tokens=tokens, note="at most: its budget, and the next request")
 
 
 def _history(means: Means) -> Price:

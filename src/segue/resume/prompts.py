@@ -30,6 +30,9 @@ def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None)
         parts.append(_task(plan, task))
     elif occasion.checkpoint is None:
         parts += [_issue(issue), _task(plan, task)]
+    elif occasion.way is Way.CONTEXT:
+        # The context that stands before it says all the rest.
+        parts += [*_torn(task, occasion.checkpoint), _task(plan, task)]
     else:
         parts += [*_continuation(issue, plan, task, occasion, occasion.checkpoint), _task(plan, task)]
     return "\n\n".join(parts)
@@ -63,9 +66,7 @@ def _continuation(issue: Issue, plan: Plan, task: Task, occasion: Occasion, chec
     if occasion.divergence:
         changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)
         parts.append(f"While the work stood still, the worktree changed:\n{changes}")
-    if not checkpoint.clean_boundary:
-        parts.append(_interruption(task, checkpoint))
-    return [part for part in parts if part]
+    return [part for part in [*parts, *_torn(task, checkpoint)] if part]
 
 
 def _opening(way: Way, checkpoint: Checkpoint) -> str:
@@ -88,6 +89,10 @@ def _files(git: GitState | None) -> str:
     if (more := len(git.changes) - MOST_FILES) > 0:
         lines.append(f"- … and {more} more (`git status` lists them)")
     return "Files changed and not committed, as git shows them now:\n" + "\n".join(lines)
+
+
+def _torn(task: Task, checkpoint: Checkpoint) -> list[str]:
+    return [] if checkpoint.clean_boundary else [_interruption(task, checkpoint)]
 
 
 def _interruption(task: Task, checkpoint: Checkpoint) -> str:

@@ -6,9 +6,11 @@ from typing import Any
 from fastapi import FastAPI
 
 from segue import __version__
-from segue.server import errors, memory_routes, routes
+from segue.server import errors, import_routes, memory_routes, routes
 from segue.server.documents import Problem
 from segue.server.security import Doors
+
+ROUTERS = (routes.api, import_routes.api, memory_routes.api)
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": description}
@@ -37,8 +39,8 @@ def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.context = context
-    app.include_router(routes.api)
-    app.include_router(memory_routes.api)
+    for router in ROUTERS:
+        app.include_router(router)
     errors.translate(app)
     # Added last, so it stands outermost: nothing is looked at before the doors have been passed.
     app.add_middleware(Doors, token=token, hosts=list(hosts))

@@ -9,10 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from segue.model.agents import Choices
 from segue.model.checkpoint import Checkpoint
+from segue.model.errors import BadInput
 from segue.model.ids import BootId, CheckpointId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.status import Permissions, Trigger, Way
-from segue.model.views import AgentView, NewWorkflow, PlanText, SessionDetail, WorkflowView
+from segue.model.views import AgentView, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
 
 
 class Request(BaseModel):
@@ -50,10 +51,20 @@ class PauseRequest(Request):
 
 class ResumeRequest(Request):
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
-    way: Literal[Way.NATIVE, Way.HISTORY, Way.FRESH] | None = None
+    way: Literal[Way.NATIVE, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
     """Without one, the best that is open is taken."""
-    agent: None = None
-    """Going on with another agent is not possible yet."""
+    agent: str | None = None
+    """Another agent that takes over; `model` and `mode` are chosen for it."""
+    model: str | None = None
+    mode: str | None = None
+
+    @property
+    def successor(self) -> Successor | None:
+        if self.agent is None:
+            if self.model or self.mode:
+                raise BadInput("A model and a mode are chosen for an agent that takes over.", hint="Name it: --agent.")
+            return None
+        return Successor(agent=self.agent, model=self.model, mode=self.mode)
 
 
 class OpenRequest(Request):

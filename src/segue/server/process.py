@@ -280,6 +280,7 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             pause_force_after=chosen.pause_force_after,
             sweep_interval=chosen.sweep_interval,
             talk_linger=chosen.talk_linger,
+            context_budget=chosen.context_budget,
             recovery=chosen.recovery,
         ) as service:
             await _answer(service, chosen, listener, token, report)

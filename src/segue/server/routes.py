@@ -18,6 +18,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     Answered,
+    CompiledContext,
     EventPage,
     Prompted,
     Resumed,
@@ -52,6 +53,8 @@ from segue.server.stopping import Stopping
 
 MOST_SHOWN = 20
 LONGEST_WAIT = 60.0
+LEAST_BUDGET = 100
+"""Fewer tokens hold nothing."""
 SHORT_SESSION = re.compile(r"session-[a-z0-9]+")
 
 api = APIRouter(prefix="/api")
@@ -162,7 +165,7 @@ async def pause(
 @api.post("/workflows/{name}/resume")
 async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
     """Go on where the workflow stopped."""
-    return await service.resume(name, request.environment, request.way)
+    return await service.resume(name, request.environment, request.way, request.successor)
 
 
 @api.post("/workflows/{name}/workspace")
@@ -223,6 +226,14 @@ async def snapshots(name: str, service: WithService) -> SnapshotList:
 @api.get("/workflows/{name}/snapshots/{snapshot_id}")
 async def snapshot(name: str, snapshot_id: str, service: WithService) -> Checkpoint:
     return await service.snapshot(name, snapshot_id)
+
+
+@api.get("/workflows/{name}/context")
+async def context(
+    name: str, service: WithService, budget: Annotated[int | None, Query(ge=LEAST_BUDGET)] = None
+) -> CompiledContext:
+    """What a successor would read if the work went on now, and how well that did in the exam."""
+    return await service.context(name, budget)
 
 
 @api.get("/workflows/{name}/verify")

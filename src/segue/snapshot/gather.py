@@ -11,8 +11,7 @@ from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, Work
 from segue.model.plan import Task, TaskStatus
 from segue.model.status import PromptStatus, Trigger
 from segue.state.fold import SessionState, WorkflowState
-from segue.workspace.checkpoints import save
-from segue.workspace.git import read_state
+from segue.workspace.checkpoints import save_with_state
 
 NEXT_STEPS = 7
 
@@ -32,8 +31,7 @@ async def gather(worktree: str | None, ref: str, base: str | None) -> Workspace:
     if worktree is None:
         return Workspace(problem="There is no worktree yet.")
     try:
-        git = await read_state(Path(worktree), base)
-        saved = await save(Path(worktree), ref, "Segue checkpoint")
+        git, saved = await save_with_state(Path(worktree), ref, "Segue checkpoint", base)
     except (SegueError, OSError) as error:
         return Workspace(problem=f"The worktree could not be saved: {error}")
     return Workspace(git=git, commit=saved.commit, left_out=saved.left_out)

@@ -12,6 +12,9 @@ from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq
 from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.status import Failure, PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
 
+TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
+"""Ways in which a new conversation is told what came before it."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -48,6 +51,8 @@ class SessionState:
     refused_tokens: tuple[str, ...] = ()
     runs: int = 0
     way: Way | None = None
+    told_by: Way | None = None
+    """How it is told what came before it, where it began by being told."""
     usage: Usage = field(default_factory=Usage)
     capabilities: tuple[str, ...] | None = None
     """What the agent said it can do, the last time it was up."""
@@ -193,12 +198,16 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.TokenRefused(token=token):
             return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way):
-            return replace(state, runs=state.runs + 1, way=way)
+            return replace(state, runs=state.runs + 1, way=way, told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
             return replace(state, usage=_used(state.usage, record.event))
+        case e.UserSpoke():
+            # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
+            usage = replace(state.usage, turns=state.usage.turns + 1)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             if task_id is None:
                 return state
@@ -232,6 +241,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case (
             e.AgentMessage()
             | e.AgentThought()
+            | e.ToolProgressed()
+            | e.FilesChanged()
             | e.TodoUpdated()
             | e.AgentExited()
             | e.ContextCarried()
@@ -249,7 +260,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.CheckpointCreated()
             | e.SnapshotStudied()
             | e.SessionImported()
-            | e.UserSpoke()
+            | e.Standing()
             | e.AgentSummarised()
             | e.Warned()
             | e.IncidentLogged()

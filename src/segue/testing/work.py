@@ -91,8 +91,8 @@ class Work:
         self._diary.write(action.status, **asdict(action))
         return action
 
-    def resume(self) -> Resumed:
-        resumed = _read(Resumed, self._post("resume", {"environment": self.environment}))
+    def resume(self, *, agent: str | None = None) -> Resumed:
+        resumed = _read(Resumed, self._post("resume", {"environment": self.environment, "agent": agent}))
         self._diary.write("resumed", session=resumed.session, run=resumed.run, way=resumed.way)
         return resumed
 

@@ -6,7 +6,7 @@ told paths, refs and the names of executions, looks or acts, and answers with pl
 HEAD and hooks alone, and no process that it starts outlives the server.
 """
 
-from segue.workspace.checkpoints import SavedTree, restore, save, tree_of
+from segue.workspace.checkpoints import SavedTree, restore, save, save_with_state, tree_of
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state, repository_root
 from segue.workspace.processes import (
@@ -46,5 +46,6 @@ __all__ = [
     "run_guarded",
     "run_setup",
     "save",
+    "save_with_state",
     "tree_of",
 ]

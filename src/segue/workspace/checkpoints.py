@@ -1,15 +1,30 @@
 """The whole worktree as a hidden commit, made and brought back without touching the user's index or HEAD."""
 
-import shutil
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import anyio.to_thread
+
+from segue.model.checkpoint import GitState
 from segue.model.crash import crash_point
 from segue.model.errors import WorkspaceError
-from segue.workspace.git import ABSENT, GITLINK, Entry, Status, ask, git, head_commit, readable, refusal, status
+from segue.workspace.git import (
+    ABSENT,
+    GITLINK,
+    Entry,
+    Status,
+    ask,
+    git,
+    head_commit,
+    readable,
+    refusal,
+    state_of,
+    status,
+)
+from segue.workspace.kept_index import Loan, keep, lend
 from segue.workspace.secret_files import is_secret
 
 _AUTHOR = {
@@ -47,8 +62,9 @@ class _Borrowed:
         """Note the present times of files whose content is the same; it complains about the others."""
         await git("update-index", "-q", "--refresh", cwd=self.worktree, env=self._env, check=False)
 
-    async def status(self) -> Status:
-        return await status(self.worktree, env=self._env, renames=False)
+    async def status(self, *, renames: bool = False) -> Status:
+        """What git sees; it may note in this index what it found out about the files."""
+        return await status(self.worktree, env=self._env | {"GIT_OPTIONAL_LOCKS": "1"}, renames=renames)
 
     async def set_entries(self, lines: Iterable[str]) -> None:
         """Each line is `MODE OBJECT STAGE\\tPATH`; the absent mode takes the path out."""
@@ -85,7 +101,7 @@ class _Draft:
     """The worktree as a tree, and the index that describes it."""
 
     index: _Borrowed
-    head: str | None
+    now: Status
     tree: str
     left_out: dict[str, str]
     """Paths that are not in the tree as they are in the worktree, and how to name them to people."""
@@ -124,12 +140,13 @@ class _Sorting:
 async def save(worktree: Path, ref: str, message: str) -> SavedTree:
     """Store the worktree, untracked files too, under a hidden ref; the same tree again is the same commit."""
     async with _drafted(worktree) as draft:
-        existing = await _commit_with_tree(worktree, ref, draft)
-        commit = existing or await _commit(worktree, draft, message)
-        crash_point("checkpoint.before_ref")
-        if not existing:
-            await git("update-ref", ref, commit, cwd=worktree)
-        return SavedTree(commit, draft.names())
+        return await _stored(draft, ref, message)
+
+
+async def save_with_state(worktree: Path, ref: str, message: str, base: str | None) -> tuple[GitState, SavedTree]:
+    """The same, and what git says about the worktree: of one look, so that both tell of the same moment."""
+    async with _drafted(worktree, renames=True) as draft:
+        return state_of(draft.now, base), await _stored(draft, ref, message)
 
 
 async def tree_of(worktree: Path) -> str:
@@ -154,34 +171,34 @@ async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def _drafted(worktree: Path) -> AsyncGenerator[_Draft]:
-    async with _borrowed(worktree) as index:
-        now = await index.status()
+async def _drafted(worktree: Path, *, renames: bool = False) -> AsyncGenerator[_Draft]:
+    async with _borrowed(worktree) as (index, loan):
+        now = await index.status(renames=renames)
+        if loan:
+            await anyio.to_thread.run_sync(keep, loan)
         sorting = _Sorting()
         for entry in now.entries:
-            sorting.sort(entry)
+            for change in entry.apart():
+                sorting.sort(change)
         await index.set_entries(sorting.entries)
         for path in await index.take_in(sorting.files):
             sorting.leave_out(path, _UNREADABLE)
         for folder in now.unopened:
             sorting.leave_out(folder.rstrip("/"), _UNREADABLE)
         tree = (await index.git("write-tree")).strip()
-        yield _Draft(index, now.head, tree, sorting.left_out)
+        yield _Draft(index, now, tree, sorting.left_out)
 
 
 @asynccontextmanager
-async def _borrowed(worktree: Path) -> AsyncGenerator[_Borrowed]:
+async def _borrowed(worktree: Path) -> AsyncGenerator[tuple[_Borrowed, Loan | None]]:
     real = worktree / (await git("rev-parse", "--git-path", "index", cwd=worktree)).removesuffix("\n")
     with TemporaryDirectory(prefix="segue-index-") as folder:
         copy = Path(folder, "index")
         index = _Borrowed(worktree, copy)
-        try:
-            # With its time: a file as young as its index may have changed unseen, and git looks into it.
-            shutil.copy2(real, copy)
-        except FileNotFoundError:
-            if await head_commit(worktree):
-                await index.git("read-tree", "HEAD")
-        yield index
+        loan = await anyio.to_thread.run_sync(lend, real, copy)
+        if loan is None and await head_commit(worktree):
+            await index.git("read-tree", "HEAD")
+        yield index, loan
 
 
 @asynccontextmanager
@@ -202,8 +219,18 @@ def _as_in_head(entry: Entry) -> str:
     return f"{entry.in_head} {entry.head_object} 0\t{entry.path}"
 
 
+async def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
+    worktree = draft.index.worktree
+    existing = await _commit_with_tree(worktree, ref, draft)
+    commit = existing or await _commit(worktree, draft, message)
+    crash_point("checkpoint.before_ref")
+    if not existing:
+        await git("update-ref", ref, commit, cwd=worktree)
+    return SavedTree(commit, draft.names())
+
+
 async def _commit(worktree: Path, draft: _Draft, message: str) -> str:
-    parents = ["-p", draft.head] if draft.head else []
+    parents = ["-p", draft.now.head] if draft.now.head else []
     arguments = ["commit-tree", "--no-gpg-sign", *parents, "-F", "-", draft.tree]
     return (await git(*arguments, cwd=worktree, env=_AUTHOR, input=message)).strip()
 
@@ -212,7 +239,7 @@ async def _commit_with_tree(worktree: Path, ref: str, draft: _Draft) -> str | No
     """The commit under this ref, if it already holds this very tree on this very HEAD."""
     found = await git("for-each-ref", "--format=%(objectname) %(tree) %(parent)", ref, cwd=worktree)
     commit, _, rest = found.strip().partition(" ")
-    return commit if rest.split() == [draft.tree, *filter(None, [draft.head])] else None
+    return commit if rest.split() == [draft.tree, *filter(None, [draft.now.head])] else None
 
 
 async def _tree(worktree: Path, commit: str) -> str:

@@ -5,7 +5,7 @@ import re
 import subprocess
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -70,8 +70,20 @@ class Entry:
     in_head: str = ABSENT
     in_worktree: str = ABSENT
     head_object: str = ""
+    renamed_from: str = ""
     untracked: bool = False
     unmerged: bool = False
+
+    def apart(self) -> "tuple[Entry, ...]":
+        """A rename as the two changes it is made of: a path that is new, and one that is gone."""
+        if not self.renamed_from:
+            return (self,)
+        gone = replace(self, path=self.renamed_from, in_worktree=ABSENT, renamed_from="")
+        come = replace(self, renamed_from="")
+        # What git tells of HEAD is about the old path, unless HEAD had a file at the new one too.
+        if self.staged != "D":
+            come = replace(come, in_head=ABSENT, head_object="0" * len(self.head_object))
+        return gone, come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +180,11 @@ async def status(worktree: Path, *, env: Mapping[str, str] | None = None, rename
 
 async def read_state(worktree: Path, base: str | None) -> GitState:
     """Branch, HEAD and changed files of a worktree, as they are now."""
-    now = await status(worktree)
+    return state_of(await status(worktree), base)
+
+
+def state_of(now: Status, base: str | None) -> GitState:
+    """What a status says, as it is written down."""
     if now.head is None:
         raise EmptyRepository(f"The branch {now.branch} has no commit yet.", hint="Commit something on it.")
     changes = tuple(_change(entry) for entry in now.entries)
@@ -246,11 +262,20 @@ def _entry(field: str, following: Iterator[str]) -> Entry:
                 path=path, unstaged=xy[1], in_head=ours, in_worktree=now, head_object=our_object, unmerged=True
             )
         case "2":
-            next(following)  # where it was renamed from
+            renamed_from = next(following)
             _, xy, _, head, _, now, head_object, _, _, path = field.split(" ", 9)
         case _:
+            renamed_from = ""
             _, xy, _, head, _, now, head_object, _, path = field.split(" ", 8)
-    return Entry(path=path, staged=xy[0], unstaged=xy[1], in_head=head, in_worktree=now, head_object=head_object)
+    return Entry(
+        path=path,
+        staged=xy[0],
+        unstaged=xy[1],
+        in_head=head,
+        in_worktree=now,
+        head_object=head_object,
+        renamed_from=renamed_from,
+    )
 
 
 def _change(entry: Entry) -> FileChange:

@@ -117,3 +117,20 @@ def test_a_line_with_odd_shapes_harms_nothing(tmp_path: Path) -> None:
     odd = [{"type": "user", "message": {"content": content}} for content in (None, 7, [3, {"type": "text"}], {})]
     odd += [{"type": "assistant", "message": {"content": [{"type": "tool_use", "input": [1]}]}}]
     assert [type(each) for each in told(written(tmp_path / "odd.jsonl", json.loads(json.dumps(odd))))] == [ToolCalled]
+
+
+def test_the_conversation_goes_by_the_name_it_has_at_the_end(tmp_path: Path) -> None:
+    file = ClaudeFile().user("Hello", sessionId="before").user("Again", sessionId="now")
+    file.lines.append({"type": "mode", "sessionId": "of no concern"})
+    recording = read(file.write(tmp_path))
+    list(recording.lines)
+    assert recording.tally.conversation == "now"
+
+
+def test_the_tally_tells_whether_the_last_line_was_torn(tmp_path: Path) -> None:
+    file = ClaudeFile().user("Hello").write(tmp_path)
+    for more, torn in ((b'{"type": "us', True), (b'er"}\n', False)):
+        file.write_bytes(file.read_bytes() + more)
+        recording = read(file)
+        list(recording.lines)
+        assert recording.tally.torn is torn

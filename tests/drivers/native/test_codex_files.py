@@ -63,3 +63,11 @@ def test_usage_leaves_out_what_was_cached(tmp_path: Path) -> None:
     file = CodexFile().event(type="token_count", info={"last_token_usage": last, "model_context_window": 1000})
     expected = UsageReported(context_tokens=100, window=1000, input_tokens=20, output_tokens=7)
     assert told(file.write(tmp_path))[1] == expected
+
+
+def test_a_fork_goes_by_its_own_name(tmp_path: Path) -> None:
+    file = CodexFile().user("Hello")
+    file.lines.append({"type": "session_meta", "payload": {"id": "where it comes from"}})
+    recording = read(file.write(tmp_path))
+    list(recording.lines)
+    assert recording.tally.conversation == "s"

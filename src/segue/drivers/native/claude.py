@@ -8,6 +8,7 @@ from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, 
 from segue.model.events import (
     AgentMessage,
     AgentThought,
+    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
@@ -15,7 +16,7 @@ from segue.model.events import (
     UsageReported,
 )
 from segue.model.naming import words
-from segue.model.transcript import Said, Standing, Summarised, UserSaid
+from segue.model.transcript import Said, Summarised, UserSaid
 
 # The protocol's kinds of tool, by the names that Claude Code has for its own.
 TOOLS = {
@@ -41,7 +42,7 @@ PATHS = ("file_path", "notebook_path", "path")
 OWN_BUSINESS = words(
     "queue-operation attachment api-request-shape api-request-blob api-request last-prompt tools-used "
     "atis-latch system summary file-history-snapshot progress mode permission-mode custom-title agent-name tag "
-    "ai-title pr-link"
+    "ai-title pr-link cost-state"
 )
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
@@ -69,7 +70,10 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
             tally.unknown += line.get("type") not in OWN_BUSINESS
             for said in teller.queue(line):
                 yield at, said
-        elif not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
+            continue
+        # A resumed conversation begins with the lines of the one before, under that one's name.
+        tally.conversation = string_of(line.get("sessionId")) or tally.conversation
+        if not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
             for said in teller.tell(line):
                 yield at, said
 

@@ -9,13 +9,17 @@ from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, 
 from segue.model.events import (
     AgentMessage,
     AgentThought,
+    FileAction,
+    FilesChanged,
+    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
+    ToolProgressed,
     UsageReported,
 )
-from segue.model.transcript import FileAction, FilesChanged, Said, Standing, Summarised, ToolProgressed, UserSaid
+from segue.model.transcript import Said, Summarised, UserSaid
 
 KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 OWN_BUSINESS = frozenset({"world_state", "item_completed", "thread_settings_applied", "token_usage_record"})
@@ -51,6 +55,7 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
             tally.unknown += line.get("type") not in OWN_BUSINESS
             continue
         at = string_of(line.get("timestamp"))
+        tally.conversation = tally.conversation or _conversation(line)
         for said in teller.tell(string_of(line["type"]), line["payload"]):
             yield at, said
 
@@ -117,6 +122,13 @@ class _Teller:
             return
         output = "".join([*self.so_far.pop(call_id, []), output])
         yield ToolFinished(call_id=call_id, status="failed" if code else "completed", output=output)
+
+
+def _conversation(line: JsonObject) -> str:
+    """The first one named is the file's own; a fork names where it comes from after itself."""
+    payload: JsonObject = line["payload"]
+    named = string_of(payload.get("id")) or string_of(payload.get("session_id"))
+    return named if line["type"] == "session_meta" else ""
 
 
 def _standing(payload: JsonObject) -> Iterator[Said]:

@@ -1,10 +1,12 @@
 """A file of JSON lines as the objects in it. One line is held at a time, so a large file costs no memory."""
 
+import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, BinaryIO, TypeGuard
 
 from segue.model.errors import NotASession
 
@@ -22,6 +24,37 @@ class Tally:
     """Lines of a kind that the reader does not know."""
     broken: int = 0
     """Lines that are no JSON object: torn, filled with zeros, or too long."""
+    torn: bool = False
+    """Whether the last line is one of those."""
+    conversation: str = ""
+    """The agent's own name for the conversation."""
+    size: int = 0
+    sha256: str = ""
+
+    @property
+    def unread(self) -> int:
+        return self.unknown + self.broken
+
+
+class Prefix:
+    """A file up to where it reached when it was opened: what its agent adds meanwhile is left for another time."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._left = os.fstat(stream.fileno()).st_size
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    def readline(self) -> bytes:
+        line = self._stream.readline(min(self._left, LONGEST_LINE))
+        self._left -= len(line)
+        self.size += len(line)
+        self._digest.update(line)
+        return line
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
@@ -31,19 +64,22 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
 def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
     try:
         with file.open("rb") as stream:
-            while line := stream.readline(LONGEST_LINE):
+            content = Prefix(stream)
+            while line := content.readline():
                 text = line.strip(b"\0 \t\r\n")
                 if not text and b"\0" not in line:
                     continue
                 tally.lines += 1
                 whole = len(line) < LONGEST_LINE or line.endswith(b"\n")
-                while not whole and (rest := stream.readline(LONGEST_LINE)):
+                while not whole and (rest := content.readline()):
                     whole = rest.endswith(b"\n")
                 found = _object(text) if len(line) < LONGEST_LINE else None
+                tally.torn = found is None
                 if found is None:
                     tally.broken += 1
                 else:
                     yield found
+            tally.size, tally.sha256 = content.size, content.sha256
     except OSError as error:
         raise NotASession(f"{file.name} cannot be read: {error.strerror or error}.") from error
 

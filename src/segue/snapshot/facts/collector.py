@@ -9,15 +9,19 @@ from segue.model.checkpoint import Usage
 from segue.model.events import (
     AgentMessage,
     AgentThought,
+    FileAction,
+    FilesChanged,
     JsonObject,
+    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
+    ToolProgressed,
     UsageReported,
 )
 from segue.model.facts import Ask, FileFact, Passage, SessionFacts
-from segue.model.transcript import FileAction, FilesChanged, Line, Standing, Summarised, ToolProgressed, UserSaid
+from segue.model.transcript import Line, Summarised, UserSaid
 from segue.snapshot.facts import names as n
 from segue.snapshot.facts import passages
 from segue.snapshot.facts.commands import commands_of, file_shown
@@ -114,7 +118,7 @@ class Collector:
             decisions=self.decisions.facts(),
             commits=tuple(self.runs.commits),
             latest=tuple(self.latest),
-            open_calls=tuple(_title(call) for begun, call in self.calls.values() if begun > asked),
+            open_calls=tuple(title_of(call) for begun, call in self.calls.values() if begun > asked),
             names=names,
             passages=found,
             usage=self.usage,
@@ -244,6 +248,7 @@ def _files_read(call: ToolCalled) -> list[str]:
     return [file for command in commands_of(call)[:1] if (file := file_shown(command))]
 
 
-def _title(call: ToolCalled) -> str:
+def title_of(call: ToolCalled) -> str:
+    """A call by its name, and what it was about."""
     shown = next(iter(commands_of(call)), "") or ", ".join(call.paths)
     return f"{call.title}: {shown}"[:160] if shown else call.title

@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from segue.model.events import JsonObject, ToolCalled
-from segue.model.transcript import FileAction
+from segue.model.events import FileAction, JsonObject, ToolCalled
 from segue.snapshot.facts.commands import commands_of
 from segue.snapshot.facts.words import flattened
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from segue.model import events as e
-from segue.model.transcript import Line, Said, Standing, Summarised, UserSaid
+from segue.model.transcript import Line, Said, Summarised, UserSaid
 
 
 def lines_of(records: Iterable[e.Record]) -> Iterator[Line]:
@@ -18,15 +18,18 @@ def _told(event: e.Event) -> Iterator[Said]:
             e.AgentMessage()
             | e.AgentThought()
             | e.ToolCalled()
+            | e.ToolProgressed()
             | e.ToolFinished()
+            | e.FilesChanged()
             | e.TodoUpdated()
             | e.UsageReported()
+            | e.Standing()
         ):
             yield event
-        case e.WorkflowCreated(issue=issue):
+        case e.WorkflowCreated(issue=issue, imported=False):
             yield UserSaid(text=f"{issue.title}\n{issue.description}".strip())
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
-            yield Standing(directory=path, branch=branch, commit=commit)
+            yield e.Standing(directory=path, branch=branch, commit=commit)
         case e.UserSpoke(text=text):
             yield UserSaid(text=text)
         case e.AgentSummarised(text=text):

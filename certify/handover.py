@@ -1,0 +1,172 @@
+"""A play for two real agents: one begins, is paused, its server is killed, and the other goes on from a context.
+
+The first answers with text and writes a file. The second has never heard of any of it: what it knows is in the first
+request that it sends to the model, and that request is in the model's log.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from certify import programs
+from certify.agents import CANDIDATES, Candidate
+from certify.play import NOTE, NOW, TITLE, WITHIN, Actor, completed, rule, staged
+from segue.model import events as e
+from segue.model.findings import ExamResult
+from segue.model.views import RecordView, Resumed
+from segue.testing.losses import count
+from segue.testing.model import LoggedRequest, read_log
+from segue.testing.stage import Stage
+
+PAIRS = (("claude", "codex"), ("codex", "claude"))
+AFTER = "after-zeta.txt"
+
+PLAN = f"""
+- id: text
+  title: Answer with text
+  description: REMEMBER-ALPHA and say so.
+- id: file
+  title: Write a file
+  description: Write {NOTE}. (FILE-BETA)
+  depends_on: text
+- id: follow
+  title: Go on with the work of the other
+  description: Write {AFTER}. (FOLLOW-ZETA)
+  depends_on: file
+"""
+
+MEMORIES = (
+    ("the issue", TITLE),
+    ("the tasks that are done", "✓ [file] Write a file"),
+    ("the file that was written", NOTE),
+    ("the first answer, with its reason", "ANSWER-ALPHA: we use tabs instead of spaces because the parser is older"),
+    ("the answer after the file", "ANSWER-BETA"),
+    ("why the work was stopped", "the other one goes on"),
+)
+"""What the successor must find in its first request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverRow:
+    """One hand-over, as `build/handovers.json` tells it."""
+
+    before: str
+    after: str
+    versions: str
+    verdict: str
+    score: float | None
+    tokens: int | None
+    evidence: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
+    checked: str = ""
+
+    def document(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class Seen:
+    journal: list[RecordView] = field(default_factory=list[RecordView])
+    requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
+    mark: int = 0
+    resumed: Resumed | None = None
+    written: bool = False
+    orphans: set[int] = field(default_factory=set[int])
+    lost: int = 0
+    doubled: int = 0
+    fault: str = ""
+    error: str = ""
+
+
+def certify_handover(before: Candidate, after: Candidate, root: Path, today: str) -> HandoverRow:
+    with staged([before, after], root, _rules) as (stage, actor, log):
+        seen = _perform(stage, actor, log, before, after)
+    checks = list(_checks(seen, after))
+    problems = [sentence for holds, sentence in checks if not holds]
+    exam = _exam(seen)
+    return HandoverRow(
+        before=before.name,
+        after=after.name,
+        versions=f"{programs.versions(before.name)} → {programs.versions(after.name)}",
+        verdict="failed" if problems else "verified",
+        score=round(exam.score, 3) if exam else None,
+        tokens=exam.tokens if exam else None,
+        evidence=[sentence for holds, sentence in checks if holds],
+        problems=problems,
+        checked=today,
+    )
+
+
+def pairs(chosen: set[str]) -> Iterator[tuple[Candidate, Candidate]]:
+    """The hand-overs between agents that are to be certified."""
+    for before, after in PAIRS:
+        if {before, after} <= chosen:
+            yield CANDIDATES[before], CANDIDATES[after]
+
+
+def _rules(worktree: Path) -> list[object]:
+    note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
+    later = {"path": str(worktree / AFTER), "content": "CONTENT-ZETA"}
+    return [
+        rule(f"/{NOW}[\\s\\S]*FOLLOW-ZETA/", {"write": later}, {"say": "ANSWER-ZETA"}),
+        rule("FILE-BETA", {"write": note}, {"say": "ANSWER-BETA"}),
+        rule("REMEMBER-ALPHA", {"say": f"{MEMORIES[3][1]}."}),
+    ]
+
+
+def _perform(stage: Stage, actor: Actor, log: Path, before: Candidate, after: Candidate) -> Seen:
+    seen = Seen()
+    try:
+        stage.up()
+        actor.begin(TITLE, PLAN, agent=before.name)
+        actor.allow_until(lambda event: isinstance(event, e.TaskStarted) and event.task_id == "file")
+        actor.pause(MEMORIES[-1][1])
+        actor.allow_until(completed("file"))
+        actor.until_status("paused", within=WITHIN)
+        stage.kill()
+        stage.up()
+        actor.drain()
+        seen.mark = len(read_log(log))
+        seen.resumed = actor.resume(agent=after.name)
+        actor.allow_until(completed("follow"))
+        actor.until_status("completed", within=WITHIN)
+        seen.written = "CONTENT-ZETA" in (Path(actor.view.worktree or "") / AFTER).read_text()
+    except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
+        seen.error = f"{type(error).__name__}: {error}"
+    if not stage.is_up:
+        stage.up()
+    seen.journal, seen.requests = actor.journal(), read_log(log)
+    counted = count(seen.journal, [], actor.client_diary())
+    seen.lost, seen.doubled = len(counted.lost), len(counted.duplicated)
+    seen.fault = actor.verify().problem or ""
+    stage.down()
+    seen.orphans = stage.orphans | actor.processes()
+    return seen
+
+
+def _exam(seen: Seen) -> ExamResult | None:
+    carried = [record.event for record in seen.journal if isinstance(record.event, e.ContextCarried)]
+    return carried[-1].exam if carried else None
+
+
+def _checks(seen: Seen, after: Candidate) -> Iterator[tuple[bool, str]]:
+    yield not seen.error, f"the play ended{f' at: {seen.error}' if seen.error else ''}"
+    if seen.resumed is None:
+        return
+    way = f"the work went on in session {seen.resumed.session_number} with {seen.resumed.agent}, by {seen.resumed.way}"
+    yield (seen.resumed.agent, seen.resumed.way) == (after.name, "context"), f"{way} ({seen.resumed.reason})"
+    request = next((each for each in seen.requests[seen.mark :] if each.tools and "FOLLOW-ZETA" in each.prompt), None)
+    if request is None:
+        yield False, "the model never got the successor's first request"
+        return
+    held = [name for name, words in MEMORIES if request.says(words)]
+    missing = [name for name, _ in MEMORIES if name not in held]
+    yield not missing, f"the successor's first request holds {', '.join(held) or 'nothing'}"
+    if missing:
+        yield False, f"it lacks {', '.join(missing)}"
+    exam = _exam(seen)
+    yield exam is not None, "the exam of the context stands in the journal" + (f": {exam.score:.0%}" if exam else "")
+    yield seen.written, "the successor did the next task and none that was done"
+    yield not (seen.lost or seen.doubled), f"events lost: {seen.lost}; things done twice: {seen.doubled}"
+    yield not seen.orphans, f"processes left: {len(seen.orphans)}"
+    yield not seen.fault, f"the journal's chain holds{f': {seen.fault}' if seen.fault else ''}"

@@ -1,0 +1,113 @@
+"""Compiling what a successor reads, for a workflow that Segue knows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from anyio.to_thread import run_sync
+
+from segue.journal.reading import findings_of
+from segue.model.checkpoint import Checkpoint, GitState
+from segue.model.facts import DecisionFact, SessionFacts
+from segue.model.findings import Decision, ExamResult, Findings
+from segue.model.ids import WorkflowId
+from segue.orchestrator.house import House
+from segue.resume.exam import compile_examined
+from segue.resume.handover import Handover
+from segue.snapshot.findings import reviews_of
+from segue.state.fold import WorkflowState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A context that was examined."""
+
+    text: str
+    exam: ExamResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What is read at the moment of going on, and not from the snapshot."""
+
+    git: GitState | None
+    at: datetime
+    divergence: tuple[str, ...] = ()
+
+
+async def compile_workflow(house: House, workflow_id: WorkflowId, present: Present, budget: int) -> Compiled:
+    """From everything that the journal holds by now."""
+    state = await house.journal.state(workflow_id)
+    snapshots = await house.journal.snapshots(workflow_id, limit=1)
+    latest = snapshots[0] if snapshots else None
+    findings = await house.journal.read(lambda c: findings_of(c, workflow_id, latest.id)) if latest else None
+    facts = enriched(await house.hearings.facts(workflow_id), findings)
+    return await compile_facts(facts, handover_of(state, workflow_id, latest, findings, present), budget)
+
+
+async def compile_facts(facts: SessionFacts, handover: Handover, budget: int) -> Compiled:
+    context, grade = await run_sync(compile_examined, facts, budget, handover)
+    exam = ExamResult(
+        score=grade.score,
+        by_category={str(category): share for category, share in grade.by_category.items()},
+        missing=tuple(probe.about for probe in grade.missing),
+        tokens=context.tokens,
+        budget=budget,
+    )
+    return Compiled(text=context.text, exam=exam)
+
+
+def handover_of(
+    state: WorkflowState,
+    workflow_id: WorkflowId,
+    latest: Checkpoint | None,
+    findings: Findings | None,
+    present: Present,
+) -> Handover:
+    assert state.issue is not None, "every journal begins with its workflow's issue"
+    number = state.session.number if state.session else 1
+    following = state.next_task
+    return Handover(
+        workflow_id=workflow_id,
+        session_number=number,
+        session_count=max(number, len(state.sessions)),
+        issue=state.issue,
+        tasks=state.marks,
+        current_task=state.current_task,
+        next_task=following.id if following else None,
+        pause_reason=_pause_reason(latest),
+        git=present.git,
+        git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
+        divergence=present.divergence,
+        feedback=tuple(reviews_of(findings.feedback)) if findings else (),
+        snapshot_id=latest.id if latest else None,
+    )
+
+
+def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:
+    """Decisions that a model was asked for say more than those that rules found; later ones are by rules still."""
+    if findings is None or findings.by == "rules" or not findings.decisions:
+        return facts
+    told = [_fact(each) for each in findings.decisions]
+    last = max(fact.number for fact in told)
+    return replace(facts, decisions=(*told, *_after(facts.decisions, last)))
+
+
+def _fact(decision: Decision) -> DecisionFact:
+    return DecisionFact(
+        number=decision.seq or 0,
+        type=decision.decision_type,
+        quote=decision.description + (f" ({decision.rationale})" if decision.rationale else ""),
+        by=decision.by,
+        superseded_by=decision.superseded_by,
+    )
+
+
+def _after(decisions: Sequence[DecisionFact], last: int) -> list[DecisionFact]:
+    return [each for each in decisions if each.number > last]
+
+
+def _pause_reason(latest: Checkpoint | None) -> str:
+    if latest is None:
+        return ""
+    return f"{latest.reason} ({latest.trigger})" if latest.reason else str(latest.trigger)

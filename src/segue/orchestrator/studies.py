@@ -1,0 +1,76 @@
+"""The second look at snapshots: what was decided, what went wrong, and whether a successor would know.
+
+A snapshot is safe on disk before anybody studies it. The look comes right after, beside everything else; where it was
+cut off or failed, it is taken when somebody asks.
+"""
+
+import logging
+from dataclasses import replace
+
+from segue.journal.reading import findings_of, task_starts, times_of
+from segue.model.checkpoint import Checkpoint
+from segue.model.facts import SessionFacts
+from segue.model.findings import Findings
+from segue.model.ids import WorkflowId
+from segue.orchestrator.contexts import Present, compile_facts, handover_of
+from segue.orchestrator.house import House
+from segue.snapshot.findings import Calendar, decisions_of, errors_of, seqs_of, tests_of
+
+log = logging.getLogger("segue")
+
+
+async def study_forever(house: House) -> None:
+    while True:
+        workflow_id = await house.unstudied.get()
+        try:
+            await study_latest(house, workflow_id)
+        except Exception:  # a look that fails must not end the looking; whoever asks takes it again
+            log.exception("the last snapshot of %s could not be studied", workflow_id)
+
+
+async def study_latest(house: House, workflow_id: WorkflowId) -> None:
+    for checkpoint in await house.journal.snapshots(workflow_id, limit=1):
+        await findings(house, checkpoint)
+
+
+async def findings(house: House, checkpoint: Checkpoint) -> Findings:
+    """What the second look at a snapshot found; it is taken now if nobody has."""
+    workflow_id = checkpoint.workflow_id
+    async with house.studying:
+        known = await house.journal.read(lambda c: findings_of(c, workflow_id, checkpoint.id))
+        if known is not None:
+            return known
+        found = await _study(house, checkpoint)
+        await house.journal.transact(workflow_id, lambda t: t.study(found, checkpoint.session_id))
+        return found
+
+
+async def _study(house: House, checkpoint: Checkpoint) -> Findings:
+    workflow_id = checkpoint.workflow_id
+    facts = await house.hearings.facts_until(workflow_id, checkpoint.after)
+    times = await house.journal.read(lambda c: times_of(c, workflow_id, seqs_of(facts)))
+    starts = await house.journal.read(lambda c: task_starts(c, workflow_id))
+    calendar = Calendar(times=times, default=checkpoint.created_at, starts=starts)
+    found = Findings(
+        checkpoint_id=checkpoint.id,
+        tests=tests_of(facts, calendar),
+        decisions=decisions_of(facts, calendar),
+        errors=errors_of(facts, calendar),
+    )
+    return await _examined(house, checkpoint, facts, found)
+
+
+async def _examined(house: House, checkpoint: Checkpoint, facts: SessionFacts, found: Findings) -> Findings:
+    """With the exam of the context that this snapshot gives."""
+    state = await house.journal.state(checkpoint.workflow_id)
+    present = Present(git=checkpoint.git, at=checkpoint.created_at)
+    handover = handover_of(state, checkpoint.workflow_id, checkpoint, found, present)
+    handover = replace(
+        handover,
+        session_number=checkpoint.session_number,
+        tasks=checkpoint.tasks,
+        current_task=checkpoint.current_task,
+        next_task=checkpoint.next_task,
+    )
+    compiled = await compile_facts(facts, handover, house.rules.context_budget)
+    return replace(found, exam=compiled.exam)

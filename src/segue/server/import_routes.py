@@ -1,0 +1,38 @@
+"""The path that makes an agent's own session file into a workflow."""
+
+from pathlib import Path
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from segue.model.errors import BadInput
+from segue.model.views import Imported, NewImport
+from segue.server.documents import Request
+from segue.server.routes import WithService
+
+api = APIRouter(prefix="/api")
+
+
+class ImportRequest(Request):
+    file: Path | None = None
+    """An agent's session file; without one, the newest of `agent` in `repository` is taken."""
+    agent: str | None = None
+    repository: Path | None = None
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+
+
+@api.post("/imports")
+async def import_session(request: ImportRequest, service: WithService) -> Imported:
+    """Make a session that Segue never ran into a paused workflow; the same content twice is one workflow."""
+    for path in (request.file, request.repository):
+        if path is not None and not path.is_absolute():
+            raise BadInput(f"{path} is not an absolute path.")
+    if (request.file is None) == (request.agent is None):
+        raise BadInput("Give either a session file or the agent whose newest session is meant.")
+    if request.agent is not None and request.repository is None:
+        raise BadInput("Say in which repository the agent worked.")
+    return await service.import_session(
+        NewImport(
+            file=request.file, agent=request.agent, repository=request.repository, environment=request.environment
+        )
+    )

@@ -1,0 +1,120 @@
+"""From facts to what a snapshot tells of its tests, decisions and errors. Pure."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from segue.model.facts import DecisionFact, ErrorFact, ReviewFact, SessionFacts, TestFact
+from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
+from segue.model.ids import Seq, TaskId
+
+_BECAUSE = re.compile(r"\b(?:because|since|so that|in order to|as otherwise)\b\s*", re.IGNORECASE)
+_OTHERWISE = re.compile(r"\b(?:instead of|rather than|over using)\s+([^,.;:()]{3,120})", re.IGNORECASE)
+_ERROR_NAME = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Failure|Warning|Interrupt|Timeout))\b")
+_COUNT = re.compile(r"(\d+)\s+(passed|passing|failed|failing|failures?|errors?|skipped|pending|todo)\b", re.IGNORECASE)
+_COUNTED = {
+    "passed": "passing", "passing": "passing", "failed": "failing", "failing": "failing", "failure": "failing",
+    "failures": "failing", "error": "failing", "errors": "failing", "skipped": "pending", "pending": "pending",
+    "todo": "pending",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """When each event was written, and which task was being worked on then."""
+
+    times: Mapping[int, datetime]
+    default: datetime
+    starts: Sequence[tuple[int, TaskId]] = ()
+    """The events at which tasks began, oldest first."""
+
+    def at(self, seq: int) -> datetime:
+        return self.times.get(seq, self.default)
+
+    def task(self, seq: int) -> TaskId | None:
+        index = bisect_right(self.starts, seq, key=lambda start: start[0])
+        return self.starts[index - 1][1] if index else None
+
+
+def seqs_of(facts: SessionFacts) -> set[int]:
+    """The events whose time a snapshot's findings need."""
+    tests = {facts.tests.number} if facts.tests else set[int]()
+    return tests | {each.number for each in (*facts.decisions, *facts.errors)}
+
+
+def decisions_of(facts: SessionFacts, calendar: Calendar) -> tuple[Decision, ...]:
+    return tuple(_decision(fact, calendar) for fact in facts.decisions)
+
+
+def errors_of(facts: SessionFacts, calendar: Calendar) -> tuple[ErrorRecord, ...]:
+    """Without those of commands that only looked around: they are no fault of the work."""
+    return tuple(_error(fact, calendar) for fact in facts.errors if not fact.passing)
+
+
+def tests_of(facts: SessionFacts, calendar: Calendar) -> TestState | None:
+    return _tests(facts.tests, calendar) if facts.tests else None
+
+
+def reviews_of(feedback: Sequence[ReviewerFeedback]) -> Iterator[ReviewFact]:
+    """Reviews as the compiler tells them."""
+    for each in feedback:
+        yield ReviewFact(
+            reviewer=each.reviewer_persona,
+            severity=each.severity,
+            approved=each.approved,
+            comments=each.comments,
+            addressed=each.addressed,
+        )
+
+
+def _decision(fact: DecisionFact, calendar: Calendar) -> Decision:
+    reason = _BECAUSE.split(fact.quote, maxsplit=1)
+    return Decision(
+        id=f"decision-{fact.number}",
+        timestamp=calendar.at(fact.number),
+        task_id=calendar.task(fact.number),
+        decision_type=fact.type,
+        description=fact.quote,
+        rationale=reason[1].strip() if len(reason) > 1 else "",
+        alternatives_considered=tuple(found.strip() for found in _OTHERWISE.findall(fact.quote)),
+        quote=fact.quote,
+        by=fact.by,
+        seq=Seq(fact.number),
+        superseded_by=Seq(fact.superseded_by) if fact.superseded_by else None,
+    )
+
+
+def _error(fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
+    name = _ERROR_NAME.search(fact.message)
+    return ErrorRecord(
+        id=f"error-{fact.number}",
+        timestamp=calendar.at(fact.number),
+        task_id=calendar.task(fact.number),
+        error_type=name[1] if name else "command failed",
+        error_message=fact.message,
+        context=fact.command,
+        resolution="fixed" if fact.cleared else "unresolved",
+        resolution_notes="the same command went well later" if fact.cleared else "",
+        seq=Seq(fact.number),
+    )
+
+
+def _tests(fact: TestFact, calendar: Calendar) -> TestState:
+    counts: dict[str, int] = {}
+    for number, word in _COUNT.findall(fact.summary):
+        kind = _COUNTED[word.lower()]
+        counts[kind] = counts.get(kind, 0) + int(number)
+    return TestState(
+        phase=fact.phase,
+        failing_tests=() if fact.ok else fact.failing,
+        expected_failures=fact.expected_failures,
+        last_test_run_at=calendar.at(fact.number),
+        last_test_command=fact.command,
+        last_test_output_summary=fact.summary,
+        passing=counts.get("passing"),
+        failing=counts.get("failing", 0 if counts else None),
+        pending=counts.get("pending"),
+        seq=Seq(fact.number),
+    )

@@ -1,0 +1,125 @@
+"""A workflow goes from one agent to another, by a compiled context that was examined."""
+
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, McpServer
+from segue.model.codec import decode
+from segue.model.errors import AgentMissing, BadInput, WrongState
+from segue.model.status import Carrying, SessionStatus, Way
+from segue.model.views import Successor
+from tests.orchestrator.test_resuming import session_of, worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+OTHER = Successor(agent="understudy")
+SCRIPT = """
+turns:
+  - match: "Task 2 of 2: Do B"
+    do: [{write: {path: b.txt, content: "B"}}]
+  - match: Do A
+    do: [{write: {path: a.txt, content: "A"}}, {say: A is done.}, {wait_for: go}]
+"""
+
+
+async def paused(theatre: Theatre) -> None:
+    """A workflow that stands between its two tasks."""
+    await theatre.begin(SCRIPT)
+    await theatre.event("build-it", e.ToolFinished)
+    await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+    (worktree_of(theatre) / "go").touch()
+    await theatre.until("build-it", "paused")
+
+
+async def hand_over(theatre: Theatre, successor: Successor = OTHER, way: Way | None = None) -> e.ContextCarried:
+    resumed = await theatre.orchestrator.resume("build-it", theatre.environment, way, successor)
+    assert (resumed.way, resumed.agent, resumed.session_number) == (Way.CONTEXT, successor.agent, 2)
+    await theatre.until("build-it", "completed")
+    (carried,) = await theatre.events("build-it", e.ContextCarried)
+    return carried
+
+
+async def test_another_agent_goes_on_from_a_compiled_context(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        first = await session_of(theatre)
+        carried = await hand_over(theatre)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.agent == "understudy"
+        assert carried.way is Way.CONTEXT
+        assert carried.exam is not None and carried.exam.tokens <= carried.exam.budget
+        parent = await theatre.orchestrator.session(first)
+        child = await theatre.orchestrator.session(parent.children[0])
+        assert (parent.agent, parent.status) == ("rehearsal", SessionStatus.COMPLETED)
+        assert (child.agent, child.carrying) == ("understudy", Carrying.DONE)
+    told = theatre.diary("prompt")[1]["text"]
+    assert told.startswith("## Session Resume Context")
+    assert "✓ [a] Do A" in told and "○ [b] Do B" in told
+    assert "created a.txt" in told
+    assert told.index(carried.text.strip()) == 0
+    assert "## Task 2 of 2: Do B" in told.split("This is what to do now:")[1]
+    assert (worktree_of(theatre) / "b.txt").exists()
+
+
+async def test_what_changed_while_the_work_stood_still_is_said_first(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        (worktree_of(theatre) / "a.txt").write_text("somebody else was here")
+        carried = await hand_over(theatre)
+    sections = [line for line in carried.text.splitlines() if line.startswith("### ")]
+    assert "a.txt" in carried.text.split(sections[1])[0].split(sections[0])[1]
+
+
+async def test_the_same_agent_may_begin_anew_with_a_context(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        await hand_over(theatre, Successor(agent="rehearsal"), Way.CONTEXT)
+
+
+async def test_tools_go_along_and_the_model_of_the_other_does_not(theatre: Theatre) -> None:
+    tools = McpServer(name="tools", command=("cat",))
+    theatre.choices = Choices(mcp_servers=(tools,))
+    async with theatre.open():
+        await paused(theatre)
+        await hand_over(theatre)
+        row = await theatre.house.journal.workflow("build-it")
+        assert decode(Choices, row.choices) == Choices(mcp_servers=(tools,))
+        *_, created = await theatre.events("build-it", e.SessionCreated)
+        assert created.choices == Choices(mcp_servers=(tools,))
+
+
+async def test_a_context_is_compiled_without_starting_anybody(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        head = (await theatre.orchestrator.workflow("build-it")).head
+        found = await theatre.orchestrator.context("build-it", 1000)
+        assert found.exam.tokens <= 1000
+        assert 'Continue from task "Do B"' in found.context
+        started = await theatre.events("build-it", e.AgentStarted)
+        assert len(started) == 1 and head > 0
+
+
+async def test_what_cannot_take_over_is_refused_before_anything_changes(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        for successor, kind in ((Successor(agent="missing"), AgentMissing), (Successor(agent="nobody"), BadInput)):
+            with pytest.raises(kind):
+                await theatre.orchestrator.resume("build-it", theatre.environment, None, successor)
+        with pytest.raises(BadInput, match="keeps the model"):
+            same = Successor(agent="rehearsal", model="another")
+            await theatre.orchestrator.resume("build-it", theatre.environment, None, same)
+        with pytest.raises(WrongState, match="cannot open a conversation of rehearsal"):
+            await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE, OTHER)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.agent, view.status, view.sessions) == ("rehearsal", "paused", 1)
+
+
+async def test_nobody_takes_over_from_an_agent_at_work(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(SCRIPT)
+        await theatre.event("build-it", e.ToolFinished)
+        with pytest.raises(WrongState, match="rehearsal is at work"):
+            await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "completed")

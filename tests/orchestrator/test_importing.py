@@ -1,0 +1,456 @@
+"""Sessions that Segue never ran become workflows."""
+
+import json
+import os
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from segue.drivers.native import read
+from segue.model import crash
+from segue.model import events as e
+from segue.model.errors import BadInput, NotARepository, NotASession, SessionNotFound, WorktreeInUse, WrongState
+from segue.model.facts import SessionFacts
+from segue.model.status import SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.views import Imported, NewImport
+from segue.orchestrator import importing
+from segue.orchestrator.contextfile import facts_of_file
+from segue.snapshot.facts import facts_of
+from segue.snapshot.facts.journal import lines_of
+from tests.orchestrator.theatre import Theatre, git
+from tests.recordings import DIRECTORY, ClaudeFile, CodexFile
+from tests.recordings.kettle import REQUEST, kettle_session
+
+pytestmark = pytest.mark.anyio
+
+CONVERSATION = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
+
+
+@pytest.fixture
+def theatre(theatre: Theatre) -> Theatre:
+    for name in ("claude", "codex"):
+        theatre.commands[name] = theatre.commands["rehearsal"]
+    return theatre
+
+
+def settled(file: ClaudeFile | CodexFile, directory: Path | str, conversation: str = CONVERSATION) -> Any:
+    """The same session, as if it had been held in this directory."""
+    text = json.dumps(file.lines).replace(DIRECTORY, str(directory))
+    lines = json.loads(text)
+    for line in lines:
+        line["sessionId"] = conversation
+        if line.get("type") == "session_meta":
+            line["payload"]["id"] = conversation
+    return replace(file, lines=lines) if isinstance(file, ClaudeFile) else _codex(lines)
+
+
+def _codex(lines: list[dict[str, Any]]) -> CodexFile:
+    file = CodexFile()
+    file.lines = lines
+    return file
+
+
+def codex_session() -> CodexFile:
+    """A patch, a plan, a command that takes its time, and a failing test."""
+    file = CodexFile().user("Mend the whistle of the kettle.\nDo not change the lid.")
+    file.calls("update_plan", "p1", plan=[{"step": "Find the whistle", "status": "in_progress"}])
+    file.calls("exec_command", "c1", cmd="make slow-check")
+    file.answered("c1", "Process running with session ID 7\nOutput:\nstill at it\n")
+    file.calls("write_stdin", "c2", session_id=7, chars="")
+    file.answered("c2", "Process exited with code 0\nOutput:\ndone\n")
+    file.program("apply_patch", "a1", f"*** Begin Patch\n*** Update File: {DIRECTORY}/src/whistle.py\n+steam\n")
+    file.event(type="patch_apply_end", success=True, changes={f"{DIRECTORY}/src/whistle.py": {"type": "update"}})
+    file.answered("a1", "Success.")
+    file.calls("exec_command", "c3", cmd="python -m pytest tests/test_whistle.py")
+    file.answered("c3", "Process exited with code 1\nOutput:\nFAILED tests/test_whistle.py::test_steam\n1 failed\n")
+    usage = {"input_tokens": 1000, "cached_input_tokens": 400, "output_tokens": 50}
+    file.event(type="token_count", info={"last_token_usage": usage, "model_context_window": 200_000})
+    return file.says("I chose brass instead of tin because it lasts. The test still fails.")
+
+
+async def imported(theatre: Theatre, file: Path, **more: Any) -> Imported:
+    return await theatre.orchestrator.import_session(NewImport(file=file, **more))
+
+
+async def facts_in_journal(theatre: Theatre, view: Imported) -> SessionFacts:
+    return facts_of(lines_of(await theatre.house.journal.records(view.workflow.id, limit=10_000)))
+
+
+def numberless(value: Any) -> Any:
+    """Facts without the numbers of their lines."""
+    if isinstance(value, tuple):
+        return tuple(map(numberless, value))
+    if is_dataclass(value):
+        shown = [field.name for field in fields(value) if field.name not in ("number", "superseded_by", "last")]
+        return tuple(numberless(getattr(value, name)) for name in shown)
+    return value
+
+
+# ── what is made ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("session", [kettle_session(), codex_session()], ids=["claude", "codex"])
+async def test_the_journal_tells_what_the_file_told(
+    theatre: Theatre, database_url: str, session: ClaudeFile | CodexFile, tmp_path: Path
+) -> None:
+    theatre.database_url = database_url
+    file = session.write(tmp_path)
+    expected = facts_of_file(file)
+    async with theatre.open():
+        found = await facts_in_journal(theatre, await imported(theatre, file, repository=theatre.repository))
+    assert expected.files and expected.commands and expected.tests and expected.decisions and expected.todos
+    for name in ("request", "said", "files", "looked_at", "commands", "tests", "errors", "todos", "decisions",
+                 "latest", "commits", "open_calls", "directory", "summary", "usage"):  # fmt: skip
+        assert numberless(getattr(found, name)) == numberless(getattr(expected, name)), name
+
+
+async def test_a_session_becomes_a_paused_workflow(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    (theatre.repository / "draft.txt").write_text("half done")
+    async with theatre.open():
+        answer = await imported(theatre, settled(kettle_session(), theatre.repository).write(tmp_path))
+        view = answer.workflow
+        assert (answer.status, answer.agent, answer.unread_lines, answer.clean_boundary) == (
+            "imported",
+            "claude",
+            0,
+            True,
+        )
+        assert (view.status, view.agent, view.here, view.runs) == (WorkflowStatus.PAUSED, "claude", True, 0)
+        assert view.title == "The kettle must stop by itself when the water boils. At the moment it goes on…"
+        assert (view.worktree, view.branch) == (str(theatre.repository), "main")
+        assert [task.title for task in view.tasks] == [f"Go on with: {view.title}"]
+        [created] = await theatre.events(view.id, e.WorkflowCreated)
+        assert created.issue.description == REQUEST
+        [session] = await theatre.orchestrator.sessions(view.id)
+        assert (session.status, session.token) == (SessionStatus.SUSPENDED, CONVERSATION)
+        assert session.usage.turns == 2 and session.usage.tool_calls == 18
+        [snapshot] = await theatre.orchestrator.snapshots(view.id)
+        assert (snapshot.trigger, snapshot.reason) == (Trigger.PAUSE, "imported from claude.jsonl")
+        assert snapshot.clean_boundary and snapshot.can_resume
+        assert snapshot.git is not None and [change.path for change in snapshot.git.changes] == ["draft.txt"]
+        assert snapshot.commit and git(theatre.repository, "show", f"{snapshot.commit}:draft.txt") == "half done"
+        assert (await theatre.orchestrator.verify(view.id)).verified
+
+
+async def test_a_session_that_ends_in_a_call_says_so(theatre: Theatre, tmp_path: Path) -> None:
+    file = settled(ClaudeFile().user("Boil.").calls("Bash", "b1", command="make boil"), theatre.repository)
+    async with theatre.open():
+        answer = await imported(theatre, file.write(tmp_path))
+        [snapshot] = await theatre.orchestrator.snapshots(answer.workflow.id)
+    assert (answer.clean_boundary, answer.open_calls) == (False, ("Bash: make boil",))
+    assert not snapshot.clean_boundary
+    assert [(call.call_id, call.title) for call in snapshot.open_calls] == [("b1", "Bash: make boil")]
+
+
+@pytest.mark.parametrize("end", [b'{"type": "assistant", "mess', b"\0" * 4096])
+async def test_a_torn_last_line_costs_itself_only(theatre: Theatre, tmp_path: Path, end: bytes) -> None:
+    file = settled(kettle_session(), theatre.repository).write(tmp_path)
+    whole = importing.hear(file)
+    file.write_bytes(file.read_bytes() + b'{"type": "gossip"}\n' + end)
+    async with theatre.open():
+        answer = await imported(theatre, file)
+    assert (answer.lines, answer.unread_lines) == (len(whole.events), 2)
+    # Something was being written when it stopped.
+    assert not answer.clean_boundary
+
+
+async def test_secrets_in_a_file_do_not_reach_the_disk(theatre: Theatre, tmp_path: Path) -> None:
+    secret = "ghp_" + "k" * 36
+    file = settled(ClaudeFile().user(f"Use {secret} to log in.").says(f"I use {secret}."), theatre.repository)
+    async with theatre.open():
+        await imported(theatre, file.write(tmp_path))
+    for database in tmp_path.glob("segue.db*"):
+        assert secret.encode() not in database.read_bytes()
+
+
+async def test_a_title_cannot_hold_what_no_database_takes(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    file = settled(ClaudeFile().user("# Boil\0 it\ud800\nnow").says("Yes."), theatre.repository)
+    async with theatre.open():
+        view = (await imported(theatre, file.write(tmp_path))).workflow
+    assert view.title == "Boil it"
+
+
+# ── once and wholly ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_same_content_is_imported_once(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    file = settled(kettle_session(), theatre.repository).write(tmp_path)
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(file.read_bytes())
+    async with theatre.open():
+        first = await imported(theatre, file)
+        again = await imported(theatre, copy)
+        assert (again.status, again.workflow) == ("already_imported", first.workflow)
+        assert len(await theatre.orchestrator.workflows(None, [])) == 1
+
+
+async def test_two_imports_at_once_make_one_workflow(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    file = settled(kettle_session(), theatre.repository).write(tmp_path)
+    answers: list[Imported] = []
+
+    async def one() -> None:
+        answers.append(await imported(theatre, file))
+
+    async with theatre.open():
+        async with anyio.create_task_group() as both:
+            both.start_soon(one)
+            both.start_soon(one)
+        assert sorted(answer.status for answer in answers) == ["already_imported", "imported"]
+        assert len({answer.workflow.id for answer in answers}) == 1
+
+
+async def test_an_import_that_breaks_off_leaves_nothing(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    file = settled(kettle_session(), theatre.repository).write(tmp_path)
+    passes = 0
+
+    def pull(name: str) -> None:
+        nonlocal passes
+        passes += name == "journal.append"
+        if passes == 5:
+            raise WrongState("The plug was pulled.")
+
+    async with theatre.open():
+        crash.arm(pull)
+        try:
+            with pytest.raises(WrongState, match="plug"):
+                await imported(theatre, file)
+        finally:
+            crash.arm(None)
+        assert await theatre.orchestrator.workflows(None, []) == []
+        assert (await imported(theatre, file)).status == "imported"
+
+
+async def test_others_go_on_writing_during_a_long_import(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "--quiet", str(theatre.repository), str(other))
+    async with theatre.open():
+        small = (await imported(theatre, settled(kettle_session(), other, "small").write(tmp_path))).workflow
+        long = settled(kettle_session(rounds=1000), theatre.repository).write(tmp_path)
+        over, written = anyio.Event(), 0
+
+        async def others() -> None:
+            nonlocal written
+            while not over.is_set():
+                await theatre.house.journal.append(small.id, e.Warned(code="x", message="still here"))
+                written += 1
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(others)
+            view = (await imported(theatre, long)).workflow
+            over.set()
+        assert written == len(await theatre.events(small.id, e.Warned)) > 0
+        for workflow in (small, view):
+            assert (await theatre.orchestrator.verify(workflow.id)).verified
+
+
+async def test_a_file_that_has_grown_adds_what_is_new(theatre: Theatre, database_url: str, tmp_path: Path) -> None:
+    theatre.database_url = database_url
+    session = kettle_session()
+    file = settled(session, theatre.repository).write(tmp_path)
+    # Torn, as a file is while its agent writes.
+    whole = settled(session.user("Now the lid."), theatre.repository).write(tmp_path).read_bytes()
+    file.write_bytes(whole[:-20])
+    async with theatre.open():
+        first = await imported(theatre, file)
+        settled(session.says("The lid is done."), theatre.repository).write(tmp_path)
+        grown = await imported(theatre, file)
+        assert (grown.status, grown.workflow.id) == ("extended", first.workflow.id)
+        assert numberless((await facts_in_journal(theatre, grown)).said) == numberless(facts_of_file(file).said)
+        assert [event.text for event in await theatre.events(grown.workflow.id, e.UserSpoke)].count("Now the lid.") == 1
+        newest, oldest = await theatre.orchestrator.snapshots(grown.workflow.id)
+        assert (oldest.clean_boundary, newest.clean_boundary) == (False, True)
+        assert newest.usage.turns == 3 and newest.tasks[0].title == first.workflow.tasks[0].title
+        assert (await imported(theatre, file)).status == "already_imported"
+
+
+async def test_a_file_that_was_rewritten_is_refused(theatre: Theatre, tmp_path: Path) -> None:
+    async with theatre.open():
+        await imported(theatre, settled(kettle_session(), theatre.repository).write(tmp_path))
+        other = settled(ClaudeFile().user("Something else."), theatre.repository).write(tmp_path)
+        with pytest.raises(WrongState, match="does not begin with what was imported"):
+            await imported(theatre, other)
+
+
+# ── where it goes on ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_checkout_that_has_a_workflow_takes_no_other(theatre: Theatre, tmp_path: Path) -> None:
+    async with theatre.open():
+        first = await imported(theatre, settled(kettle_session(), theatre.repository).write(tmp_path))
+        other = settled(ClaudeFile().user("Tea!").says("Now."), theatre.repository, "another").write(tmp_path)
+        with pytest.raises(WorktreeInUse, match=rf"Workflow {first.workflow.slug} \(paused\)"):
+            await imported(theatre, other)
+        await theatre.orchestrator.cancel(first.workflow.id, "")
+        assert (await imported(theatre, other)).status == "imported"
+
+
+async def test_a_session_from_elsewhere_needs_a_repository(theatre: Theatre, tmp_path: Path) -> None:
+    file = kettle_session().write(tmp_path)
+    async with theatre.open():
+        with pytest.raises(NotARepository, match=f"worked in {DIRECTORY}"):
+            await imported(theatre, file)
+        view = (await imported(theatre, file, repository=theatre.repository)).workflow
+        assert view.worktree == str(theatre.repository)
+
+
+async def test_an_agent_that_worked_below_the_checkout_is_told_the_history(theatre: Theatre, tmp_path: Path) -> None:
+    below = theatre.repository / "lid"
+    below.mkdir()
+    async with theatre.open():
+        view = (await imported(theatre, settled(kettle_session(), below).write(tmp_path))).workflow
+        assert view.worktree == str(theatre.repository)
+        [session] = await theatre.orchestrator.sessions(view.id)
+        assert session.token is None
+        assert session.way_back is not None and session.way_back.way is not Way.NATIVE
+
+
+async def test_the_newest_session_of_an_agent_is_found(theatre: Theatre, tmp_path: Path) -> None:
+    rollouts = tmp_path / "codex" / "sessions" / "2026" / "01" / "02"
+    rollouts.mkdir(parents=True)
+    for number, directory in enumerate([theatre.repository, theatre.repository, "/elsewhere"]):
+        file = settled(CodexFile().user(f"Request {number}").says("Yes."), directory).write(tmp_path)
+        moved = file.rename(rollouts / f"rollout-{number}.jsonl")
+        os.utime(moved, (number, number))
+    request = NewImport(
+        agent="codex", repository=theatre.repository, environment={"CODEX_HOME": str(tmp_path / "codex")}
+    )
+    async with theatre.open():
+        assert (await theatre.orchestrator.import_session(request)).workflow.title == "Request 1"
+        with pytest.raises(SessionNotFound) as refusal:
+            await theatre.orchestrator.import_session(
+                replace(request, agent="claude", environment={"HOME": str(tmp_path)})
+            )
+        assert str(tmp_path / ".claude" / "projects") in refusal.value.hint
+        with pytest.raises(BadInput):
+            await theatre.orchestrator.import_session(replace(request, agent="copilot"))
+
+
+# ── files that are no sessions, and files that must stay as they are ────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "does not exist"),
+        (b"", "it is empty"),
+        (b"\x00\xff\x01" * 500, "JSON lines"),
+        (b'{"type": "gossip"}\n', "not a session file"),
+        (b'{"type": "session_meta", "payload": {"cwd": "/"}}\n', "no conversation yet"),
+    ],
+)
+def test_a_file_that_is_no_session_gets_a_clear_answer(tmp_path: Path, content: bytes | None, why: str) -> None:
+    file = tmp_path / "x.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(NotASession, match=why):
+        importing.hear(file)
+
+
+def test_what_cannot_be_a_session_is_refused_unread(tmp_path: Path) -> None:
+    with pytest.raises(NotASession, match="is not a file"):
+        importing.hear(tmp_path)
+    with pytest.raises(NotASession, match="cannot be read"):
+        importing.hear(tmp_path / ("x" * 300))
+    huge = tmp_path / "huge.jsonl"
+    with huge.open("wb") as stream:
+        stream.truncate(importing.LARGEST + 1)
+    with pytest.raises(NotASession, match="too large"):
+        importing.hear(huge)
+
+
+async def test_the_file_stays_as_it_is(theatre: Theatre, tmp_path: Path) -> None:
+    file = settled(kettle_session(), theatre.repository).write(tmp_path)
+    os.utime(file, ns=(10**18, 10**18))
+    file.chmod(0o400)
+    before = file.read_bytes()
+    async with theatre.open():
+        await imported(theatre, file)
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == (before, 10**18)
+
+
+def test_what_an_agent_adds_meanwhile_is_left_for_another_time(tmp_path: Path) -> None:
+    file = kettle_session().write(tmp_path)
+    expected = importing.hear(file)
+    recording = read(file)
+    next(recording.lines)
+    with file.open("ab") as agent:
+        agent.write(b'{"type": "user", "message": {"content": "And another thing."}}\n' * 100)
+    told = list(recording.lines)
+    assert (len(told) + 1, recording.tally.sha256) == (len(expected.events), expected.tally.sha256)
+
+
+# ── going on ────────────────────────────────────────────────────────────────────────────────────────
+
+SCRIPT = """
+turns:
+  - match: Remember
+    do: [{say: Noted.}]
+  - match: Go on with
+    do: [{say: It boils.}]
+"""
+
+
+async def held_by_the_agent(theatre: Theatre) -> str:
+    """A conversation that the agent keeps, and no open workflow has."""
+    held = await theatre.begin(SCRIPT, plan=None, title="Remember the kettle", here=True)
+    await theatre.until(held.id, "completed")
+    [session] = await theatre.orchestrator.sessions(held.id)
+    assert session.token is not None
+    return session.token
+
+
+async def test_an_imported_conversation_goes_on_natively(theatre: Theatre, tmp_path: Path) -> None:
+    async with theatre.open():
+        token = await held_by_the_agent(theatre)
+        file = settled(ClaudeFile().user("Boil.").says("Hot."), theatre.repository, token).write(tmp_path)
+        view = (await imported(theatre, file)).workflow
+        resumed = await theatre.resume(view.id)
+        assert (resumed.way, resumed.session_number, resumed.run) == (Way.NATIVE, 1, 1)
+        done = await theatre.until(view.id, "completed")
+        assert (done.sessions, done.tasks_done) == (1, 1)
+    assert "Go on with: Boil." in theatre.diary("prompt")[-1]["text"]
+
+
+async def test_an_imported_workflow_that_went_on_takes_no_more_lines(theatre: Theatre, tmp_path: Path) -> None:
+    session = ClaudeFile().user("Boil.").says("Hot.")
+    async with theatre.open():
+        token = await held_by_the_agent(theatre)
+        file = settled(session, theatre.repository, token).write(tmp_path)
+        view = (await imported(theatre, file)).workflow
+        said = await theatre.orchestrator.prompt(view.id, "Remember the lid.", theatre.environment)
+        assert (said.status, said.way) == ("sent", Way.NATIVE)
+        settled(session.user("More."), theatre.repository, token).write(tmp_path)
+        with pytest.raises(WrongState, match=f"workflow {view.slug}, which has gone on"):
+            await imported(theatre, file)
+        assert len(await theatre.events(view.id, e.SessionImported)) == 1
+
+
+async def test_a_conversation_that_segue_holds_itself_is_not_imported(theatre: Theatre, tmp_path: Path) -> None:
+    async with theatre.open():
+        await theatre.begin(SCRIPT, title="Remember the kettle", here=True)
+        token = (await theatre.event("remember-the-kettle", e.TokenCaptured)).event.token
+        file = settled(ClaudeFile().user("Boil.").says("Hot."), theatre.repository, token).write(tmp_path)
+        with pytest.raises(WrongState, match="which Segue runs itself"):
+            await imported(theatre, file)
+        await theatre.orchestrator.cancel("remember-the-kettle", "")
+
+
+async def test_another_conversation_is_told_what_was_said(theatre: Theatre, tmp_path: Path) -> None:
+    file = kettle_session().write(tmp_path)
+    theatre.script.write_text(SCRIPT)
+    async with theatre.open():
+        view = (await imported(theatre, file, repository=theatre.repository)).workflow
+        resumed = await theatre.orchestrator.resume(view.id, theatre.environment, Way.HISTORY)
+        assert (resumed.way, resumed.session_number) == (Way.HISTORY, 2)
+        await theatre.until(view.id, "completed")
+    prompt = theatre.diary("prompt")[-1]["text"]
+    assert "Do not poll the sensor in the main loop" in prompt and "onBoilInterrupt" in prompt

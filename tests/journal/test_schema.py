@@ -14,6 +14,9 @@ from tests.journal.workflows import TickingClock
 
 pytestmark = pytest.mark.anyio
 
+INDEX = "clipping_index"
+"""The index for searching: no table of SQLAlchemy's, and on SQLite several of the engine's own."""
+
 
 def plainly(index: dict[str, object]) -> str:
     options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}
@@ -52,7 +55,8 @@ async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
         metadata.drop_all(connection)
         metadata.create_all(connection)
     assert migrated == describe(two_databases)
-    assert set(migrated) == set(metadata.tables)
+    assert set(metadata.tables) == {name for name in migrated if not name.startswith(INDEX)}
+    assert INDEX in migrated
 
 
 async def test_migrating_twice_changes_nothing(two_databases: Engine) -> None:

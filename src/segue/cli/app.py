@@ -16,6 +16,7 @@ from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
+from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
 from segue.cli.status import status as show_status
@@ -36,6 +37,8 @@ command = in_group(segue)
 segue.add_command(sessions)
 segue.add_command(agents)
 command(import_)
+command(recall)
+segue.add_command(memorize)
 
 
 def _become(*command: str) -> NoReturn:

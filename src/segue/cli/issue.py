@@ -52,6 +52,16 @@ def read_text(given: str) -> str:
     return text
 
 
+def read_content(given: str) -> str:
+    """What is to be remembered: text, `@file`, or `-` for standard input."""
+    if not is_text(given):
+        raise BadInput("What you give is not UTF-8 text.")
+    text = _issue_text(given).strip()
+    if not text:
+        raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
+    return text
+
+
 def is_text(given: str) -> bool:
     """Whether what the system handed over is text: bytes that are none arrive as lone surrogates."""
     try:

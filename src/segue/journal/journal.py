@@ -138,6 +138,10 @@ class Journal:
 
         return await run_sync(run)
 
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run one of the functions of `search` or `memories`: what is written there is no workflow's own."""
+        return await self._transact(work)
+
     async def keep_hold(self) -> None:
         """Make sure that the database is still ours; raises when another server has taken it."""
         await run_sync(self._hold.keep)

@@ -7,15 +7,18 @@ SegueError
 │   ├── NotARepository
 │   ├── EmptyRepository
 │   ├── BadSettings
-│   └── NotASession
+│   ├── NotASession
+│   └── SecretFound
 ├── NotFound                nothing has this name                        (404)
 │   ├── WorkflowNotFound
 │   ├── SessionNotFound
-│   └── CheckpointNotFound
+│   ├── CheckpointNotFound
+│   └── MemoryNotFound
 ├── WrongState              it exists, but not in a state for this       (409)
 │   ├── IllegalMove
 │   ├── NothingToAnswer
-│   └── WorktreeInUse
+│   ├── WorktreeInUse
+│   └── MemoryUnclear
 ├── AgentError              the agent did not do its part
 │   ├── AgentMissing
 │   ├── AgentExited
@@ -99,6 +102,10 @@ class NotASession(BadInput):
     hint = "Give it a session file of Claude Code or Codex (JSON lines)."
 
 
+class SecretFound(BadInput):
+    """This holds something that must not be written down."""
+
+
 class NotFound(SegueError):
     """Nothing has this name."""
 
@@ -115,6 +122,10 @@ class CheckpointNotFound(NotFound):
     """This workflow has no such checkpoint."""
 
 
+class MemoryNotFound(NotFound):
+    """Nothing was memorized under this id or tag."""
+
+
 class WrongState(SegueError):
     """It is not in a state for this."""
 
@@ -129,6 +140,10 @@ class NothingToAnswer(WrongState):
 
 class WorktreeInUse(WrongState):
     """Another workflow is at work in this checkout."""
+
+
+class MemoryUnclear(WrongState):
+    """Something alike was memorized already, and it is not clear whether this is to replace it."""
 
 
 class AgentError(SegueError):

@@ -10,6 +10,7 @@ from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
 from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
+from segue.memory import Memory
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
@@ -74,6 +75,7 @@ class Orchestrator:
         self._house = house
         self._journal = house.journal
         self._resuming = Resuming(house)
+        self.memory = Memory(house.journal)
 
     @property
     def boot(self) -> BootId:

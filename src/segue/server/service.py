@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
+from segue.memory import Memory
 from segue.model.agents import AgentConfiguration
 from segue.model.checkpoint import Checkpoint
 from segue.model.findings import Extractor
@@ -37,6 +38,8 @@ class Service(Protocol):
 
     @property
     def boot(self) -> BootId: ...
+    @property
+    def memory(self) -> Memory: ...
     @property
     def busy(self) -> bool:
         """Whether an agent is at work, or about to be."""

@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     Column,
     Dialect,
     Enum,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -18,10 +20,12 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    event,
     false,
 )
 
 from segue.model.checkpoint import CheckpointType
+from segue.model.memories import Keeping
 from segue.model.plan import TaskStatus
 from segue.model.status import (
     Carrying,
@@ -278,3 +282,85 @@ imports = Table(
     Column("file", Text, nullable=False),
     Column("imported_at", Time, nullable=False),
 )
+
+# How far each workflow's journal has been clipped for searching. The shelf's number is the upper half of its clippings'
+# ids, so that what stood side by side in the journal stands side by side in the index.
+shelves = Table(
+    "shelves",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("workflow_id", String, ForeignKey("workflows.id"), nullable=False, unique=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("clippings", Integer, nullable=False),
+    # The rules it was clipped by.
+    Column("rules", Integer, nullable=False),
+)
+
+# Past work in pieces, derived from `events` and `memories`; the index over their words is the engine's own.
+clippings = Table(
+    "clippings",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("workflow_id", String),
+    Column("session_id", String),
+    Column("seq", BigInteger),
+    Column("at", Time, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("text", Text, nullable=False),
+    # The identifiers of the text, split into words where they are one and joined where they are several.
+    Column("names", Text, nullable=False),
+)
+Index("ix_clippings_workflow_id_seq", clippings.c.workflow_id, clippings.c.seq)
+Index("ix_clippings_session_id", clippings.c.session_id)
+
+CLIPPING_INDEX = {
+    "sqlite": (
+        "CREATE VIRTUAL TABLE clipping_index USING fts5("
+        "text, names, content='clippings', content_rowid='id', tokenize='porter unicode61')",
+    ),
+    "postgresql": (
+        "CREATE TABLE clipping_index (id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        "CREATE INDEX ix_clipping_index_words ON clipping_index USING gin (words)",
+    ),
+}
+for _dialect, _statements in CLIPPING_INDEX.items():
+    for _statement in _statements:
+        event.listen(clippings, "after_create", DDL(_statement).execute_if(dialect=_dialect))
+event.listen(clippings, "before_drop", DDL("DROP TABLE clipping_index"))
+
+# What was put down to be remembered. `number` is its place among the clippings.
+memories = Table(
+    "memories",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("number", Integer, nullable=False, unique=True),
+    Column("tag", String, nullable=False, unique=True),
+    Column("tags", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("content_sha256", String, nullable=False),
+    Column("importance", Float, nullable=False),
+    Column("domain", String, nullable=False),
+    Column("keeping", one_of(Keeping), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time, nullable=False),
+    Column("expires_at", Time),
+    Column("key", String, unique=True),
+    # Where it comes from.
+    Column("workflow_id", String, ForeignKey("workflows.id")),
+    Column("session_id", String, ForeignKey("sessions.id")),
+    Column("seq", BigInteger),
+)
+
+# Everything that was done with memories and with the search, refusals included.
+memory_log = Table(
+    "memory_log",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Time, nullable=False),
+    Column("operation", String, nullable=False),
+    Column("outcome", String, nullable=False),
+    Column("memory_id", String),
+    Column("detail", Text, nullable=False),
+)
+Index("ix_memory_log_memory_id", memory_log.c.memory_id)

@@ -1,0 +1,142 @@
+"""`segue recall` and `segue memorize`: what past work says, and what is to be remembered of it."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from segue import client
+from segue.cli.command import borrowed_server, in_group
+from segue.cli.issue import read_content
+from segue.cli.output import Output, block, counted, moment, plain
+
+KEEPING = click.Choice(["short-term", "working", "long-term", "persistent"])
+CATCHING_UP = 600.0
+"""Seconds: the first question after much work waits until all of it can be searched."""
+
+
+@click.argument("query", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 50), default=5, show_default=True, help="How much is shown at most.")
+@click.option("-w", "--workflow", help="Only what this workflow says, by id or slug.")
+@click.option("--full", is_flag=True, help="Print the whole text instead of an excerpt.")
+def recall(out: Output, query: tuple[str, ...], limit: int, workflow: str | None, full: bool) -> None:
+    """Find out what past work says about QUERY.
+
+    QUERY is some words, or a name: of a workflow, a session, an event (slug#12), or an entry of `segue memorize`, by id
+    or tag. Nothing is changed, and no model is asked.
+    """
+    body = {"query": " ".join(query), "limit": limit, "workflow": workflow}
+    with borrowed_server():
+        found = client.call("POST", "/api/recall", body, timeout=CATCHING_UP)
+    out.result(found)
+    out.say(_verdict(found))
+    for each in found["results"]:
+        out.say(f"\n{_source(each)}")
+        text = block(each["text"]) if full else plain(each["excerpt"], 400)
+        out.say("\n".join(f"  {line}" for line in text.splitlines()))
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    number = len(found["results"])
+    if not number:
+        return "Nothing in past work has any of these words."
+    if found["verdict"] == "not_found":
+        return "Nothing in past work has all of this. The nearest:"
+    return f"Recalled {counted(number, 'passage')}:" if found["verdict"] == "recalled" else "Several may be meant:"
+
+
+def _source(each: dict[str, Any]) -> str:
+    """Where it comes from, in one line."""
+    source = each["provenance"]
+    event = f"{source['workflow']}#{source['seq']}" if source["seq"] is not None else source["workflow"]
+    parts = (each["kind"], source["memory_id"], event, source["session_id"], moment(each["at"]), f"{each['score']:.2f}")
+    stale = "  (more than 180 days old: check it before you rely on it)" if each["stale"] else ""
+    return "  ".join(part for part in parts if part) + stale
+
+
+# ── memorize ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.group()
+def memorize() -> None:
+    """Put down what is to be remembered."""
+
+
+command = in_group(memorize)
+
+
+def _described(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what an entry is."""
+
+    @click.option("--tag", help="Its name: topic_context_YYYY (default: made from its first line).")
+    @click.option("--label", "labels", multiple=True, help="A word it is found by; may be given several times.")
+    @click.option("--importance", type=click.FloatRange(0, 1), help="From 0 to 1 (default: 0.5).")
+    @click.option("--domain", help="What it is about (default: general).")
+    @click.option("--keep", type=KEEPING, help="24 hours, 7 days, 90 days (default), or for good.")
+    @click.option("-w", "--workflow", help="The workflow it comes from, by id or slug.")
+    @wraps(function)
+    def run(out: Output, *, labels: tuple[str, ...], keep: str | None, **options: Any) -> None:
+        function(out, tags=labels or None, keeping=keep, **options)
+
+    return run
+
+
+@command
+@click.argument("content")
+@click.option("--key", help="Storing twice under one key stores once.")
+@_described
+def new(out: Output, content: str, **note: Any) -> None:
+    """Store CONTENT as a new entry: text, @FILE, or - to read it from standard input."""
+    _memorize(out, {"mode": "new", "content": read_content(content), **note})
+
+
+@command
+@click.argument("name")
+@click.argument("content", required=False)
+@_described
+def update(out: Output, name: str, content: str | None, **note: Any) -> None:
+    """Put CONTENT in place of what the entry NAME says.
+
+    NAME is an entry's id or tag, or a workflow's id or slug. Without CONTENT the workflow is put down as it stands, in
+    eight sections; there is one such entry for each workflow.
+    """
+    _memorize(out, {"mode": "update", "name": name, "content": content and read_content(content), **note})
+
+
+@command
+@click.argument("content")
+@_described
+def auto(out: Output, content: str, **note: Any) -> None:
+    """Store CONTENT, or put it in place of the entry that says nearly the same.
+
+    Where that is not clear, nothing is stored, and the commands that make it clear are printed.
+    """
+    _memorize(out, {"mode": "auto", "content": read_content(content), **note})
+
+
+@command
+@click.argument("name")
+def forget(out: Output, name: str) -> None:
+    """Delete the entry NAME, which is its id or tag."""
+    with borrowed_server():
+        forgotten = client.call("DELETE", f"/api/memories/{_in_path(name)}")
+    out.say(f"✓ Forgotten: {forgotten['memory_id']}")
+    out.result(forgotten)
+
+
+def _in_path(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def _memorize(out: Output, request: dict[str, Any]) -> None:
+    with borrowed_server():
+        memorized = client.call("POST", "/api/memories", request, timeout=CATCHING_UP)
+    entry = memorized["memory"]
+    what = {"stored": "Stored", "updated": "Updated", "unchanged": "Already stored"}[memorized["status"]]
+    until = f"until {moment(entry['expires_at'])}" if entry["expires_at"] else "for good"
+    out.say(f"✓ {what}: {entry['tag']} ({entry['keeping']}, {until})")
+    out.say(f"  {entry['id']}")
+    out.result(memorized)

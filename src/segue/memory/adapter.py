@@ -1,0 +1,150 @@
+"""The memory, as one object: recall over everything, and entries that are stored, changed, read, searched, deleted."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from segue.journal import Journal
+from segue.journal import memories as kept
+from segue.journal.redaction import redact_text
+from segue.journal.rows import workflow_named
+from segue.journal.search import take_memory
+from segue.memory.index import Index
+from segue.memory.memorizing import check, entry_named, sections_of, store_new, store_or_update, update
+from segue.memory.recall import MEMORIZED, answers, by_words, is_over, verdict_on
+from segue.memory.scan import found_in, without_private
+from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
+from segue.model.memories import (
+    AccessRecord,
+    Forgotten,
+    Found,
+    Keeping,
+    Memorized,
+    MemorizeMode,
+    MemoryEntry,
+    MemoryId,
+    Note,
+    Question,
+    Recollection,
+)
+
+
+class Memory:
+    """What is remembered of past work; every operation leaves a row in the log, refusals too."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._index = Index(journal)
+
+    @property
+    def _now(self) -> datetime:
+        return self._journal.clock.now()
+
+    # ── recall ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def recall(self, question: Question) -> Recollection:
+        """What past work says about this. Nothing of it is changed."""
+        question = replace(question, query=question.query.replace("\0", " ").strip())
+        if not question.query:
+            raise BadInput("There is nothing to look for.", hint="Give some words, or the name of a workflow.")
+        await self._index.catch_up()
+        now = self._now
+        results = await self._journal.read(lambda c: answers(c, question, now))
+        verdict = verdict_on(results)
+        query = redact_text(question.query)
+        log_id = await self._log("recall", verdict, detail={"query": query, "results": str(len(results))})
+        return Recollection(verdict=verdict, query=query, results=tuple(results), access_log_id=log_id)
+
+    async def search(
+        self, query: str, *, limit: int = 5, threshold: float = 0.70, semantic: bool = False
+    ) -> list[Found]:
+        """Entries that hold at least this share of the query's words."""
+        if semantic:
+            raise BadInput("Entries are searched by their words; there are no vectors to compare meanings with.")
+        await self._index.catch_up()
+        now = self._now
+        found = await self._journal.read(lambda c: by_words(c, query, limit, now, MEMORIZED))
+        await self._log("search", "done", detail={"query": redact_text(query)})
+        return [each for each in found if each.score >= threshold]
+
+    # ── entries ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def store_memory(
+        self, content: str, *, importance: float = 0.5, tags: tuple[str, ...] = (), domain: str = "general"
+    ) -> MemoryEntry:
+        note = Note(content=content, importance=importance, tags=tags, domain=domain)
+        return (await self.memorize(note, "new")).memory
+
+    async def update_memory(
+        self,
+        memory_id: MemoryId,
+        content: str,
+        *,
+        importance: float | None = None,
+        tags: tuple[str, ...] | None = None,
+    ) -> MemoryEntry:
+        note = Note(content=content, importance=importance, tags=tags)
+        return (await self.memorize(note, "update", memory_id)).memory
+
+    async def get_memory_by_id(self, name: str) -> MemoryEntry:
+        """By its id or its tag."""
+        entry = (await self._journal.read(lambda c: entry_named(c, name))).entry
+        await self._log("read", "done", entry.id)
+        if is_over(entry, self._now):
+            raise MemoryNotFound(f"The entry {name!r} has expired.", hint="`segue memorize update` brings it back.")
+        return entry
+
+    async def delete(self, name: str) -> Forgotten:
+        now = self._now
+
+        def delete(connection: Connection) -> Forgotten:
+            found = entry_named(connection, name)
+            take_memory(connection, found.number)
+            kept.erase_memory(connection, found.entry.id)
+            log_id = kept.log_access(connection, now, "delete", "done", found.entry.id)
+            return Forgotten(memory_id=found.entry.id, access_log_id=log_id)
+
+        return await self._journal.write(delete)
+
+    async def accesses(self, memory_id: str) -> list[AccessRecord]:
+        """Everything that was done with an entry, also after it was deleted."""
+        return await self._journal.read(lambda c: kept.accesses(c, MemoryId(memory_id)))
+
+    # ── memorize ────────────────────────────────────────────────────────────────────────────────────
+
+    async def memorize(self, note: Note, mode: MemorizeMode, name: str | None = None) -> Memorized:
+        """`update` names an entry by id or tag, or a workflow by id or slug; `auto` finds out which one is meant."""
+        try:
+            check(note)
+        except SecretFound:
+            await self._log(mode, "blocked", detail={"found": ", ".join(found_in(note.content))})
+            raise
+        now = self._now
+        if mode == "update":
+            return await self._journal.write(lambda c: update(c, name or "", note, now))
+        if mode == "new":
+            return await self._journal.write(lambda c: store_new(c, note, now))
+        try:
+            return await self._journal.write(lambda c: store_or_update(c, note, now))
+        except MemoryUnclear:
+            await self._log("auto", "unclear")
+            raise
+
+    async def memorize_workflow(self, name: str) -> Memorized:
+        """Put down a workflow as it stands, in sections; there is one such entry for each."""
+        now = self._now
+
+        def memorize(connection: Connection) -> Memorized:
+            workflow = workflow_named(connection, name)
+            content = without_private(sections_of(connection, workflow))
+            note = Note(content=content, domain="workflow", keeping=Keeping.PERSISTENT, workflow=workflow.id)
+            return update(connection, workflow.slug, note, now)
+
+        return await self._journal.write(memorize)
+
+    async def _log(
+        self, operation: str, outcome: str, memory_id: MemoryId | None = None, detail: dict[str, str] | None = None
+    ) -> int:
+        now = self._now
+        return await self._journal.write(lambda c: kept.log_access(c, now, operation, outcome, memory_id, detail))

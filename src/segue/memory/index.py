@@ -1,0 +1,107 @@
+"""Keeping the index up: what is new in the journal is clipped when somebody asks, in small steps."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+import anyio
+from sqlalchemy import Connection
+
+from segue.journal import Journal, search
+from segue.journal import memories as kept
+from segue.journal.reading import checkpoint_named, records_after
+from segue.memory.clippings import RULES, Checkpoints, clip
+from segue.memory.words import names
+from segue.model.checkpoint import Checkpoint
+from segue.model.errors import CheckpointNotFound, StoreError
+from segue.model.events import CheckpointCreated, Record
+from segue.model.ids import CheckpointId, Seq
+from segue.model.memories import Clipping, MemoryEntry
+
+STEP = 100
+"""Events that are clipped under one lock: whoever appends to a journal waits no longer than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    upto: Seq
+    clippings: list[Clipping]
+    names: list[str]
+
+
+class Index:
+    """The search index, as something that is behind and catches up."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._catching_up = anyio.Lock()
+
+    async def catch_up(self) -> None:
+        """Costs what is new, not what there is; the index of other rules is thrown away first."""
+        async with self._catching_up:
+            if await self._journal.read(lambda c: search.clipped_by_other_rules(c, RULES)):
+                await self._journal.write(search.forget_clippings)
+            await self._tidy_memories()
+            for shelf in await self._journal.read(search.behind):
+                await self._catch_up(shelf)
+
+    async def _catch_up(self, shelf: search.Shelf | None) -> None:
+        while shelf is not None:
+            batch = await self._journal.read(lambda c, shelf=shelf: _next_batch(c, shelf))
+            if batch is None:
+                return
+            shelf = await self._journal.write(
+                lambda c, shelf=shelf, batch=batch: search.shelve(
+                    c, shelf, batch.upto, batch.clippings, batch.names, RULES
+                )
+            )
+
+    async def _tidy_memories(self) -> None:
+        """What has expired is found no more, and erased when it need not be kept."""
+        now = self._journal.clock.now()
+        if await self._journal.read(lambda c: _untidy(c, now)):
+            await self._journal.write(lambda c: _tidy(c, now))
+
+
+def _untidy(connection: Connection, now: datetime) -> bool:
+    return bool(
+        kept.without_clipping(connection, now) or kept.expired(connection, now) or kept.outlived(connection, now)
+    )
+
+
+def _tidy(connection: Connection, now: datetime) -> None:
+    for each in kept.without_clipping(connection, now):
+        put_entry(connection, each.number, each.entry)
+    for each in kept.expired(connection, now):
+        search.take_memory(connection, each.number)
+        kept.log_access(connection, now, "expire", "done", each.entry.id)
+    for each in kept.outlived(connection, now):
+        kept.erase_memory(connection, each.entry.id)
+        kept.log_access(connection, now, "erase", "done", each.entry.id)
+
+
+def put_entry(connection: Connection, number: int, entry: MemoryEntry) -> None:
+    """Let an entry be found by its words, its tags and its domain."""
+    labels = " ".join((entry.tag, *entry.tags, entry.domain))
+    clipping = Clipping(kind="memory", text=entry.content, at=entry.updated_at)
+    search.put_memory(connection, number, clipping, f"{names(entry.content)} {labels}")
+
+
+def _next_batch(connection: Connection, shelf: search.Shelf) -> _Batch | None:
+    records = records_after(connection, shelf.workflow_id, shelf.seq, STEP)
+    if not records:
+        return None
+    checkpoints = _checkpoints(connection, records)
+    clippings = [clipping for record in records for clipping in clip(record, checkpoints)]
+    return _Batch(records[-1].seq, clippings, [names(clipping.text) for clipping in clippings])
+
+
+def _checkpoints(connection: Connection, records: list[Record]) -> Checkpoints:
+    """The checkpoints that these records speak of; one that cannot be read is not found, and hides nothing else."""
+    found: dict[CheckpointId, Checkpoint] = {}
+    for record in records:
+        if isinstance(record.event, CheckpointCreated):
+            with suppress(CheckpointNotFound, StoreError):
+                id = record.event.checkpoint_id
+                found[id] = checkpoint_named(connection, record.workflow_id, id)
+    return found

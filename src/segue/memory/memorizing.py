@@ -1,0 +1,247 @@
+"""Putting something down: as a new entry, in place of one, or as whichever of the two fits."""
+
+import hashlib
+import re
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from segue.journal import memories as kept
+from segue.journal.memories import Kept
+from segue.journal.reading import findings_of, snapshots_of
+from segue.journal.rows import WorkflowRow, current_session, head_of, workflow_named
+from segue.memory.index import put_entry
+from segue.memory.recall import MEMORIZED, by_words, is_over
+from segue.memory.scan import refuse_private
+from segue.memory.sections import in_sections
+from segue.memory.words import likeness, wanted
+from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
+from segue.model.ids import slugify
+from segue.model.memories import (
+    LIFETIMES,
+    Keeping,
+    Memorized,
+    MemorizeMode,
+    MemoryEntry,
+    MemoryId,
+    Note,
+    Provenance,
+)
+
+SAME, ALIKE = 0.85, 0.70
+"""From these likenesses on, an entry is taken for the same, or somebody must say whether it is."""
+MOST_LIKE = 5
+TELLING = 5
+"""Words of an entry's first line that its tag is made of."""
+LONGEST = 20_000
+"""Characters of one entry."""
+
+_TAG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*_[a-z0-9]+(?:-[a-z0-9]+)*_\d{4}")
+
+
+def check(note: Note) -> None:
+    if not note.content.strip():
+        raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
+    if "\0" in note.content:
+        raise BadInput("This is no text: it holds a NUL.", hint="Give what it says as text.")
+    if len(note.content) > LONGEST:
+        raise BadInput(
+            f"The text has {len(note.content):,} characters; an entry may have {LONGEST:,}.",
+            hint="Put down what matters, or several entries.",
+        )
+    if note.importance is not None and not 0 <= note.importance <= 1:
+        raise BadInput("The importance must be from 0 to 1.")
+    if note.tag is not None and not _TAG.fullmatch(note.tag):
+        raise BadInput(
+            f"The tag {note.tag!r} has another form than topic_context_YYYY.",
+            hint="Write words in small letters joined by hyphens: retry-policy_payments_2026.",
+        )
+    refuse_private("\n".join((note.content, note.domain or "", *(note.tags or ()))))
+
+
+def entry_named(connection: Connection, name: str) -> Kept:
+    found = kept.memory_named(connection, name)
+    if found is None:
+        raise MemoryNotFound(f"Nothing was memorized as {name!r}.", hint="`segue recall` finds entries by their words.")
+    return found
+
+
+# ── new ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def store_new(connection: Connection, note: Note, now: datetime) -> Memorized:
+    """Storing the same twice, by its key or by its words, stores once."""
+    sha256 = _sha256(note.content)
+    before = kept.memory_with_key(connection, note.key) if note.key else None
+    if before is not None and before.entry.content_sha256 != sha256:
+        raise BadInput(f"Something else was stored under the key {note.key!r}.", hint="Use another key, or update it.")
+    before = before or kept.memory_with_content(connection, sha256)
+    if before is not None and not is_over(before.entry, now):
+        return _told(connection, "new", "unchanged", before.entry, now)
+    if before is not None:
+        return _change(connection, before, note, now)
+    if note.tag is not None and kept.memory_named(connection, note.tag) is not None:
+        raise BadInput(
+            f"The tag {note.tag!r} is taken.", hint=f"Change that entry with: segue memorize update {note.tag}"
+        )
+    return _store(connection, note, note.tag or _free_tag(connection, note, now), now)
+
+
+def _store(connection: Connection, note: Note, tag: str, now: datetime) -> Memorized:
+    keeping = note.keeping or Keeping.LONG_TERM
+    id = MemoryId(str(uuid4()))
+    entry = MemoryEntry(
+        id=id,
+        tag=tag,
+        tags=note.tags or (),
+        content=note.content,
+        content_sha256=_sha256(note.content),
+        importance=0.5 if note.importance is None else note.importance,
+        domain=note.domain or "general",
+        keeping=keeping,
+        revision=1,
+        created_at=now,
+        updated_at=now,
+        expires_at=_end(keeping, now),
+        provenance=replace(_provenance(connection, note), memory_id=id),
+    )
+    stored = kept.add_memory(connection, entry, note.key)
+    put_entry(connection, stored.number, entry)
+    return _told(connection, "new", "stored", entry, now)
+
+
+def _provenance(connection: Connection, note: Note) -> Provenance:
+    if note.workflow is None:
+        return Provenance()
+    workflow = workflow_named(connection, note.workflow)
+    return Provenance(
+        workflow_id=workflow.id,
+        workflow=workflow.slug,
+        session_id=current_session(connection, workflow.id).id,
+        seq=head_of(connection, workflow.id),
+    )
+
+
+def _free_tag(connection: Connection, note: Note, now: datetime) -> str:
+    first_line = next(line for line in note.content.splitlines() if line.strip())
+    topic = slugify(" ".join(wanted(first_line).words[:TELLING]))
+    return _numbered(connection, topic, slugify(note.domain or "general", 32), now)
+
+
+def _numbered(connection: Connection, topic: str, context: str, now: datetime) -> str:
+    taken = kept.tags_like(connection, topic)
+    number, tag = 1, f"{topic}_{context}_{now:%Y}"
+    while tag in taken:
+        number += 1
+        tag = f"{topic}-{number}_{context}_{now:%Y}"
+    return tag
+
+
+# ── update ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def update(connection: Connection, name: str, note: Note, now: datetime) -> Memorized:
+    """Of an entry, or of the entry that tells of a workflow; that one is made when it is missing."""
+    found = kept.memory_named(connection, name)
+    if found is not None:
+        return _change(connection, found, note, now)
+    try:
+        workflow = workflow_named(connection, name)
+    except WorkflowNotFound:
+        raise MemoryNotFound(
+            f"Nothing was memorized as {name!r}, and no workflow is called that.",
+            hint="`segue recall` finds entries by their words; `segue memorize new` makes one.",
+        ) from None
+    note = replace(note, domain=note.domain or "workflow", workflow=workflow.id)
+    entries = [each for each in kept.memories_of(connection, workflow.id) if each.entry.domain == note.domain]
+    if entries:
+        return _change(connection, entries[0], note, now)
+    return _store(connection, note, note.tag or _numbered(connection, workflow.slug, "workflow", now), now)
+
+
+def _change(connection: Connection, before: Kept, note: Note, now: datetime) -> Memorized:
+    old = before.entry
+    keeping = note.keeping or old.keeping
+    provenance = replace(_provenance(connection, note), memory_id=old.id) if note.workflow else old.provenance
+    entry = replace(
+        old,
+        tag=note.tag or old.tag,
+        tags=old.tags if note.tags is None else note.tags,
+        content=note.content,
+        content_sha256=_sha256(note.content),
+        importance=old.importance if note.importance is None else note.importance,
+        domain=note.domain or old.domain,
+        keeping=keeping,
+        revision=old.revision + 1,
+        updated_at=now,
+        expires_at=_end(keeping, now),
+        provenance=provenance,
+    )
+    kept.change_memory(connection, entry)
+    put_entry(connection, before.number, entry)
+    return _told(connection, "update", "updated", entry, now, {"sha256_before": old.content_sha256})
+
+
+# ── auto ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def store_or_update(connection: Connection, note: Note, now: datetime) -> Memorized:
+    """Update what is the same, ask about what is alike, store what is neither."""
+    if note.tag is not None and (named := kept.memory_named(connection, note.tag)) is not None:
+        return _change(connection, named, note, now)
+    like = _most_like(connection, note.content, now)
+    if not like or like[0][0] < ALIKE:
+        return store_new(connection, note, now)
+    if like[0][0] >= SAME:
+        return _change(connection, like[0][1], note, now)
+    raise _unclear([(likeness, each) for likeness, each in like if likeness >= ALIKE])
+
+
+def _most_like(connection: Connection, content: str, now: datetime) -> list[tuple[float, Kept]]:
+    found = by_words(connection, content, MOST_LIKE, now, MEMORIZED)
+    entries = [entry_named(connection, each.provenance.memory_id or "") for each in found]
+    return sorted(
+        ((likeness(content, each.entry.content), each) for each in entries), key=lambda pair: pair[0], reverse=True
+    )
+
+
+def _unclear(like: list[tuple[float, Kept]]) -> MemoryUnclear:
+    listed = ", ".join(f"{each.entry.tag} ({likeness:.0%} alike)" for likeness, each in like)
+    return MemoryUnclear(
+        f"Nothing was stored: it is not clear whether this replaces {listed}.",
+        hint=f"Say so with: segue memorize update {like[0][1].entry.tag} …; or keep both with: segue memorize new …",
+    )
+
+
+# ── small things ────────────────────────────────────────────────────────────────────────────────────
+
+
+def sections_of(connection: Connection, workflow: WorkflowRow) -> str:
+    snapshot = next(iter(snapshots_of(connection, workflow.id, limit=1)), None)
+    findings = findings_of(connection, workflow.id, snapshot.id) if snapshot else None
+    return in_sections(workflow, snapshot, findings)
+
+
+def _told(
+    connection: Connection,
+    operation: MemorizeMode,
+    status: Literal["stored", "updated", "unchanged"],
+    entry: MemoryEntry,
+    now: datetime,
+    detail: dict[str, str] | None = None,
+) -> Memorized:
+    written = {"sha256": entry.content_sha256, **(detail or {})}
+    log_id = kept.log_access(connection, now, operation, status, entry.id, written)
+    return Memorized(status=status, memory=entry, access_log_id=log_id)
+
+
+def _end(keeping: Keeping, now: datetime) -> datetime | None:
+    lifetime = LIFETIMES[keeping]
+    return None if lifetime is None else now + lifetime
+
+
+def _sha256(content: str) -> str:
+    return hashlib.sha256(content.encode(errors="replace")).hexdigest()

@@ -1,0 +1,65 @@
+"""Which clippings answer a question best. Pure: it is told where the words occur."""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from heapq import nlargest
+
+from segue.journal.search import SHELF, Occurrences
+
+RAREST = 24
+"""So many words of a question, the rarest ones, are looked up."""
+STRONGEST = 300
+"""Of each, so many clippings where it is strongest."""
+BESIDE = {-2: 0.4, -1: 0.6, 1: 0.6, 2: 0.4}
+"""What a word is worth when it stands one or two clippings away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    id: int
+    score: float
+    """From 0 to 1: the share of the question's words, weighted by rarity, that stand here or beside it."""
+
+
+def rank(found: Mapping[str, Occurrences], counted: Collection[str], total: int, limit: int) -> list[Ranked]:
+    """The best first. Each word counts once for each clipping, there where it is strongest: in it or beside it."""
+    order: defaultdict[int, float] = defaultdict(float)
+    for occurrences in found.values():
+        rarity = _rarity(occurrences, total)
+        for id, strength in _spread(occurrences.strengths).items():
+            order[id] += rarity * strength
+    best = nlargest(limit, order, key=lambda id: (order[id], id))
+    # Words that are too common to be looked up are neither found nor missed.
+    sought = [each for word, each in found.items() if word in counted and (each.strengths or not each.clippings)]
+    return [Ranked(id, _score(id, sought, total)) for id in best]
+
+
+def _spread(strengths: Mapping[int, float]) -> dict[int, float]:
+    best = dict(strengths)
+    for id, strength in strengths.items():
+        # What was memorized stands for itself; elsewhere, numbers side by side were events side by side.
+        if id >= SHELF:
+            for distance, nearness in BESIDE.items():
+                value = strength * nearness
+                if value > best.get(id + distance, 0.0):
+                    best[id + distance] = value
+    return best
+
+
+def _score(id: int, sought: Collection[Occurrences], total: int) -> float:
+    weights = [(_rarity(each, total), _presence(id, each.strengths)) for each in sought]
+    whole = sum(rarity for rarity, _ in weights)
+    return sum(rarity * presence for rarity, presence in weights) / whole if whole else 0.0
+
+
+def _presence(id: int, strengths: Mapping[int, float]) -> float:
+    if id in strengths or id < SHELF:
+        return float(id in strengths)
+    return max((nearness for distance, nearness in BESIDE.items() if id + distance in strengths), default=0.0)
+
+
+def _rarity(occurrences: Occurrences, total: int) -> float:
+    count = occurrences.clippings
+    return math.log(1 + (max(total, count) - count + 0.5) / (count + 0.5))

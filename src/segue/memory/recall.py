@@ -1,0 +1,193 @@
+"""Answering a question: directly where it is a name, by its words where it is not."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from segue.journal import search
+from segue.journal.memories import memories_of, memory_named, memory_numbered
+from segue.journal.rows import session_by_id, workflow_named
+from segue.journal.search import SHELF, ClippingRow
+from segue.memory.asking import ranked
+from segue.memory.words import wanted
+from segue.model.errors import SessionNotFound, WorkflowNotFound
+from segue.model.ids import WorkflowId
+from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, Question, Verdict
+
+RECALLED, SEVERAL = 0.90, 0.75
+"""From these scores on something counts as recalled, or as one of several."""
+SPARE = 5
+"""How many more than asked for are looked at, since the same words may stand in several places."""
+MEMORIZED = range(1, SHELF)
+"""Where entries stand among the clippings."""
+WIDTH = 280
+TOLD: tuple[ClippingKind, ...] = ("issue", "prompt", "message", "decision", "error", "checkpoint", "summary")
+"""What is told of a workflow that was asked for by name."""
+
+_EVENT = re.compile(r"(\S+)#(\d+)")
+_NAME = re.compile(r"\S+")
+
+
+def answers(connection: Connection, question: Question, now: datetime) -> list[Found]:
+    """What answers the question, the best first."""
+    direct = _direct(connection, question, now)
+    return direct if direct is not None else _search(connection, question, now)
+
+
+def verdict_on(results: Sequence[Found]) -> Verdict:
+    best = results[0].score if results else 0.0
+    return "recalled" if best >= RECALLED else "several" if best >= SEVERAL else "not_found"
+
+
+# ── by name ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _direct(connection: Connection, question: Question, now: datetime) -> list[Found] | None:
+    """What the question names, if it is a name: an entry, a workflow, a session, or an event (`slug#12`)."""
+    name = question.query.strip()
+    if not _NAME.fullmatch(name):
+        return None
+    for look in _LOOKS:
+        found = look(connection, name, question.limit, now)
+        if found is not None:
+            return found
+    return None
+
+
+def _entry(connection: Connection, name: str, _limit: int, now: datetime) -> list[Found] | None:
+    kept = memory_named(connection, name)
+    return None if kept is None or is_over(kept.entry, now) else [_found_entry(kept.entry, "", 1.0, now)]
+
+
+def _workflow(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
+    try:
+        workflow = workflow_named(connection, name)
+    except WorkflowNotFound:
+        return None
+    entries = [kept.entry for kept in memories_of(connection, workflow.id) if not is_over(kept.entry, now)]
+    told = search.latest_clippings(connection, TOLD, limit, workflow_id=workflow.id)
+    return [
+        *(_found_entry(entry, "", 1.0, now) for entry in entries),
+        *(_found(row, workflow.slug, "", 1.0, now) for row in told),
+    ][:limit]
+
+
+def _session(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
+    try:
+        session = session_by_id(connection, name)
+    except SessionNotFound:
+        return None
+    slug = workflow_named(connection, session.workflow_id).slug
+    told = search.latest_clippings(connection, TOLD, limit, session_id=session.id)
+    return [_found(row, slug, "", 1.0, now) for row in told]
+
+
+def _event(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
+    if (match := _EVENT.fullmatch(name)) is None:
+        return None
+    try:
+        workflow = workflow_named(connection, match[1])
+    except WorkflowNotFound:
+        return None
+    rows = search.clippings_of_event(connection, workflow.id, int(match[2]))
+    return [_found(row, workflow.slug, "", 1.0, now) for row in rows][:limit]
+
+
+_LOOKS: tuple[Callable[[Connection, str, int, datetime], list[Found] | None], ...] = (
+    _entry,
+    _workflow,
+    _session,
+    _event,
+)
+
+
+# ── by words ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _search(connection: Connection, question: Question, now: datetime) -> list[Found]:
+    within = search.EVERYWHERE
+    if question.workflow is not None:
+        within = search.shelf_of(connection, workflow_named(connection, question.workflow).id)
+    return by_words(connection, question.query, question.limit, now, within)
+
+
+def by_words(connection: Connection, query: str, limit: int, now: datetime, within: range) -> list[Found]:
+    """The clippings that answer a query, no two with the same words."""
+    total = search.count_clippings(connection)
+    best = ranked(connection, query, total, limit * SPARE, within)
+    rows = search.clippings_with(connection, [each.id for each in best])
+    slugs: dict[WorkflowId, str] = {}
+    found: dict[tuple[WorkflowId | None, str], Found] = {}
+    for each in best:
+        row = rows.get(each.id)
+        if row is not None and len(found) < limit and (row.workflow_id, row.text) not in found:
+            found[row.workflow_id, row.text] = _resolved(connection, row, slugs, query, each.score, now)
+    return list(found.values())
+
+
+def _resolved(
+    connection: Connection, row: ClippingRow, slugs: dict[WorkflowId, str], query: str, score: float, now: datetime
+) -> Found:
+    if row.id < SHELF:
+        kept = memory_numbered(connection, row.id)
+        assert kept is not None, "an entry and its clipping come and go together"
+        return _found_entry(kept.entry, query, score, now)
+    assert row.workflow_id is not None, "only entries belong to no workflow"
+    if row.workflow_id not in slugs:
+        slugs[row.workflow_id] = workflow_named(connection, row.workflow_id).slug
+    return _found(row, slugs[row.workflow_id], query, score, now)
+
+
+def is_over(entry: MemoryEntry, now: datetime) -> bool:
+    return entry.expires_at is not None and entry.expires_at <= now
+
+
+def _found(row: ClippingRow, slug: str, query: str, score: float, now: datetime) -> Found:
+    return Found(
+        kind=row.kind,
+        text=row.text,
+        excerpt=excerpt(row.text, query),
+        at=row.at,
+        score=round(score, 3),
+        stale=now - row.at > STALE_AFTER,
+        provenance=Provenance(workflow_id=row.workflow_id, workflow=slug, session_id=row.session_id, seq=row.seq),
+    )
+
+
+def _found_entry(entry: MemoryEntry, query: str, score: float, now: datetime) -> Found:
+    return Found(
+        kind="memory",
+        text=entry.content,
+        excerpt=excerpt(entry.content, query),
+        at=entry.updated_at,
+        score=round(score, 3),
+        stale=now - entry.updated_at > STALE_AFTER,
+        provenance=entry.provenance,
+    )
+
+
+# ── excerpts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def excerpt(text: str, query: str) -> str:
+    """The part of a text where most of the query's words stand close together."""
+    text = " ".join(text.split())
+    if len(text) <= WIDTH:
+        return text
+    places = sorted(_places(text.lower(), query))
+    begin = max(places, key=lambda place: _words_within(places, place), default=0)
+    begin = text.rfind(" ", 0, max(0, begin - WIDTH // 6)) + 1
+    part = text[begin : begin + WIDTH]
+    return f"{'…' if begin else ''}{part}{'…' if begin + WIDTH < len(text) else ''}"
+
+
+def _places(text: str, query: str) -> Iterator[int]:
+    for word in wanted(query).all:
+        # A word is found by its beginning, as stemming would.
+        yield from (match.start() for match in re.finditer(re.escape(word[: max(4, len(word) - 3)]), text))
+
+
+def _words_within(places: Sequence[int], begin: int) -> int:
+    return sum(begin <= place < begin + WIDTH * 2 // 3 for place in places)

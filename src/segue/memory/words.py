@@ -1,0 +1,78 @@
+"""What is looked for: the words of a question, and identifiers both whole and in their parts."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from segue.model.naming import words
+
+STOP = words(
+    "a about an and any are as at be been but by can could did do does for from had has have he her his how i if in "
+    "into is it its just me my no not of on or our she should so than that the their them then there these they this "
+    "those to us was we were what when where which who why will with would you your"
+)
+MOST = 60
+"""More words of a question are not looked at."""
+
+_WORD = re.compile(r"[^\W_]+")
+_IDENTIFIER = re.compile(
+    r"[^\W\d_][^\W_]*(?:_[^\W_]+)+|[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z]+[a-z0-9]+[A-Z][A-Za-z0-9]*"
+    r"|[A-Z]{2,}[a-z]{2,}[A-Za-z0-9]*"
+)
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The words of a question."""
+
+    words: tuple[str, ...]
+    wholes: tuple[str, ...]
+    """Identifiers in one word: finding them counts for the order, but not finding them is no lack."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.words, *self.wholes)))
+
+
+def wanted(question: str) -> Wanted:
+    """The telling words of a question; all of them, if none is telling."""
+    found = [word for word in _words(question) if word not in STOP] or list(_words(question))
+    wholes = {_joined(name): None for name in _IDENTIFIER.findall(question)}
+    plain = dict.fromkeys(word for word in found if word not in wholes)
+    return Wanted(tuple(plain)[:MOST], tuple(wholes)[:MOST])
+
+
+def _words(text: str) -> Iterator[str]:
+    """Every word, with identifiers in their parts."""
+    for word in _WORD.findall(text):
+        yield from (part.lower() for part in (_parts(word) if _IDENTIFIER.fullmatch(word) else (word,)))
+
+
+def names(text: str) -> str:
+    """What the index must know beside the text: camelCase in its parts, and every identifier of several words as one.
+
+    Parts that underscores join are words of the text anyway.
+    """
+    found: dict[str, None] = {}
+    for name in dict.fromkeys(_IDENTIFIER.findall(text)):
+        parts = _parts(name)
+        if "_" in name:
+            found[_joined(name)] = None
+        if "_" not in name or len(parts) > name.count("_") + 1:
+            found.update(dict.fromkeys(part.lower() for part in parts))
+    return " ".join(found)
+
+
+def _parts(name: str) -> list[str]:
+    return _PART.findall(name)
+
+
+def _joined(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def likeness(one: str, other: str) -> float:
+    """How much two texts have in common, from 0 to 1: twice the words they share, by the words they have."""
+    ours, theirs = ({word for word in _words(text) if word not in STOP} for text in (one, other))
+    return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours or theirs else 0.0

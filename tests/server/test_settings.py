@@ -45,6 +45,7 @@ def test_an_agent_can_be_described_in_full(file: Path) -> None:
         environment = ["MINE_*"]
         native_resume = false
         history = false
+        compacts = true
         modes = { ask = "default", read-only = "plan" }
         serves = ["files", "terminals"]
         install = "npm install -g my-agent"
@@ -56,6 +57,7 @@ def test_an_agent_can_be_described_in_full(file: Path) -> None:
         environment=("MINE_*",),
         native_resume=False,
         history=False,
+        compacts=True,
         modes={Permissions.ASK: "default", Permissions.READ_ONLY: "plan"},
         serves=frozenset({"files", "terminals"}),
         install="npm install -g my-agent",
@@ -67,6 +69,10 @@ def test_what_an_entry_leaves_out_stays_as_it_is_built_in(file: Path) -> None:
     file.write_text('[agents.gemini]\ncommand = ["/opt/gemini", "--acp"]\n')
     assert load(file, {}).agents["gemini"] == replace(BUILT_IN_AGENTS["gemini"], command=("/opt/gemini", "--acp"))
     assert not BUILT_IN_AGENTS["gemini"].native_resume
+
+
+def test_the_agents_of_vendors_compact_by_themselves() -> None:
+    assert {name for name, agent in BUILT_IN_AGENTS.items() if not agent.compacts} == {"rehearsal"}
 
 
 def test_every_agent_of_a_vendor_says_how_it_is_installed_and_logged_in() -> None:

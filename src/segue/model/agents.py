@@ -57,6 +57,9 @@ class AgentConfiguration:
     """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
     history: bool = True
     """Whether the history of a lost conversation may be put into the first prompt of a new one."""
+    compacts: bool = False
+    """Whether it replaces a conversation that grows too long by a summary, by itself; then it is neither handed over
+    nor paused because its window is full."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
     serves: frozenset[Service] = frozenset()

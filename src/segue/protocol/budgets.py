@@ -1,0 +1,105 @@
+"""How much a workflow may use before it pauses, and the sentence that says so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from segue.model.status import Trigger
+from segue.protocol.words import duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a workflow may use; None is without limit."""
+
+    tokens: int | None = None
+    """Input and output of all its sessions, without what was read from a cache."""
+    usd: float | None = None
+    worked: timedelta | None = None
+    """The time that agents were at work, pauses not counted."""
+    timeout: timedelta | None = None
+    """The time since it was started, or last let go on by a person, whatever happened in it."""
+    tasks: int | None = None
+    """Tasks after which a run pauses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a workflow has used."""
+
+    since: datetime
+    """When it was started, or last let go on by a person: a resume after a timeout begins to count anew."""
+    tokens: int | None = 0
+    """None where the agent reports none."""
+    usd: float | None = 0.0
+    """None where the agent reports none and the price is unknown."""
+    worked: timedelta = timedelta()
+    tasks: int = 0
+    """Tasks that this run has completed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """Why the work pauses now."""
+
+    trigger: Trigger
+    reason: str
+
+
+def exceeded(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+    """The first limit that is used up, or None. What nobody measured exceeds nothing: see `unmeasured`."""
+    for check in CHECKS:
+        if stopping := check(budget, spent, now):
+            return stopping
+    return None
+
+
+def unmeasured(budget: Budget, spent: Spent) -> str | None:
+    """A sentence for the user if a limit cannot be kept, because nobody reports what is used."""
+    missing = [
+        name
+        for name, limit, used in (("tokens", budget.tokens, spent.tokens), ("cost", budget.usd, spent.usd))
+        if limit is not None and used is None
+    ]
+    if not missing:
+        return None
+    return f"The budget cannot be kept: nobody reports the {' and the '.join(missing)} of this work."
+
+
+def _tokens(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+    if budget.tokens is None or spent.tokens is None or spent.tokens < budget.tokens:
+        return None
+    reason = f"{spent.tokens:,} tokens were used, and the budget is {budget.tokens:,}."
+    return Stopping(trigger=Trigger.EXHAUSTION, reason=reason)
+
+
+def _usd(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+    if budget.usd is None or spent.usd is None or spent.usd < budget.usd:
+        return None
+    reason = f"The work has cost ${spent.usd:,.2f}, and the budget is ${budget.usd:,.2f}."
+    return Stopping(trigger=Trigger.EXHAUSTION, reason=reason)
+
+
+def _worked(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+    if budget.worked is None or spent.worked < budget.worked:
+        return None
+    reason = f"Agents were at work for {duration(spent.worked)}, and the budget is {duration(budget.worked)}."
+    return Stopping(trigger=Trigger.TIMEOUT, reason=reason)
+
+
+def _timeout(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+    if budget.timeout is None or now - spent.since < budget.timeout:
+        return None
+    reason = f"The workflow has run for {duration(now - spent.since)}, and may run for {duration(budget.timeout)}."
+    return Stopping(trigger=Trigger.TIMEOUT, reason=reason)
+
+
+def _tasks(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+    if budget.tasks is None or spent.tasks < budget.tasks:
+        return None
+    done = "1 task was" if spent.tasks == 1 else f"{spent.tasks} of {budget.tasks} tasks were"
+    return Stopping(trigger=Trigger.TASK_COMPLETE, reason=f"{done} done, as asked for.")
+
+
+CHECKS: tuple[Callable[[Budget, Spent, datetime], Stopping | None], ...] = (_usd, _tokens, _worked, _timeout, _tasks)
+"""What the user would rather know comes first, when several limits are used up at once."""

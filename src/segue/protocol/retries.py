@@ -1,0 +1,251 @@
+"""What follows a failure: one policy by class of failure, as a table.
+
+A step is whatever is tried as a whole: a task, a review, a start. Its failures are remembered until it succeeds. Each
+retry is written down by whoever makes it, so that it can be seen, cancelled, and found again after a restart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from segue.model.status import Failure, Permissions
+from segue.protocol.words import duration
+
+
+class FailureClass(StrEnum):
+    TRANSIENT = "transient"
+    """It may work the next time."""
+    TEST_FAILURE = "test_failure"
+    """The work is done and does not hold: the agent is told which tests fail."""
+    RESOURCE = "resource"
+    """Something is used up that time may bring back."""
+    LOGIC_ERROR = "logic_error"
+    """The work went the wrong way."""
+    PERSISTENT = "persistent"
+    """It would fail again."""
+
+
+class Outcome(StrEnum):
+    """How a step can fail though the agent did its part, or did not even begin."""
+
+    TESTS_FAILED = "tests_failed"
+    TURN_REFUSED = "turn_refused"
+    TURN_CUT_SHORT = "turn_cut_short"
+    """The agent stopped because a limit of its own was reached."""
+    MACHINE_FULL = "machine_full"
+    """No disk, memory or processes are left."""
+    STEP_TIMED_OUT = "step_timed_out"
+    NEVER_ANSWERED = "never_answered"
+    WRONG_APPROACH = "wrong_approach"
+    """A reviewer, the fixer or a person says that this way does not lead there."""
+    REVIEW_NOT_PASSED = "review_not_passed"
+    """The last of the reviews that are allowed had something to say."""
+
+
+class Undo(StrEnum):
+    """What is undone before the next attempt."""
+
+    NOTHING = "nothing"
+    REWIND = "rewind"
+    """The worktree goes back to the last checkpoint, and the rest is planned again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What follows a failure of one class."""
+
+    retried: bool = True
+    first: timedelta = timedelta(seconds=1)
+    """How long the first retry waits; each further one waits twice as long."""
+    undo: Undo = Undo.NOTHING
+    fixer: bool = True
+    """Whether the fixer is asked before a person is, when all attempts have failed."""
+
+
+RULES: Mapping[FailureClass, Rule] = {
+    FailureClass.TRANSIENT: Rule(),
+    FailureClass.TEST_FAILURE: Rule(),
+    # Whoever asks again at once only makes it worse; and an agent cannot mend it.
+    FailureClass.RESOURCE: Rule(first=timedelta(seconds=60), fixer=False),
+    FailureClass.LOGIC_ERROR: Rule(undo=Undo.REWIND),
+    FailureClass.PERSISTENT: Rule(retried=False, fixer=False),
+}
+
+CLASSES: Mapping[Failure | Outcome, FailureClass] = {
+    Failure.TOKEN_REJECTED: FailureClass.PERSISTENT,
+    Failure.OTHER_CONVERSATION: FailureClass.PERSISTENT,
+    Failure.TRANSCRIPT_CORRUPT: FailureClass.PERSISTENT,
+    Failure.TRANSPORT_LOST: FailureClass.TRANSIENT,
+    Failure.PROCESS_EXITED: FailureClass.TRANSIENT,
+    Failure.HANDSHAKE_TIMEOUT: FailureClass.TRANSIENT,
+    Failure.HANDSHAKE_FAILED: FailureClass.PERSISTENT,
+    Failure.QUOTA: FailureClass.RESOURCE,
+    Failure.LOGIN_REQUIRED: FailureClass.PERSISTENT,
+    Failure.NOT_RESTORED: FailureClass.PERSISTENT,
+    Failure.WORKTREE_MISSING: FailureClass.PERSISTENT,
+    Failure.PROGRAM_MISSING: FailureClass.PERSISTENT,
+    Failure.OTHER: FailureClass.TRANSIENT,
+    Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
+    Outcome.TURN_REFUSED: FailureClass.PERSISTENT,
+    Outcome.TURN_CUT_SHORT: FailureClass.TRANSIENT,
+    Outcome.MACHINE_FULL: FailureClass.RESOURCE,
+    Outcome.STEP_TIMED_OUT: FailureClass.TRANSIENT,
+    Outcome.NEVER_ANSWERED: FailureClass.TRANSIENT,
+    Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
+    Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The numbers, and what the user chose."""
+
+    attempts: int = 3
+    """How often a step is tried before the fixer, or a person, is asked."""
+    longest: timedelta = timedelta(seconds=60)
+    """The longest that a retry waits."""
+    quick_failures: int = 3
+    quick_within: timedelta = timedelta(seconds=60)
+    """A loop stops after so many failures in a row within this time, whichever steps they were."""
+    fixer_time: timedelta = timedelta(minutes=10)
+    wait_for_quota: bool = False
+    """Whether the work goes on by itself when a used-up quota is full again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A step failed."""
+
+    step: str
+    what: Failure | Outcome
+    at: datetime
+    reset_at: datetime | None = None
+    """When a used-up quota is full again, where the agent says so."""
+    after_fixer: bool = False
+    """Whether the step was tried with the fixer's advice."""
+
+    @property
+    def kind(self) -> FailureClass:
+        return CLASSES[self.what]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """The step is tried again."""
+
+    at: datetime
+    attempt: int
+    of: int
+    undo: Undo = Undo.NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixer:
+    """A second agent looks at the step, with what is known of it, and proposes a fix or gives up."""
+
+    step: str
+    within: timedelta
+    reason: str
+    permissions: Permissions = Permissions.READ_ONLY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskPerson:
+    """Nothing goes on by itself."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The session is suspended until then, because the user chose so; then the step is tried again."""
+
+    until: datetime
+    reason: str
+
+
+NextStep = Retry | Fixer | AskPerson | Wait
+
+
+class RetryStatus(StrEnum):
+    """How far a retry has come, as it was written down."""
+
+    SCHEDULED = "scheduled"
+    DISPATCHING = "dispatching"
+    """It was about to be sent; whether it was, only the agent knows."""
+
+
+def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance: float) -> NextStep:
+    """What follows the last of these failures.
+
+    `failures` are those in a row since something last succeeded, the oldest first and at least one. `chance` is a
+    random number from 0 up to 1, which keeps many that failed together from coming back together.
+    """
+    last = failures[-1]
+    tries = _in_a_row(failures)
+    rule = RULES[last.kind]
+    if last.what is Failure.QUOTA:
+        return _after_quota(policy, last, len(tries), now)
+    if not rule.retried:
+        return AskPerson(reason=f"{_said(last)}, and would again.")
+    if any(failed.after_fixer for failed in tries):
+        return AskPerson(reason=f"{_said(last)}, with the fixer's advice too.")
+    if len(tries) >= policy.attempts:
+        return _after_all_attempts(policy, rule, last, len(tries))
+    if _too_quick(policy, failures):
+        quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
+        return AskPerson(reason=f"{_said(last)}: {quick}.")
+    at = last.at + backoff(rule, policy.longest, len(tries), chance)
+    return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
+
+
+def backoff(rule: Rule, longest: timedelta, failures: int, chance: float) -> timedelta:
+    """How long to wait after so many failures: twice as long each time, less up to a half by chance."""
+    # By then the doubling has passed any wait; further on, it would pass what a timedelta holds.
+    whole = min(rule.first * 2 ** min(failures - 1, 20), longest)
+    return max(whole * (1 - chance / 2), min(rule.first, longest))
+
+
+def recovered(retry: Retry, status: RetryStatus) -> Retry | AskPerson:
+    """What becomes of a retry that was found after a restart."""
+    if status is RetryStatus.SCHEDULED:
+        return retry
+    return AskPerson(
+        reason=f"Attempt {retry.attempt} of {retry.of} was being sent when the server ended, "
+        "and nobody knows whether the agent has it."
+    )
+
+
+def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
+    """The failures of the last step alone, since another one was tried."""
+    tries: list[Failed] = []
+    for failed in reversed(failures):
+        if failed.step != failures[-1].step:
+            break
+        tries.append(failed)
+    return tries
+
+
+def _after_quota(policy: Policy, last: Failed, tries: int, now: datetime) -> NextStep:
+    if not policy.wait_for_quota or last.reset_at is None:
+        known = f"; it is full again at {last.reset_at:%Y-%m-%d %H:%M %Z}" if last.reset_at else ""
+        return AskPerson(reason=f"The agent's quota is used up{known}.")
+    if tries >= policy.attempts:
+        return AskPerson(reason=f"The agent's quota was found used up {tries} times in a row.")
+    until = max(last.reset_at, now)
+    return Wait(until=until, reason=f"The agent's quota is used up until {until:%Y-%m-%d %H:%M %Z}.")
+
+
+def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:
+    reason = f"{_said(last)}, {tries} times in a row."
+    return Fixer(step=last.step, within=policy.fixer_time, reason=reason) if rule.fixer else AskPerson(reason=reason)
+
+
+def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:
+    quick = failures[-policy.quick_failures :]
+    return len(quick) == policy.quick_failures and quick[-1].at - quick[0].at <= policy.quick_within
+
+
+def _said(failed: Failed) -> str:
+    return f"{failed.step} failed ({failed.what.replace('_', ' ')})"

@@ -1,0 +1,54 @@
+"""Silence: when it is worth a word. Only the user ends an agent that is silent."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from segue.protocol.words import duration
+
+NOTICE_AFTER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """One prompt, and what was heard since. While a question to the user is open, nobody is looked at."""
+
+    sent_at: datetime
+    heard_at: datetime | None = None
+    """When the agent last gave a sign of life."""
+    said: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """The agent has begun with the prompt, and is silent."""
+
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeverAnswered:
+    """The prompt brought no event at all: the launch failed (`retries.Outcome.NEVER_ANSWERED`)."""
+
+    since: datetime
+    reason: str
+
+
+def hear(watch: Watch, at: datetime) -> Watch:
+    """An event came."""
+    return replace(watch, heard_at=at)
+
+
+def look(
+    watch: Watch, now: datetime, notice_after: timedelta = NOTICE_AFTER
+) -> tuple[Watch, Stalled | NeverAnswered | None]:
+    """Whether the silence is to be said now: once for each prompt, however often the agent falls silent."""
+    since = watch.heard_at or watch.sent_at
+    if watch.said or now - since < notice_after:
+        return watch, None
+    silence = duration(now - since)
+    if watch.heard_at is None:
+        notice = NeverAnswered(since=since, reason=f"The agent has not reacted to its prompt for {silence}.")
+    else:
+        notice = Stalled(since=since, reason=f"Nothing was heard of the agent for {silence}.")
+    return replace(watch, said=True), notice

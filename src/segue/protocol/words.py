@@ -1,0 +1,12 @@
+"""How the rules speak of time."""
+
+from datetime import timedelta
+
+
+def duration(time: timedelta) -> str:
+    """Such as `1 h 05 min`, `3 min` or `40 s`; what is too small to matter beside the rest is left out."""
+    seconds = int(time.total_seconds())
+    if seconds < 60:
+        return f"{seconds} s"
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"

@@ -1,0 +1,192 @@
+"""What follows a failure."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.model.status import Failure, Permissions
+from segue.protocol.retries import (
+    CLASSES,
+    RULES,
+    AskPerson,
+    Failed,
+    FailureClass,
+    Fixer,
+    Outcome,
+    Policy,
+    Retry,
+    RetryStatus,
+    Undo,
+    Wait,
+    backoff,
+    next_step,
+    recovered,
+)
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+POLICY = Policy()
+MINUTE = timedelta(minutes=1)
+
+
+def failed(
+    what: Failure | Outcome = Failure.TRANSPORT_LOST, step: str = "task-1", ago: timedelta = timedelta()
+) -> Failed:
+    return Failed(step=step, what=what, at=NOW - ago)
+
+
+def times(count: int, what: Failure | Outcome) -> list[Failed]:
+    """The same step, failing every two minutes until now."""
+    return [failed(what, ago=2 * MINUTE * left) for left in reversed(range(count))]
+
+
+def test_every_failure_and_outcome_has_a_class_and_every_class_a_rule() -> None:
+    assert set(CLASSES) == set(chain(Failure, Outcome))
+    assert set(RULES) == set(FailureClass) == set(CLASSES.values())
+
+
+def test_a_passing_failure_is_tried_three_times_and_then_the_fixer_comes() -> None:
+    steps = [next_step(POLICY, times(count, Failure.TRANSPORT_LOST), NOW, 0) for count in (1, 2, 3)]
+    assert steps[:2] == [
+        Retry(at=NOW + timedelta(seconds=1), attempt=2, of=3),
+        Retry(at=NOW + timedelta(seconds=2), attempt=3, of=3),
+    ]
+    assert steps[2] == Fixer(
+        step="task-1",
+        within=timedelta(minutes=10),
+        permissions=Permissions.READ_ONLY,
+        reason="task-1 failed (transport lost), 3 times in a row.",
+    )
+
+
+def test_failing_with_the_fixers_advice_asks_a_person() -> None:
+    history = [*times(3, Outcome.TESTS_FAILED), replace(failed(Outcome.TESTS_FAILED), after_fixer=True)]
+    step = next_step(POLICY, history, NOW, 0)
+    assert step == AskPerson(reason="task-1 failed (tests failed), with the fixer's advice too.")
+
+
+def test_a_wrong_way_is_undone_before_it_is_tried_again() -> None:
+    step = next_step(POLICY, [failed(Outcome.WRONG_APPROACH)], NOW, 0)
+    assert isinstance(step, Retry)
+    assert step.undo is Undo.REWIND
+
+
+def test_a_full_machine_is_given_time_and_then_a_person_is_asked() -> None:
+    step = next_step(POLICY, [failed(Outcome.MACHINE_FULL)], NOW, 0.99)
+    assert step == Retry(at=NOW + MINUTE, attempt=2, of=3)
+    assert isinstance(next_step(POLICY, times(3, Outcome.MACHINE_FULL), NOW, 0), AskPerson)
+
+
+@pytest.mark.parametrize("what", [what for what, kind in CLASSES.items() if kind is FailureClass.PERSISTENT])
+def test_what_would_fail_again_asks_a_person_at_once(what: Failure | Outcome) -> None:
+    step = next_step(POLICY, [failed(what)], NOW, 0)
+    assert isinstance(step, AskPerson)
+    assert step.reason.endswith(", and would again.")
+
+
+def test_only_failures_of_the_same_step_in_a_row_count_as_its_attempts() -> None:
+    history = [
+        failed(ago=9 * MINUTE),
+        failed(ago=6 * MINUTE),
+        failed(step="task-2", ago=3 * MINUTE),
+        failed(Outcome.TESTS_FAILED),
+    ]
+    step = next_step(POLICY, history, NOW, 0)
+    assert isinstance(step, Retry)
+    assert step.attempt == 2
+
+
+def test_failures_of_several_kinds_in_a_row_add_up() -> None:
+    history = [failed(ago=4 * MINUTE), failed(Outcome.STEP_TIMED_OUT, ago=2 * MINUTE), failed(Outcome.TESTS_FAILED)]
+    assert isinstance(next_step(POLICY, history, NOW, 0), Fixer)
+
+
+@pytest.mark.parametrize(("ago", "stops"), [(60, True), (61, False)])
+def test_three_failures_within_a_minute_stop_a_loop_that_goes_from_step_to_step(ago: int, stops: bool) -> None:
+    history = [
+        failed(step="task-1", ago=timedelta(seconds=ago)),
+        failed(step="task-2", ago=timedelta(seconds=5)),
+        failed(step="task-3"),
+    ]
+    step = next_step(POLICY, history, NOW, 0)
+    stopped = AskPerson(reason="task-3 failed (transport lost): 3 failures in a row within 1 min.")
+    assert step == (stopped if stops else Retry(at=NOW + timedelta(seconds=1), attempt=2, of=3))
+
+
+def test_a_loop_stops_at_the_first_quota_answer_and_says_when_it_is_over() -> None:
+    quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
+    step = next_step(POLICY, [quota], NOW, 0)
+    assert step == AskPerson(reason="The agent's quota is used up; it is full again at 2026-11-16 15:00 UTC.")
+
+
+def test_a_quota_is_waited_for_only_if_the_user_chose_so() -> None:
+    quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
+    waiting = Policy(wait_for_quota=True)
+    step = next_step(waiting, [quota], NOW, 0)
+    assert step == Wait(
+        until=NOW + timedelta(hours=3), reason="The agent's quota is used up until 2026-11-16 15:00 UTC."
+    )
+    assert isinstance(next_step(waiting, [replace(quota, reset_at=None)], NOW, 0), AskPerson)
+    assert isinstance(next_step(waiting, [quota] * 3, NOW, 0), AskPerson)
+
+
+def test_a_quota_that_is_full_again_already_is_not_waited_for_any_longer() -> None:
+    quota = replace(failed(Failure.QUOTA, ago=MINUTE), reset_at=NOW - timedelta(seconds=1))
+    step = next_step(Policy(wait_for_quota=True), [quota], NOW, 0)
+    assert isinstance(step, Wait)
+    assert step.until == NOW
+
+
+def test_a_retry_that_is_late_already_comes_now() -> None:
+    step = next_step(POLICY, [failed(ago=timedelta(hours=1))], NOW, 0)
+    assert step == Retry(at=NOW, attempt=2, of=3)
+
+
+def test_a_retry_found_waiting_after_a_restart_still_waits() -> None:
+    retry = Retry(at=NOW, attempt=2, of=3)
+    assert recovered(retry, RetryStatus.SCHEDULED) is retry
+
+
+def test_a_retry_found_half_sent_after_a_restart_is_left_to_a_person() -> None:
+    step = recovered(Retry(at=NOW, attempt=2, of=3), RetryStatus.DISPATCHING)
+    assert isinstance(step, AskPerson)
+    assert step.reason.startswith("Attempt 2 of 3 was being sent when the server ended")
+
+
+chances = st.floats(min_value=0, max_value=1, exclude_max=True)
+failures = st.builds(
+    Failed,
+    step=st.sampled_from(["task-1", "task-2"]),
+    what=st.sampled_from(list(CLASSES)),
+    at=st.integers(min_value=0, max_value=3600).map(lambda ago: NOW - timedelta(seconds=ago)),
+)
+
+
+@given(st.sampled_from(list(RULES.values())), st.integers(min_value=1, max_value=10_000), chances)
+def test_a_retry_never_waits_shorter_than_the_first_nor_longer_than_the_longest(rule, count, chance) -> None:
+    wait = backoff(rule, POLICY.longest, count, chance)
+    assert rule.first <= wait <= timedelta(seconds=60)
+
+
+@given(st.integers(min_value=1, max_value=20), chances)
+def test_waits_grow(count, chance) -> None:
+    rule = RULES[FailureClass.TRANSIENT]
+    assert backoff(rule, POLICY.longest, count, chance) <= backoff(rule, POLICY.longest, count + 1, chance)
+
+
+@given(st.lists(failures, min_size=1, max_size=8), st.booleans(), chances)
+def test_nothing_is_tried_more_often_than_allowed_nor_in_the_past(history, wait_for_quota, chance) -> None:
+    match next_step(Policy(wait_for_quota=wait_for_quota), history, NOW, chance):
+        case Retry(at=at, attempt=attempt, of=of):
+            assert NOW <= at <= NOW + timedelta(seconds=60)
+            assert 2 <= attempt <= of == 3
+            assert CLASSES[history[-1].what] is not FailureClass.PERSISTENT
+            assert history[-1].what is not Failure.QUOTA
+        case Wait(until=until):
+            assert wait_for_quota
+            assert until >= NOW
+        case Fixer(step=step) | AskPerson(reason=step):
+            assert step

@@ -13,7 +13,7 @@ import pytest
 from standin_service import ID, NOON, VIEW, Standin, serving
 
 from segue import client
-from segue.model.agents import Choices, McpServer
+from segue.model.agents import Choices, Limits, McpServer
 from segue.model.errors import NotARepository
 from segue.model.events import (
     AgentMessage,
@@ -277,3 +277,16 @@ def read_terminal(terminal: int, words: str) -> str:
         assert readable, seen
         seen += os.read(terminal, 65536)
     return seen.decode()
+
+
+def test_limits_are_asked_for(segue: Any, service: Standin) -> None:
+    segue("run", "Do it", "--pause-after", "2", "--max-time", "1h30m", "--max-cost", "2.5", "--detach")
+    (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
+    assert request.choices.limits == Limits(tasks=2, seconds=5400, usd=2.5)
+
+
+@pytest.mark.parametrize("words", [("--max-time", "soon"), ("--pause-after", "0"), ("--max-cost", "0")])
+def test_a_limit_that_is_none_is_refused(segue: Any, service: Standin, words: tuple[str, str]) -> None:
+    result = segue("run", "Do it", *words)
+    assert result.exit_code == 2
+    assert service.asked == []

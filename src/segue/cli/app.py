@@ -16,6 +16,7 @@ from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
+from segue.cli.limits import limited
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
@@ -134,6 +135,7 @@ def doctor(out: Output) -> None:
 @click.option("--model", help="The model it works with, as the agent calls it.")
 @click.option("--mode", help="The mode it works in, as the agent calls it (default: what --permissions means to it).")
 @click.option("--mcp", type=click.Path(path_type=Path), help='Servers of tools: a JSON file with "mcpServers".')
+@limited
 @click.option("--here", is_flag=True, help="Work in this checkout instead of a worktree of its own.")
 @click.option("--detach", is_flag=True, help="Begin, and do not follow.")
 @click.option("--repository", type=DIRECTORY, default=".", help="The repository to work in (default: this one).")
@@ -149,6 +151,7 @@ def run(
     here: bool,
     detach: bool,
     repository: Path,
+    **limits: float | None,
 ) -> None:
     """Begin a workflow: let an agent work on ISSUE.
 
@@ -162,7 +165,12 @@ def run(
         "permissions": permissions,
         "repository": str(repository.absolute()),
         "here": here,
-        "choices": {"model": model, "mode": mode, "mcp_servers": read_servers(mcp) if mcp else []},
+        "choices": {
+            "model": model,
+            "mode": mode,
+            "mcp_servers": read_servers(mcp) if mcp else [],
+            "limits": limits,
+        },
         "environment": environment(),
     }
     _, started = ensure_server(out)

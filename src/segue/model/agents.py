@@ -26,12 +26,26 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a workflow may use before it pauses; None is without limit."""
+
+    tasks: int | None = None
+    """Tasks after which a run pauses."""
+    seconds: float | None = None
+    """Since it was started, or last let go on."""
+    tokens: int | None = None
+    """Input and output of all its sessions, as far as the agents report them."""
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What the user chose for the agent's conversations; every one of them is opened so."""
+    """What the user chose for a workflow: every conversation is opened so, and the work stops there."""
 
     model: str | None = None
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
+    limits: Limits = Limits()
 
     @property
     def variables(self) -> tuple[str, ...]:

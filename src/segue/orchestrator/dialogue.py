@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import anyio
@@ -21,6 +21,8 @@ from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, T
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import DEAF, FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
+from segue.orchestrator.house import Stop
+from segue.orchestrator.limits import Allowance
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
@@ -77,7 +79,8 @@ class Dialogue:
         self._talking_from = WorkflowStatus.PAUSED
         """Where the workflow stood before somebody said something."""
         self._in_turn = False
-        self._forced = False
+        self._allowance = Allowance(tenure)
+        self._forced: Stop | None = None
         """A pause was forced, so a turn that ends cancelled is no failure."""
         self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
         self._tired = False
@@ -91,7 +94,8 @@ class Dialogue:
 
     async def hold(self) -> End:
         """Talk to the end, and see to what happens beside the turns meanwhile."""
-        async with alongside(self._listen, self._flush_regularly, self._deliver_answers, self._force_pause):
+        beside = (self._listen, self._flush_regularly, self._deliver_answers, self._force_pause)
+        async with alongside(*beside, self._allowance.time_out):
             try:
                 return await self._converse()
             finally:
@@ -124,6 +128,7 @@ class Dialogue:
                 return self._broken_off(reason)
             else:
                 await self._complete(following.task)
+                self._allowance.task_done()
                 self._occasion = None
                 self._done = following.task.id
 
@@ -134,6 +139,7 @@ class Dialogue:
         assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
         session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
         told = await self._what_came_before(state) if session.carrying is Carrying.NEEDED else None
+        used_up = self._allowance.used_up(state)
 
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run = t.workflow, self._tenure.run(t)
@@ -146,6 +152,8 @@ class Dialogue:
                 return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
             if run.purpose is Purpose.TALK or task is None:
                 return _Idle()
+            if used_up is not None:
+                return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             text = task_prompt(issue, plan, task, self._occasion)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
@@ -282,8 +290,8 @@ class Dialogue:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
         if reason == "max_tokens":
             raise Torn(WINDOW_FULL)
-        if reason == "cancelled" and self._forced:
-            raise Torn(FORCED)
+        if reason == "cancelled" and self._forced is not None:
+            raise Torn(self._forced)
         return End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
 
     def _move_prompt(self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus) -> None:
@@ -415,9 +423,9 @@ class Dialogue:
         while True:
             await self._live.pause.wait()
             self._live.pause = anyio.Event()
-            if await self._pause_is_due():
+            if (trigger := await self._pause_is_due()) is not None:
                 break
-        self._forced = True
+        self._forced = replace(FORCED, trigger=trigger)
         message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
         await self._recorder.record(e.Warned(code="pause_forced", message=message))
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
@@ -425,17 +433,17 @@ class Dialogue:
         with anyio.move_on_after(CANCEL_GRACE):
             await self._agent.cancel()
         await self._house.clock.sleep(CANCEL_GRACE)
-        self._live.tear_away(FORCED)
+        self._live.tear_away(self._forced)
 
-    async def _pause_is_due(self) -> bool:
-        """When its time has come, and nobody has withdrawn it meanwhile."""
+    async def _pause_is_due(self) -> Trigger | None:
+        """Why to pause, when its time has come and nobody has withdrawn it meanwhile."""
         force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
         if force_at is None:
-            return False
+            return None
         await self._house.clock.sleep(max(0.0, (force_at - self._house.clock.now()).total_seconds()))
         while not self._in_turn or self._report is not None:
             await self._house.clock.sleep(FLUSH_EVERY)
-        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
+        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
 
 
 _REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)

@@ -1,6 +1,7 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ from segue.journal.rows import RunRow, SessionRow, WorkflowRow, runtime_of
 from segue.model.crash import crash_point
 from segue.model.errors import WrongState
 from segue.model.ids import AttemptId, new_attempt_id
-from segue.model.status import Purpose, SessionStatus, WaitingFor, WorkflowStatus
+from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.house import House, Live
 from segue.orchestrator.settling import checkpoint_ref
 from segue.snapshot.gather import Workspace, gather
@@ -92,6 +93,16 @@ class Tenure:
         self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
     ) -> None:
         t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
+
+    async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
+        """Ask this run itself to pause at its next boundary, unless somebody has asked already."""
+
+        def ask(t: Transaction) -> None:
+            if t.workflow.pause_trigger is None and self.run(t).purpose is Purpose.WORK:
+                t.request_pause(trigger, reason, force_at)
+
+        await self.transact(ask)
+        self.live.pause.set()
 
     async def gather(self) -> tuple[WorkflowState, Workspace]:
         state = await self.house.journal.state(self.workflow_id)

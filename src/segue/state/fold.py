@@ -82,6 +82,8 @@ class WorkflowState:
     status: WorkflowStatus = WorkflowStatus.PENDING
     reason: str = ""
     pause_requested: bool = False
+    working_since: datetime | None = None
+    """When it was started, or last let go on."""
     worktree: str | None = None
     branch: str | None = None
     base: str | None = None
@@ -154,7 +156,8 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
                 state, slug=slug, issue=issue, plan=plan, tasks={t.id: TaskStatus.PENDING for t in plan.tasks}
             )
         case e.WorkflowMoved(after=after, reason=reason):
-            return replace(state, status=after, reason=reason, pause_requested=False)
+            since = record.at if after is WorkflowStatus.IN_PROGRESS else state.working_since
+            return replace(state, status=after, reason=reason, pause_requested=False, working_since=since)
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
             return replace(state, worktree=path, branch=branch, base=state.base or commit)
         case e.WorktreeDiscarded():

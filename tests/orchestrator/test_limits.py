@@ -1,0 +1,69 @@
+"""A workflow stops at its limits: so many tasks, so much time, so much money."""
+
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, Limits
+from segue.model.status import Trigger
+from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+
+async def stopped(theatre: Theatre) -> tuple[Trigger, str, bool]:
+    """Why the workflow stands still, as its last snapshot tells it."""
+    view = await theatre.orchestrator.workflow("build-it")
+    snapshot, *_ = await theatre.house.journal.snapshots(view.id, limit=1)
+    assert view.reason == snapshot.reason
+    return snapshot.trigger, snapshot.reason, snapshot.clean_boundary
+
+
+async def test_so_many_tasks_and_then_a_pause(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open():
+        await theatre.begin(SIMPLE)
+        view = await theatre.until("build-it", "paused")
+        assert view.tasks_done == 1
+        assert await stopped(theatre) == (Trigger.TASK_COMPLETE, "1 task was done, as asked for.", True)
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_workflow_pauses_at_the_boundary_after_its_time(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.clock.advance(61)
+        requested = await theatre.event("build-it", e.PauseRequested)
+        assert isinstance(requested.event, e.PauseRequested) and requested.event.trigger is Trigger.TIMEOUT
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        trigger, reason, clean = await stopped(theatre)
+        assert (trigger, clean) == (Trigger.TIMEOUT, True)
+        assert "may run for 1 min" in reason
+
+
+async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open(pause_force_after=30.0):
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.clock.advance(61)
+        await theatre.event("build-it", e.PauseRequested)
+        await theatre.as_time_goes_by("build-it", "paused")
+        trigger, _, clean = await stopped(theatre)
+        assert (trigger, clean) == (Trigger.TIMEOUT, False)
+
+
+async def test_money_that_is_spent_stops_the_work(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(usd=0.5))
+    spends = SIMPLE.replace("do: [", "do: [{usage: {used: 1000, size: 100000, cost: 0.75}}, ", 1)
+    assert spends != SIMPLE
+    async with theatre.open():
+        await theatre.begin(spends)
+        await theatre.until("build-it", "paused")
+        trigger, reason, clean = await stopped(theatre)
+        assert (trigger, clean) == (Trigger.EXHAUSTION, True)
+        assert reason == "The work has cost $0.75, and the budget is $0.50."

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from segue import settings
 from segue.cli.app import segue as cli
 from segue.resume import failures
-from segue.server import routes
+from segue.server.app import ROUTERS
 
 ROOT = Path(__file__).parent.parent
 NOTE = "<!-- Written by `make format`; do not edit. -->\n"
@@ -33,7 +33,8 @@ def _help(group: click.Group, path: str) -> Iterator[str]:
 def api_page() -> str:
     """Every endpoint with one line."""
     app = FastAPI()
-    app.include_router(routes.api)
+    for router in ROUTERS:
+        app.include_router(router)
     rows = [
         f"| `{method.upper()} {path}` | {operation.get('description', '')} |"
         for path, operations in sorted(app.openapi()["paths"].items())

@@ -17,6 +17,7 @@ from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
+from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
 from segue.model.errors import AgentMissing, BadInput, NotRunning
 
@@ -33,6 +34,7 @@ def segue() -> None:
 
 command = in_group(segue)
 segue.add_command(sessions)
+segue.add_command(snapshots)
 segue.add_command(agents)
 
 

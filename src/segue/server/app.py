@@ -6,10 +6,11 @@ from typing import Any
 from fastapi import FastAPI
 
 from segue import __version__
-from segue.server import errors, routes
+from segue.server import errors, routes, snapshot_routes
 from segue.server.documents import Problem
 from segue.server.security import Doors
 
+ROUTERS = (routes.api, snapshot_routes.api)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": description}
     for status, description in {
@@ -37,7 +38,8 @@ def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.context = context
-    app.include_router(routes.api)
+    for router in ROUTERS:
+        app.include_router(router)
     errors.translate(app)
     # Added last, so it stands outermost: nothing is looked at before the doors have been passed.
     app.add_middleware(Doors, token=token, hosts=list(hosts))

@@ -88,6 +88,7 @@ def make_checkpoint(
         snapshot=occasion.snapshot,
         clean_boundary=occasion.clean_boundary,
         after=place.after,
+        issue=state.issue if occasion.snapshot else None,
         tasks=tuple(_mark(task, status[task.id], occasion.snapshot) for task in tasks),
         current_task=state.current_task,
         next_task=following.id if following else None,

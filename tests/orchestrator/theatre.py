@@ -60,6 +60,7 @@ class Theatre:
             "pause_force_after": 300.0,
             "sweep_interval": 60.0,
             "recovery": "settle",
+            "database_url": f"sqlite:///{root}/segue.db",
         }
 
     @asynccontextmanager
@@ -69,7 +70,6 @@ class Theatre:
             for name, command in self.commands.items()
         }
         async with open_orchestrator(
-            database_url=f"sqlite:///{self.root}/segue.db",
             home=self.root,
             agents=agents,
             clock=self.clock,

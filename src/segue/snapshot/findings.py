@@ -121,8 +121,6 @@ def _tests(fact: TestFact, calendar: Calendar) -> TestState:
     for number, word in _COUNT.findall(fact.summary):
         kind = _COUNTED[word.lower()]
         counts[kind] = counts.get(kind, 0) + int(number)
-    # A runner that counts leaves out what there is none of.
-    otherwise = 0 if counts else None
     return TestState(
         phase=fact.phase,
         failing_tests=() if fact.ok else fact.failing,
@@ -130,8 +128,8 @@ def _tests(fact: TestFact, calendar: Calendar) -> TestState:
         last_test_run_at=calendar.at(fact.number),
         last_test_command=fact.command,
         last_test_output_summary=fact.summary,
-        passing=counts.get("passing", otherwise),
-        failing=counts.get("failing", otherwise),
-        pending=counts.get("pending", otherwise),
+        passing=counts.get("passing"),
+        failing=counts.get("failing", 0 if counts else None),
+        pending=counts.get("pending"),
         seq=Seq(fact.number),
     )

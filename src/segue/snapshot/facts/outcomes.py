@@ -27,7 +27,8 @@ _TROUBLE = re.compile(
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b.+")
 # Lines that frame an output and say nothing of their own: rules, runs that went well, and the marks of a diff.
 _FRAME = re.compile(
-    r"(?:error: )?exit code|command:|chunk id|process exited|wall time|[+\-#*]|[=_]{4}|=== run|--- pass|ok\s|diff |@@|//",
+    r"(?:error: )?exit code|command:|chunk id|process exited|wall time|[+\-#*]|[=_]{4}|=== run|--- pass"
+    r"|ok\s|diff |@@|//",
     re.IGNORECASE,
 )
 _COUNTS = re.compile(

@@ -99,6 +99,23 @@ async def test_a_clean_worktree_has_no_changes(repository: Repository) -> None:
     assert await read_state(repository.path, "base") == GitState(branch="main", head=head, base="base")
 
 
+async def test_what_was_committed_since_the_start_is_told_apart_from_what_was_not(repository: Repository) -> None:
+    base = repository.git("rev-parse", "HEAD")
+    repository.write("new name.txt", "new")
+    repository.write("src/app.py", "print('changed')\n")
+    (repository.path / "src/util.py").unlink()
+    repository.commit()
+    repository.write("later.txt", "later")
+    state = await read_state(repository.path, base)
+    assert set(state.committed) == {
+        change("new name.txt", "created"),
+        change("src/app.py", "modified"),
+        change("src/util.py", "deleted"),
+    }
+    assert state.changes == (change("later.txt", "created"),)
+    assert (await read_state(repository.path, "0" * 40)).committed == ()
+
+
 async def test_every_kind_of_change_is_seen(repository: Repository) -> None:
     repository.write("old.txt", "a line\nanother line\na third line\n")
     repository.commit()

@@ -39,9 +39,9 @@ turns:
 
 
 @asynccontextmanager
-async def paused(theatre: Theatre, **settings: Any) -> AsyncIterator[None]:
+async def paused(theatre: Theatre) -> AsyncIterator[None]:
     """A workflow that stands between its first two tasks."""
-    async with theatre.open(**settings):
+    async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
         await stop(theatre, "go")
         yield
@@ -62,7 +62,8 @@ async def paused_again(theatre: Theatre) -> None:
 
 
 async def test_a_pause_is_followed_by_findings_and_an_exam_in_the_journal(theatre: Theatre, database_url: str) -> None:
-    async with paused(theatre, database_url=database_url):
+    theatre.database_url = database_url
+    async with paused(theatre):
         studied = (await theatre.event("build-it", e.SnapshotStudied)).event
         assert isinstance(studied, e.SnapshotStudied)
         found = studied.findings
@@ -88,11 +89,12 @@ async def test_looking_twice_writes_one_event(theatre: Theatre) -> None:
 async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_asked(
     theatre: Theatre, database_url: str
 ) -> None:
-    async with theatre.open(database_url=database_url):
+    theatre.database_url = database_url
+    async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
         await theatre.house.studying.acquire()  # nobody gets to look before the server is gone
         await stop(theatre, "go")
-    async with theatre.open(database_url=database_url):
+    async with theatre.open():
         (kept,) = await theatre.orchestrator.snapshots("build-it")
         assert (kept.findings, kept.checkpoint.reason, kept.checkpoint.tasks_completed) == (None, "lunch", 1)
         asked = await theatre.orchestrator.detailed_history("build-it", kept.checkpoint.id, Part.DECISIONS)
@@ -123,6 +125,17 @@ async def test_a_snapshot_is_made_from_the_state_it_was_taken_in(theatre: Theatr
         assert (form.tasks_completed, form.next_task_id, form.pause_reason) == (1, "b", "lunch")
         assert form.git_state is not None and "test_it.py" in form.git_state.files_modified
         assert form.usage.session_duration_seconds is not None
+
+
+async def test_a_snapshot_tells_what_was_committed_from_what_was_not(theatre: Theatre) -> None:
+    commit = "git add . && git -c user.name=a -c user.email=a@b commit -qm A"
+    async with theatre.open():
+        await theatre.begin(f"turns: [{{match: Do A, do: [{{touch: a.txt}}, {{run: {commit}}}, {{wait_for: go}}]}}]")
+        await stop(theatre, "go", after=(await theatre.event("build-it", e.ToolFinished)).seq)
+        git = (await theatre.orchestrator.snapshot("build-it", "latest")).checkpoint.git
+        assert git is not None
+        assert [each.path for each in git.committed] == ["a.txt"]
+        assert [each.path for each in git.changes] == ["go"]
 
 
 async def test_findings_of_a_newer_segue_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ class Theatre:
     def __init__(self, root: Path, repository: Path) -> None:
         self.root = root
         self.repository = repository
+        self.database_url = f"sqlite:///{root}/segue.db"
         self.clock = FakeClock()
         self.script = root / "script.yaml"
         self.agent_home = root / "agent"
@@ -60,7 +61,6 @@ class Theatre:
             "pause_force_after": 300.0,
             "sweep_interval": 60.0,
             "recovery": "settle",
-            "database_url": f"sqlite:///{root}/segue.db",
         }
 
     @asynccontextmanager
@@ -70,6 +70,7 @@ class Theatre:
             for name, command in self.commands.items()
         }
         async with open_orchestrator(
+            database_url=self.database_url,
             home=self.root,
             agents=agents,
             clock=self.clock,

@@ -173,12 +173,11 @@ async def read_state(worktree: Path, base: str | None) -> GitState:
     if now.head is None:
         raise EmptyRepository(f"The branch {now.branch} has no commit yet.", hint="Commit something on it.")
     changes = tuple(_change(entry) for entry in now.entries)
-    committed = await _committed(worktree, base, now.head) if base and base != now.head else ()
-    return GitState(branch=now.branch, head=now.head, base=base, changes=changes, committed=committed)
+    return GitState(branch=now.branch, head=now.head, base=base, changes=changes)
 
 
-async def _committed(worktree: Path, base: str, head: str) -> tuple[FileChange, ...]:
-    """What the commits since `base` changed; nothing where that commit is gone."""
+async def committed_between(worktree: Path, base: str, head: str) -> tuple[FileChange, ...]:
+    """What the commits from one to the other changed; nothing where one of them is gone."""
     answer = await ask("diff-tree", "-r", "-z", "--name-status", "--no-renames", base, head, "--", cwd=worktree)
     if answer.code != 0:
         return ()

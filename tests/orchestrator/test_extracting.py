@@ -225,7 +225,7 @@ async def findings(theatre: Theatre, view: WorkflowView) -> Findings:
 async def test_the_agent_reports_before_it_pauses(theatre: Theatre) -> None:
     async with theatre.open(extraction="agent"):
         view = await paused(theatre, TOLD)
-        (snapshot, *_) = await theatre.orchestrator.snapshots("build-it")
+        (snapshot, *_) = await theatre.house.journal.snapshots(view.id)
         found = await findings(theatre, view)
         messages = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
     assert (snapshot.clean_boundary, snapshot.tasks_completed) == (True, 1)
@@ -254,7 +254,7 @@ async def test_a_report_that_cannot_be_read_is_asked_for_once_more(theatre: Thea
 async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: Theatre, report: str, clean: bool) -> None:
     async with theatre.open(extraction="agent"):
         view = await paused(theatre, report)
-        (snapshot, *_) = await theatre.orchestrator.snapshots("build-it")
+        (snapshot, *_) = await theatre.house.journal.snapshots(view.id)
         found = await findings(theatre, view)
         await theatre.resume("build-it")
         view = await theatre.until("build-it", "completed")

@@ -91,7 +91,7 @@ async def test_a_pause_waits_for_the_task_boundary_and_resume_goes_on_with_the_n
         view = await theatre.until("build-it", "paused")
         assert (paused.status, paused.snapshot_id) == ("paused", view.last_snapshot)
         assert view.tasks_done == 1
-        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0]
+        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint
         assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == ("pause", "lunch", True)
         assert (snapshot.tasks_completed, snapshot.next_task) == (1, "b")
         resumed = await theatre.resume("build-it")
@@ -124,7 +124,7 @@ async def test_a_pause_is_forced_when_the_task_does_not_end(theatre: Theatre) ->
         view = await theatre.until("build-it", "paused")
         assert view.tasks_done == 0
         assert [w.code for w in await theatre.events("build-it", e.Warned)] == ["pause_forced"]
-        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0]
+        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint
         assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("pause", False, "a")
         (worktree_of(theatre) / "go").touch()
         await theatre.resume("build-it")
@@ -219,7 +219,7 @@ async def test_a_crashed_agent_leaves_a_workflow_that_can_be_resumed(theatre: Th
         await theatre.begin(crashing)
         view = await theatre.until("build-it", "paused")
         assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
-        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0]
+        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint
         assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("crash", False, "a")
         await theatre.resume("build-it")
         await theatre.until("build-it", "completed")
@@ -231,7 +231,7 @@ async def test_a_full_window_pauses_with_that_trigger(theatre: Theatre) -> None:
     async with theatre.open():
         await theatre.begin(full)
         await theatre.until("build-it", "paused")
-        assert (await theatre.orchestrator.snapshots("build-it"))[0].trigger == "exhaustion"
+        assert (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint.trigger == "exhaustion"
         await theatre.resume("build-it")
         await theatre.until("build-it", "completed")
 

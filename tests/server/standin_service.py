@@ -14,11 +14,12 @@ import uvicorn
 
 from segue import paths
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
-from segue.model.errors import CheckpointNotFound, NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
+from segue.model.errors import NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
 from segue.model.events import Event, Price
-from segue.model.findings import ExamResult
+from segue.model.findings import ExamResult, Findings
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import TaskStatus
+from segue.model.snapshots import History, Message, Page, Part, Snapshot
 from segue.model.status import (
     Carrying,
     Permissions,
@@ -54,12 +55,15 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
+from segue.orchestrator.snapshots import FOUND, meant
 from segue.server.app import create_app
 from segue.server.process import Listing, keep_token, listen
 from segue.server.routes import Context
 from segue.server.security import own_hosts
 from segue.server.stopping import Stopping
 from segue.settings import Settings
+from segue.snapshot.compare import SnapshotDiff, compare
+from segue.snapshot.forms import git_changes
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 ID = WorkflowId("workflow-2026-01-02-abcdef")
@@ -116,6 +120,8 @@ CONTEXT = "## Session Resume Context\n\nYou go on with the parser.\n"
 EXAM = ExamResult(
     score=0.9, by_category={"tasks": 1.0, "files": 0.8}, missing=("a changed file: a.py",), tokens=20, budget=4000
 )
+
+FINDINGS = Findings(checkpoint_id=SNAPSHOT.id, exam=EXAM)
 
 PRICES = (
     Price(way=Way.NATIVE, possible=True, tokens=40_000, note="the whole conversation, as the agent last counted it"),
@@ -212,6 +218,8 @@ class Standin:
         self.waited: bool | None = None
         self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
+        self.kept = [Snapshot(checkpoint=SNAPSHOT, findings=FINDINGS)]
+        self.messages: tuple[Message, ...] = ()
         self.resumed: dict[str, Any] = {}
         self.prompted: dict[str, Any] = {}
         self.imported: dict[str, Any] = {}
@@ -354,15 +362,27 @@ class Standin:
         found = self.records[view.id][after : after + limit]
         return EventPage(events=tuple(found), head=self._named(name).head)
 
-    async def snapshots(self, name: str) -> list[Checkpoint]:
+    async def snapshots(self, name: str) -> list[Snapshot]:
         self._enter("snapshots", name)
-        return [SNAPSHOT]
+        return self.kept
 
-    async def snapshot(self, name: str, checkpoint_id: str) -> Checkpoint:
-        self._enter("snapshot", name, checkpoint_id)
-        if checkpoint_id != SNAPSHOT.id:
-            raise CheckpointNotFound
-        return SNAPSHOT
+    async def snapshot(self, name: str, snapshot_id: str) -> Snapshot:
+        self._enter("snapshot", name, snapshot_id)
+        named = meant([each.checkpoint.id for each in self.kept], snapshot_id)
+        return next(each for each in self.kept if each.checkpoint.id == named)
+
+    async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
+        return compare(await self.snapshot(name, before), await self.snapshot(name, after))
+
+    async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
+        found = await self.snapshot(name, snapshot_id)
+        self._enter("detailed_history", name, snapshot_id, category, page)
+        if category is Part.GIT_CHANGES:
+            return git_changes(found.checkpoint)
+        if category is Part.MESSAGES:
+            return self.messages
+        assert found.findings is not None
+        return FOUND[category](found.findings)
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         self._enter("context", name, budget)

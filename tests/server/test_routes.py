@@ -280,27 +280,6 @@ async def test_a_long_poll_is_told_when_the_server_stops(service: Standin) -> No
     assert late.status == 503
 
 
-async def test_snapshots_are_listed_and_shown(app: Any) -> None:
-    listed = await knock(app, "GET", "/api/workflows/add-parser/snapshots")
-    assert listed.body == {
-        "workflow_id": ID,
-        "snapshots": [
-            {
-                "id": SNAPSHOT.id,
-                "session_number": 1,
-                "trigger": "pause",
-                "created_at": "2026-01-02T12:00:00Z",
-                "tasks_completed": 1,
-                "tasks_remaining": 1,
-                "clean_boundary": True,
-            }
-        ],
-    }
-    shown = await knock(app, "GET", f"/api/workflows/add-parser/snapshots/{SNAPSHOT.id}")
-    assert (shown.status, shown.body["id"], shown.body["reason"]) == (200, SNAPSHOT.id, "lunch")
-    assert (await knock(app, "GET", "/api/workflows/add-parser/snapshots/ckpt-0")).status == 404
-
-
 async def test_a_journal_is_verified(app: Any) -> None:
     answer = await knock(app, "GET", "/api/workflows/add-parser/verify")
     assert answer.body == {"verified": True, "events": 0, "problem": None}

@@ -8,7 +8,7 @@ from segue.model.checkpoint import FileChange, GitState
 from segue.model.codec import decode, encode
 from segue.model.errors import EmptyRepository, NotARepository, WorkspaceError
 from segue.workspace import read_state, repository_root
-from segue.workspace.git import git
+from segue.workspace.git import committed_between, git
 from tests.workspace.checkout import Repository
 
 pytestmark = pytest.mark.anyio
@@ -97,6 +97,23 @@ async def test_git_may_refuse_before_it_has_read_its_input(repository: Repositor
 async def test_a_clean_worktree_has_no_changes(repository: Repository) -> None:
     head = repository.git("rev-parse", "HEAD")
     assert await read_state(repository.path, "base") == GitState(branch="main", head=head, base="base")
+
+
+async def test_what_was_committed_since_the_start_is_told_apart_from_what_was_not(repository: Repository) -> None:
+    base = repository.git("rev-parse", "HEAD")
+    repository.write("new name.txt", "new")
+    repository.write("src/app.py", "print('changed')\n")
+    (repository.path / "src/util.py").unlink()
+    repository.commit()
+    repository.write("later.txt", "later")
+    head = repository.git("rev-parse", "HEAD")
+    assert set(await committed_between(repository.path, base, head)) == {
+        change("new name.txt", "created"),
+        change("src/app.py", "modified"),
+        change("src/util.py", "deleted"),
+    }
+    assert (await read_state(repository.path, base)).changes == (change("later.txt", "created"),)
+    assert await committed_between(repository.path, "0" * 40, head) == ()
 
 
 async def test_every_kind_of_change_is_seen(repository: Repository) -> None:

@@ -20,6 +20,7 @@ from segue.cli.limits import limited
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
+from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
 from segue.model.errors import AgentMissing, BadInput, NotRunning
 
@@ -36,6 +37,7 @@ def segue() -> None:
 
 command = in_group(segue)
 segue.add_command(sessions)
+segue.add_command(snapshots)
 segue.add_command(agents)
 command(import_)
 command(recall)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -70,6 +70,12 @@ def counted(number: int, noun: str) -> str:
 def block(text: str) -> str:
     """Several lines that cannot move the cursor, as they were written."""
     return "".join(c if c.isprintable() or c in "\n\t" else "" if c == "\r" else " " for c in text)
+
+
+def beside(name: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Rows of a table: the name beside the first line, the others below it."""
+    for position, line in enumerate(lines):
+        yield ("" if position else name), line
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

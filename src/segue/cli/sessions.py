@@ -8,7 +8,7 @@ import click
 from segue import client
 from segue.cli import find, words
 from segue.cli.command import chosen, in_group
-from segue.cli.output import Output, counted, moment, plain, table
+from segue.cli.output import Output, beside, counted, moment, plain, table
 from segue.model.errors import SessionNotFound, WorkflowNotFound
 
 CARRYING = {
@@ -115,8 +115,8 @@ def _facts(detail: dict[str, Any], workflow: dict[str, Any]) -> Iterator[tuple[s
     if detail["carrying"] in CARRYING:
         yield "history", CARRYING[detail["carrying"]]
     yield from _use(detail)
-    yield from _lines("failure", words.failure(detail, workflow["slug"]))
-    yield from _lines("way back", _way_back(detail["way_back"]))
+    yield from beside("failure", words.failure(detail, workflow["slug"]))
+    yield from beside("way back", _way_back(detail["way_back"]))
 
 
 def _process(runtime: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -145,12 +145,6 @@ def _way_back(found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return ["none: there is nothing to bring back"]
     return [f"{words.way(found['way'])}: {plain(found['reason'])}", *words.prices(found["prices"], found["way"])]
-
-
-def _lines(name: str, lines: list[str]) -> Iterator[tuple[str, str]]:
-    """The name beside the first line, the others below it."""
-    for position, line in enumerate(lines):
-        yield ("" if position else name), line
 
 
 def _status(detail: dict[str, Any]) -> str:

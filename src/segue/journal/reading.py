@@ -15,7 +15,7 @@ from segue.model.codec import decode_checkpoint, decode_findings
 from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
 from segue.model.events import PromptQueued, Record, TaskStarted
 from segue.model.findings import FINDINGS_VERSION, Findings
-from segue.model.ids import PromptId, Seq, TaskId, WorkflowId
+from segue.model.ids import CheckpointId, PromptId, Seq, TaskId, WorkflowId
 from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
 
 VERIFY_PAGE = 1_000
@@ -52,9 +52,13 @@ def queued_prompt(connection: Connection, prompt_id: PromptId) -> PromptQueued:
     return event
 
 
-def last_records(connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], limit: int) -> list[Record]:
-    """The latest events of some kinds, newest first."""
+def last_records(
+    connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], limit: int, before: int | None = None
+) -> list[Record]:
+    """The latest events of some kinds, newest first; with `before`, of those that came before that event."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind.in_(kinds))
+    if before is not None:
+        query = query.where(events.c.seq < before)
     return [read_row(row) for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit))]
 
 
@@ -87,6 +91,12 @@ def snapshots_of(connection: Connection, workflow_id: WorkflowId, limit: int | N
     return [_read_checkpoint(row) for row in connection.execute(query)]
 
 
+def snapshot_ids(connection: Connection, workflow_id: WorkflowId) -> list[CheckpointId]:
+    """The names of the workflow's snapshots, newest first."""
+    query = select(checkpoints.c.id).where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.snapshot)
+    return [CheckpointId(row.id) for row in connection.execute(query.order_by(checkpoints.c.number.desc()))]
+
+
 def times_of(connection: Connection, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[int, datetime]:
     """When some events were written."""
     query = select(events.c.seq, events.c.at).where(events.c.workflow_id == workflow_id, events.c.seq.in_(seqs))
@@ -104,8 +114,18 @@ def findings_of(connection: Connection, workflow_id: WorkflowId, name: str) -> F
     """What the second look at a snapshot found, or None while nobody has looked."""
     query = select(checkpoints.c.findings).where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.id == name)
     document = connection.execute(query).scalar()
-    if document is None:
-        return None
+    return None if document is None else _read_findings(name, document)
+
+
+def all_findings(connection: Connection, workflow_id: WorkflowId) -> dict[CheckpointId, Findings]:
+    """What was found in the workflow's snapshots, as far as somebody has looked."""
+    query = select(checkpoints.c.id, checkpoints.c.findings).where(
+        checkpoints.c.workflow_id == workflow_id, checkpoints.c.findings.is_not(None)
+    )
+    return {CheckpointId(row.id): _read_findings(row.id, row.findings) for row in connection.execute(query)}
+
+
+def _read_findings(name: str, document: str) -> Findings:
     findings = decode_findings(document)
     if findings.schema_version > FINDINGS_VERSION:
         raise DatabaseTooNew(f"The findings of checkpoint {name} were written by a newer Segue.")

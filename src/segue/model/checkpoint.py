@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import TaskStatus
+from segue.model.plan import Issue, TaskStatus
 from segue.model.status import Trigger
 
 SCHEMA_VERSION = 2
@@ -36,6 +36,9 @@ class GitState:
     base: str | None
     """The commit the work started from."""
     changes: tuple[FileChange, ...] = ()
+    """What is not committed."""
+    committed: tuple[FileChange, ...] = ()
+    """What the commits since the base changed."""
 
     @property
     def dirty(self) -> bool:
@@ -95,6 +98,8 @@ class Checkpoint:
     snapshot: bool
     clean_boundary: bool
     after: Seq
+    issue: Issue | None = None
+    """What the user asked for; only snapshots repeat it."""
     tasks: tuple[TaskMark, ...]
     current_task: TaskId | None
     next_task: TaskId | None

@@ -11,7 +11,7 @@ from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
 from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
 from segue.memory import Memory
-from segue.model.checkpoint import Checkpoint, CheckpointType
+from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
 from segue.model.events import RunEnded
@@ -25,6 +25,7 @@ from segue.model.ids import (
     new_workflow_id,
     slugify,
 )
+from segue.model.snapshots import History, Page, Part, Snapshot
 from segue.model.status import PromptStatus, Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
@@ -47,7 +48,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, importing, projections, sessions
+from segue.orchestrator import agents, importing, projections, sessions, snapshots
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
@@ -57,6 +58,7 @@ from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
 from segue.resume.planner import ResumePlan
+from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
 from segue.workspace.git import branch_exists, read_state, repository_root
@@ -112,11 +114,17 @@ class Orchestrator:
         head = await self._journal.head(row.id)
         return EventPage(events=tuple(RecordView.of(record) for record in records), head=head)
 
-    async def snapshots(self, name: str) -> list[Checkpoint]:
-        return await self._journal.snapshots((await self._journal.workflow(name)).id)
+    async def snapshots(self, name: str) -> list[Snapshot]:
+        return await snapshots.snapshots(self._house, name)
 
-    async def snapshot(self, name: str, checkpoint_id: str) -> Checkpoint:
-        return await self._journal.checkpoint((await self._journal.workflow(name)).id, checkpoint_id)
+    async def snapshot(self, name: str, snapshot_id: str) -> Snapshot:
+        return await snapshots.snapshot(self._house, name, snapshot_id)
+
+    async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
+        return await snapshots.difference(self._house, name, before, after)
+
+    async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
+        return await snapshots.detailed_history(self._house, name, snapshot_id, category, page or Page())
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         """What a successor would read if the work went on now."""
@@ -265,8 +273,8 @@ class Orchestrator:
             return Action(status="pause_requested", workflow_id=workflow_id)
         if row.status is not W.PAUSED:
             raise WrongState(f"The workflow was not paused: it is {row.status} now.")
-        snapshots = await self._journal.snapshots(workflow_id, limit=1)
-        return Action(status="paused", workflow_id=workflow_id, snapshot_id=snapshots[0].id if snapshots else None)
+        latest = await self._journal.snapshots(workflow_id, limit=1)
+        return Action(status="paused", workflow_id=workflow_id, snapshot_id=latest[0].id if latest else None)
 
     # ── going on ────────────────────────────────────────────────────────────────────────────────────
 

@@ -146,9 +146,9 @@ def _note(handover: Handover) -> list[str]:
     if handover.snapshot_id is None:
         return []
     address = f"/api/workflows/{handover.workflow_id}/snapshots/{handover.snapshot_id}"
-    parts = "|".join(PARTS)
     return [
         "NOTE: more detail can be had on any of this:",
-        f"- `segue snapshots show {handover.snapshot_id} -w {handover.workflow_id} --part {parts}`",
-        f"- GET {address}/{{{parts}}}",
+        f"- `segue snapshots show {handover.snapshot_id} -w {handover.workflow_id} --part decisions`",
+        f"- GET {address}/decisions",
+        f"  (also {', '.join(PARTS[1:])})",
     ]

@@ -6,12 +6,11 @@ from typing import Any
 from fastapi import FastAPI
 
 from segue import __version__
-from segue.server import errors, import_routes, memory_routes, routes
+from segue.server import errors, import_routes, memory_routes, routes, snapshot_routes
 from segue.server.documents import Problem
 from segue.server.security import Doors
 
-ROUTERS = (routes.api, import_routes.api, memory_routes.api)
-
+ROUTERS = (routes.api, import_routes.api, memory_routes.api, snapshot_routes.api)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": description}
     for status, description in {

@@ -8,10 +8,10 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from segue.model.agents import Choices
-from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput
-from segue.model.ids import BootId, CheckpointId, WorkflowId
+from segue.model.ids import BootId, CheckpointId, SessionId, WorkflowId
 from segue.model.plan import Issue
+from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
 from segue.model.views import AgentView, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
 
@@ -145,9 +145,14 @@ class SnapshotSummary:
     tasks_completed: int
     tasks_remaining: int
     clean_boundary: bool
+    session_id: SessionId
+    reason: str
+    exam: float | None
+    """How much of what matters the context made from it holds; None while nobody has looked."""
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint) -> Self:
+    def of(cls, snapshot: Snapshot) -> Self:
+        checkpoint, findings = snapshot.checkpoint, snapshot.findings
         return cls(
             id=checkpoint.id,
             session_number=checkpoint.session_number,
@@ -156,6 +161,9 @@ class SnapshotSummary:
             tasks_completed=checkpoint.tasks_completed,
             tasks_remaining=checkpoint.tasks_remaining,
             clean_boundary=checkpoint.clean_boundary,
+            session_id=checkpoint.session_id,
+            reason=checkpoint.reason,
+            exam=findings.exam.score if findings and findings.exam else None,
         )
 
 

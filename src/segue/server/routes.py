@@ -11,7 +11,6 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
-from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -43,8 +42,6 @@ from segue.server.documents import (
     SessionList,
     ShutdownAnswer,
     ShutdownRequest,
-    SnapshotList,
-    SnapshotSummary,
     StartRequest,
     WorkflowList,
 )
@@ -214,18 +211,6 @@ async def events(
     """The events after number `after`; with `wait`, answer when there are some, or when that many seconds are over."""
     with context.stopping.interrupts():
         return await context.service.events(name, after, wait, limit)
-
-
-@api.get("/workflows/{name}/snapshots")
-async def snapshots(name: str, service: WithService) -> SnapshotList:
-    view = await service.workflow(name)
-    found = await service.snapshots(name)
-    return SnapshotList(workflow_id=view.id, snapshots=[SnapshotSummary.of(item) for item in found])
-
-
-@api.get("/workflows/{name}/snapshots/{snapshot_id}")
-async def snapshot(name: str, snapshot_id: str, service: WithService) -> Checkpoint:
-    return await service.snapshot(name, snapshot_id)
 
 
 @api.get("/workflows/{name}/context")

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,11 +14,13 @@ from segue.model.ids import Seq, TaskId
 _BECAUSE = re.compile(r"\b(?:because|since|so that|in order to|as otherwise)\b\s*", re.IGNORECASE)
 _OTHERWISE = re.compile(r"\b(?:instead of|rather than|over using)\s+([^,.;:()]{3,120})", re.IGNORECASE)
 _ERROR_NAME = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Failure|Warning|Interrupt|Timeout))\b")
-_COUNT = re.compile(r"(\d+)\s+(passed|passing|failed|failing|failures?|errors?|skipped|pending|todo)\b", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(\d+)\s+(passed|passing|failed|failing|failures?|errors?|skipped|ignored|pending|todo)\b", re.IGNORECASE
+)
 _COUNTED = {
     "passed": "passing", "passing": "passing", "failed": "failing", "failing": "failing", "failure": "failing",
-    "failures": "failing", "error": "failing", "errors": "failing", "skipped": "pending", "pending": "pending",
-    "todo": "pending",
+    "failures": "failing", "error": "failing", "errors": "failing", "skipped": "pending", "ignored": "pending",
+    "pending": "pending", "todo": "pending",
 }  # fmt: skip
 
 
@@ -45,12 +48,14 @@ def seqs_of(facts: SessionFacts) -> set[int]:
 
 
 def decisions_of(facts: SessionFacts, calendar: Calendar) -> tuple[Decision, ...]:
-    return tuple(_decision(fact, calendar) for fact in facts.decisions)
+    names = _names("decision", facts.decisions)
+    return tuple(_decision(name, fact, calendar) for name, fact in zip(names, facts.decisions, strict=True))
 
 
 def errors_of(facts: SessionFacts, calendar: Calendar) -> tuple[ErrorRecord, ...]:
     """Without those of commands that only looked around: they are no fault of the work."""
-    return tuple(_error(fact, calendar) for fact in facts.errors if not fact.passing)
+    errors = [fact for fact in facts.errors if not fact.passing]
+    return tuple(_error(name, fact, calendar) for name, fact in zip(_names("error", errors), errors, strict=True))
 
 
 def tests_of(facts: SessionFacts, calendar: Calendar) -> TestState | None:
@@ -69,16 +74,26 @@ def reviews_of(feedback: Sequence[ReviewerFeedback]) -> Iterator[ReviewFact]:
         )
 
 
-def _decision(fact: DecisionFact, calendar: Calendar) -> Decision:
+def _names(kind: str, facts: Sequence[DecisionFact] | Sequence[ErrorFact]) -> Iterator[str]:
+    """After the event each comes from; several from one event are counted."""
+    seen: Counter[int] = Counter()
+    for fact in facts:
+        seen[fact.number] += 1
+        again = seen[fact.number]
+        yield f"{kind}-{fact.number}" if again == 1 else f"{kind}-{fact.number}-{again}"
+
+
+def _decision(name: str, fact: DecisionFact, calendar: Calendar) -> Decision:
     reason = _BECAUSE.split(fact.quote, maxsplit=1)
+    others = (_BECAUSE.split(found)[0].strip() for found in _OTHERWISE.findall(fact.quote))
     return Decision(
-        id=f"decision-{fact.number}",
+        id=name,
         timestamp=calendar.at(fact.number),
         task_id=calendar.task(fact.number),
         decision_type=fact.type,
         description=fact.quote,
-        rationale=reason[1].strip() if len(reason) > 1 else "",
-        alternatives_considered=tuple(found.strip() for found in _OTHERWISE.findall(fact.quote)),
+        rationale=reason[1].strip(" .") if len(reason) > 1 else "",
+        alternatives_considered=tuple(others),
         quote=fact.quote,
         by=fact.by,
         seq=Seq(fact.number),
@@ -86,13 +101,13 @@ def _decision(fact: DecisionFact, calendar: Calendar) -> Decision:
     )
 
 
-def _error(fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
-    name = _ERROR_NAME.search(fact.message)
+def _error(name: str, fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
+    kind = _ERROR_NAME.search(fact.message)
     return ErrorRecord(
-        id=f"error-{fact.number}",
+        id=name,
         timestamp=calendar.at(fact.number),
         task_id=calendar.task(fact.number),
-        error_type=name[1] if name else "command failed",
+        error_type=kind[1] if kind else "command failed",
         error_message=fact.message,
         context=fact.command,
         resolution="fixed" if fact.cleared else "unresolved",

@@ -1,7 +1,7 @@
 """Gather what the workspace says, and put a checkpoint together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from segue.model.plan import Task, TaskStatus
 from segue.model.status import PromptStatus, Trigger
 from segue.state.fold import SessionState, WorkflowState
 from segue.workspace.checkpoints import save_with_state
+from segue.workspace.git import committed_between
 
 NEXT_STEPS = 7
 
@@ -34,7 +35,16 @@ async def gather(worktree: str | None, ref: str, base: str | None) -> Workspace:
         git, saved = await save_with_state(Path(worktree), ref, "Segue checkpoint", base)
     except (SegueError, OSError) as error:
         return Workspace(problem=f"The worktree could not be saved: {error}")
-    return Workspace(git=git, commit=saved.commit, left_out=saved.left_out)
+    return Workspace(git=await _with_commits(Path(worktree), git), commit=saved.commit, left_out=saved.left_out)
+
+
+async def _with_commits(worktree: Path, git: GitState) -> GitState:
+    if git.base is None or git.base == git.head:
+        return git
+    try:
+        return replace(git, committed=await committed_between(worktree, git.base, git.head))
+    except (SegueError, OSError):  # the worktree is saved, and what it holds is known
+        return git
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,7 @@ def make_checkpoint(
         snapshot=occasion.snapshot,
         clean_boundary=occasion.clean_boundary,
         after=place.after,
+        issue=state.issue if occasion.snapshot else None,
         tasks=tuple(_mark(task, status[task.id], occasion.snapshot) for task in tasks),
         current_task=state.current_task,
         next_task=following.id if following else None,

@@ -1,5 +1,6 @@
 """What happened to a worktree while nobody was looking, in sentences."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from segue.model.checkpoint import GitState
@@ -16,7 +17,7 @@ async def divergence(worktree: Path, before: GitState, before_tree: str | None =
     With the commit of a checkpoint, the contents of all files are compared, and not only which ones are changed.
     """
     now = await read_state(worktree, before.base)
-    if now == before and not now.changes:
+    if now == replace(before, committed=()) and not now.changes:
         # A clean worktree holds what its commit holds, so there are no contents to compare.
         return ()
     sentences: list[str] = []

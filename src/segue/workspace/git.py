@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Literal
 
 import anyio
 
@@ -44,6 +44,7 @@ _SETTINGS = {
     "submodule.recurse": "false",
     "i18n.commitEncoding": "UTF-8",
 }
+_ACTIONS: dict[str, Literal["created", "deleted"]] = {"A": "created", "D": "deleted"}
 _UNOPENED = re.compile(r"^warning: could not open directory '(.*)': ", re.MULTILINE)
 
 
@@ -189,6 +190,16 @@ def state_of(now: Status, base: str | None) -> GitState:
         raise EmptyRepository(f"The branch {now.branch} has no commit yet.", hint="Commit something on it.")
     changes = tuple(_change(entry) for entry in now.entries)
     return GitState(branch=now.branch, head=now.head, base=base, changes=changes)
+
+
+async def committed_between(worktree: Path, base: str, head: str) -> tuple[FileChange, ...]:
+    """What the commits from one to the other changed; nothing where one of them is gone."""
+    answer = await ask("diff-tree", "-r", "-z", "--name-status", "--no-renames", base, head, "--", cwd=worktree)
+    if answer.code != 0:
+        return ()
+    fields = answer.output.split("\0")[:-1]
+    pairs = zip(fields[::2], fields[1::2], strict=True)
+    return tuple(FileChange(path=readable(path), action=_ACTIONS.get(letter, "modified")) for letter, path in pairs)
 
 
 @contextmanager

@@ -25,9 +25,10 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception)\b.+")
-# Lines that frame an output and say nothing of their own: runs that went well, and the marks of a diff.
+# Lines that frame an output and say nothing of their own: rules, runs that went well, and the marks of a diff.
 _FRAME = re.compile(
-    r"(?:error: )?exit code|command:|chunk id|process exited|wall time|[+\-#*]|=== run|--- pass|ok\s|diff |@@|//",
+    r"(?:error: )?exit code|command:|chunk id|process exited|wall time|[+\-#*]|[=_]{4}|=== run|--- pass"
+    r"|ok\s|diff |@@|//",
     re.IGNORECASE,
 )
 _COUNTS = re.compile(

@@ -1,0 +1,47 @@
+"""A workflow's journal as the messages that went to and fro. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from segue.model import events as e
+from segue.model.ids import PromptId
+from segue.model.snapshots import Message
+
+KINDS = ("prompt.sent", "user.spoke", "agent.message", "agent.summarised", "tool.called", "turn.ended")
+"""What was said, and what ends a message of the agent's."""
+
+
+def messages(records: Iterable[e.Record], words: Mapping[PromptId, e.PromptQueued]) -> tuple[Message, ...]:
+    """Oldest first, as the records are; the pieces in which an agent's message was written down are one again."""
+    told: list[Message] = []
+    before: e.Record | None = None
+    for record in records:
+        message = _said(record, words)
+        if message is not None and before is not None and _goes_on(before, record):
+            told[-1] = replace(told[-1], text=told[-1].text + message.text)
+        elif message is not None:
+            told.append(message)
+        before = record
+    return tuple(told)
+
+
+def _goes_on(before: e.Record, record: e.Record) -> bool:
+    spoken = isinstance(before.event, e.AgentMessage) and isinstance(record.event, e.AgentMessage)
+    return spoken and before.session_id == record.session_id
+
+
+def _said(record: e.Record, words: Mapping[PromptId, e.PromptQueued]) -> Message | None:
+    match record.event:
+        case e.PromptSent(prompt_id=prompt_id):
+            return replace(_message(record, "user", words[prompt_id].text), task_id=words[prompt_id].task_id)
+        case e.UserSpoke(text=text):
+            return _message(record, "user", text)
+        case e.AgentMessage(text=text) | e.AgentSummarised(text=text):
+            return _message(record, "agent", text)
+        case _:
+            return None
+
+
+def _message(record: e.Record, role: Literal["user", "agent"], text: str) -> Message:
+    return Message(seq=record.seq, at=record.at, session_id=record.session_id, role=role, text=text)

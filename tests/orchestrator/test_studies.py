@@ -1,0 +1,224 @@
+"""The second look at snapshots, and what can be had of one through the service."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.errors import CheckpointNotFound, DatabaseTooNew
+from segue.model.ids import CheckpointId
+from segue.model.snapshots import GitChanges, Page, Part
+from segue.orchestrator import studies
+from segue.orchestrator.snapshots import meant
+from segue.resume.handover import PARTS
+from segue.snapshot.forms import session_form
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+CHOICE = "I'll use a regular expression instead of a parser generator because the grammar is tiny."
+TESTS = "def test_a(): pass\\ndef test_b(): assert False\\n"
+PLAN = "[{id: a, title: Do A}, {id: b, title: Do B}, {id: c, title: Do C}]"
+SCRIPT = f"""
+turns:
+  - match: Do A
+    do:
+      - say: "{CHOICE}"
+      - write: {{path: test_it.py, content: "{TESTS}"}}
+      - run: "{sys.executable} -m pytest -q -p no:cacheprovider test_it.py"
+      - say: A is there.
+      - wait_for: go
+  - match: Do B
+    do: [{{write: {{path: b.txt, content: "B"}}}}, {{say: B is there.}}, {{wait_for: go on}}]
+"""
+
+
+@asynccontextmanager
+async def paused(theatre: Theatre) -> AsyncIterator[None]:
+    """A workflow that stands between its first two tasks."""
+    async with theatre.open():
+        await theatre.begin(SCRIPT, plan=PLAN)
+        await stop(theatre, "go")
+        yield
+
+
+async def stop(theatre: Theatre, signal: str, after: int = 0) -> None:
+    await theatre.event("build-it", e.ToolFinished, after=after)
+    await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+    (worktree_of(theatre) / signal).touch()
+    await theatre.until("build-it", "paused")
+
+
+async def paused_again(theatre: Theatre) -> None:
+    """After one more task."""
+    head = (await theatre.orchestrator.workflow("build-it")).head
+    await theatre.resume("build-it")
+    await stop(theatre, "go on", head)
+
+
+async def test_a_pause_is_followed_by_findings_and_an_exam_in_the_journal(theatre: Theatre, database_url: str) -> None:
+    theatre.database_url = database_url
+    async with paused(theatre):
+        studied = (await theatre.event("build-it", e.SnapshotStudied)).event
+        assert isinstance(studied, e.SnapshotStudied)
+        found = studied.findings
+        assert [(each.description, each.task_id) for each in found.decisions] == [(CHOICE, "a")]
+        assert found.tests is not None
+        assert (found.tests.phase, found.tests.passing, found.tests.failing) == ("red", 1, 1)
+        assert found.exam is not None and 0 < found.exam.score <= 1
+        (kept,) = await theatre.orchestrator.snapshots("build-it")
+        assert kept.findings == found
+
+
+async def test_looking_twice_writes_one_event(theatre: Theatre) -> None:
+    async with paused(theatre):
+        await theatre.event("build-it", e.SnapshotStudied)
+        first = await theatre.orchestrator.snapshot("build-it", "latest")
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(theatre.orchestrator.snapshot, "build-it", "latest")
+        assert await theatre.orchestrator.snapshot("build-it", first.checkpoint.id) == first
+        assert len(await theatre.events("build-it", e.SnapshotStudied)) == 1
+
+
+async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_asked(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
+    async with theatre.open():
+        await theatre.begin(SCRIPT, plan=PLAN)
+        await theatre.house.studying.acquire()  # nobody gets to look before the server is gone
+        await stop(theatre, "go")
+    async with theatre.open():
+        (kept,) = await theatre.orchestrator.snapshots("build-it")
+        assert (kept.findings, kept.checkpoint.reason, kept.checkpoint.tasks_completed) == (None, "lunch", 1)
+        asked = await theatre.orchestrator.detailed_history("build-it", kept.checkpoint.id, Part.DECISIONS)
+        assert isinstance(asked, tuple) and len(asked) == 1
+        assert len(await theatre.events("build-it", e.SnapshotStudied)) == 1
+
+
+async def test_a_look_that_fails_leaves_the_snapshot_and_says_so(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("out of paper")
+
+    monkeypatch.setattr(studies, "_study", broken)
+    async with paused(theatre):
+        kept = await theatre.orchestrator.snapshot("build-it", "latest")
+        assert kept.checkpoint.reason == "lunch"
+        assert kept.findings is not None
+        assert kept.findings.problem == "The second look at it failed: out of paper"
+        assert await theatre.events("build-it", e.SnapshotStudied) == []
+
+
+async def test_a_snapshot_is_made_from_the_state_it_was_taken_in(theatre: Theatre) -> None:
+    async with paused(theatre):
+        form = session_form(await theatre.orchestrator.snapshot("build-it", "latest"))
+        assert form.task_dag.original_issue is not None
+        assert form.task_dag.original_issue.title == "Build it"
+        assert (form.tasks_completed, form.next_task_id, form.pause_reason) == (1, "b", "lunch")
+        assert form.git_state is not None and "test_it.py" in form.git_state.files_modified
+        assert form.usage.session_duration_seconds is not None
+
+
+async def test_a_snapshot_tells_what_was_committed_from_what_was_not(theatre: Theatre) -> None:
+    commit = "git add . && git -c user.name=a -c user.email=a@b commit -qm A"
+    async with theatre.open():
+        await theatre.begin(f"turns: [{{match: Do A, do: [{{touch: a.txt}}, {{run: {commit}}}, {{wait_for: go}}]}}]")
+        await stop(theatre, "go", after=(await theatre.event("build-it", e.ToolFinished)).seq)
+        git = (await theatre.orchestrator.snapshot("build-it", "latest")).checkpoint.git
+        assert git is not None
+        assert [each.path for each in git.committed] == ["a.txt"]
+        assert [each.path for each in git.changes] == ["go"]
+
+
+async def test_findings_of_a_newer_segue_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with paused(theatre):
+        await theatre.orchestrator.snapshot("build-it", "latest")
+        monkeypatch.setattr("segue.journal.reading.FINDINGS_VERSION", 0)
+        with pytest.raises(DatabaseTooNew, match="written by a newer Segue"):
+            await theatre.orchestrator.snapshots("build-it")
+
+
+async def test_git_changes_are_those_of_the_snapshot_and_not_of_now(theatre: Theatre) -> None:
+    async with paused(theatre):
+        (worktree_of(theatre) / "later.txt").touch()
+        changes = await theatre.orchestrator.detailed_history("build-it", "latest", Part.GIT_CHANGES)
+        assert isinstance(changes, GitChanges)
+        paths = [each.path for each in changes.uncommitted]
+        assert "test_it.py" in paths and "later.txt" not in paths
+
+
+async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_page(theatre: Theatre) -> None:
+    async with paused(theatre):
+        first = (await theatre.orchestrator.workflow("build-it")).last_snapshot
+        await paused_again(theatre)
+
+        async def told(name: str, page: Page | None = None) -> list[Any]:
+            found = await theatre.orchestrator.detailed_history("build-it", name, Part.MESSAGES, page)
+            assert isinstance(found, tuple)
+            return list(found)
+
+        early, late = await told(str(first)), await told("latest")
+        assert [(each.role, each.task_id) for each in early] == [("user", "a"), ("agent", None), ("agent", None)]
+        assert [each.text for each in early[1:]] == [CHOICE, "A is there."]
+        assert late[:3] == early
+        assert [(each.role, each.task_id) for each in late[3:]] == [("user", "b"), ("agent", None)]
+        page = await told("latest", Page(limit=2))
+        assert page == late[-2:]
+        assert await told("latest", Page(limit=2, before=page[0].seq)) == late[-4:-2]
+
+
+async def test_long_conversations_are_read_in_several_goes(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with paused(theatre):
+        whole = await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES)
+        monkeypatch.setattr("segue.orchestrator.snapshots.MOST_READ", 2)
+        assert await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES) == whole
+
+
+async def test_two_snapshots_are_compared(theatre: Theatre) -> None:
+    async with paused(theatre):
+        with pytest.raises(CheckpointNotFound, match="one snapshot, and none before it"):
+            await theatre.orchestrator.snapshot_diff("build-it", "previous", "latest")
+        await paused_again(theatre)
+        diff = await theatre.orchestrator.snapshot_diff("build-it", "previous", "latest")
+        assert ("tasks", "~", "[b] Do B", "pending", "completed") in [
+            (each.about, each.sign, each.name, each.before, each.after) for each in diff.changes
+        ]
+        assert ("files", "+", "b.txt") in [(each.about, each.sign, each.name) for each in diff.changes]
+
+
+async def test_another_workflows_snapshot_is_not_this_ones(theatre: Theatre) -> None:
+    async with paused(theatre):
+        theirs = (await theatre.orchestrator.workflow("build-it")).last_snapshot
+        await theatre.begin("turns: [{do: [{wait_for: never}]}]", title="Other")
+        with pytest.raises(CheckpointNotFound, match="no snapshot yet"):
+            await theatre.orchestrator.detailed_history("other", str(theirs), Part.DECISIONS)
+        await theatre.orchestrator.cancel("other", "")
+
+
+IDS = [CheckpointId(f"ckpt-2026-01-0{day}-{number:03d}") for day, number in ((3, 12), (2, 7), (2, 2))]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("latest", 0), ("previous", 1), (IDS[2], 2), ("007", 1), ("7", 1), ("012", 0), ("12", 0)],
+)
+def test_a_snapshot_is_meant_by_its_id_its_number_or_its_place(name: str, number: int) -> None:
+    assert meant(IDS, name) == IDS[number]
+
+
+@pytest.mark.parametrize("name", ["1", "ckpt", "0", "last", "-007"])
+def test_a_name_that_no_snapshot_has_is_refused_with_a_sentence(name: str) -> None:
+    with pytest.raises(CheckpointNotFound, match=f"This workflow has no snapshot '{name}'"):
+        meant(IDS, name)
+
+
+def test_every_part_that_a_successor_is_told_of_can_be_had() -> None:
+    assert tuple(Part) == PARTS

@@ -80,6 +80,9 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
     )
 }
 
+RUNGS = ("warn", "fork", "pause", "force")
+"""What happens as a context fills, and can be set for each agent."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -285,6 +288,17 @@ def _modes(key: str, value: object) -> Mapping[Permissions, str]:
     return modes
 
 
+def _capacity(key: str, value: object) -> Mapping[str, float]:
+    rungs: dict[str, float] = {}
+    for name, share in _table(key, value).items():
+        if name not in RUNGS:
+            raise ValueError(f"{key} has an unknown key: {name} (known: {', '.join(RUNGS)})")
+        rungs[name] = _number(f"{key}.{name}", share)
+        if not 0 <= rungs[name] <= 1:
+            raise ValueError(f"{key}.{name} must be a share of the window from 0 (off) to 1, not {share!r}")
+    return rungs
+
+
 def _serves(key: str, value: object) -> frozenset[Service]:
     words, known = _words(key, value), get_args(Service)
     if unknown := set(words) - set(known):
@@ -308,6 +322,7 @@ AGENT_READERS: Mapping[str, Reader] = {
     "history": _switch,
     "compacts": _switch,
     "modes": _modes,
+    "capacity": _capacity,
     "serves": _serves,
     "install": _text,
     "login": _text,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from certify.agents import CANDIDATES
+from certify.handover import HandoverRow
 from certify.page import page
 from certify.play import STARTED, SUMMARY, Observed
 from certify.proof import Row, judge, with_compaction
@@ -56,6 +57,7 @@ def resumed(run: int, way: Way = Way.NATIVE) -> Resumed:
         workflow_id=WorkflowId("workflow-1"),
         session=SessionId("session-1"),
         session_number=1,
+        agent="claude",
         run=run,
         way=way,
         reason="",
@@ -161,7 +163,9 @@ def test_a_compacted_conversation_must_come_back_with_its_summary() -> None:
 
 def test_the_page_tells_every_row_with_its_evidence() -> None:
     rows = [verdict(good()).document(), verdict(spoiled(orphans={17}), "codex").document()]
-    text = page(rows)
+    handed = HandoverRow(before="claude", after="codex", versions="1 → 2", verdict="verified", score=0.97, tokens=900)
+    text = page(rows, [handed.document()])
+    assert "| `claude` | `codex` | **verified** | 97% | 900 |" in text
     assert "| `copilot` |" in text
     assert "| **failed** |" in text
     assert "- **not so:** processes in the tree at each kill: 5, 4; left afterwards: 1" in text

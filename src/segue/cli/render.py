@@ -41,6 +41,17 @@ def _because(event: Fields) -> str:
     return f": {reason}" if reason else ""
 
 
+def _capacity_reached(event: Fields, _names: Names) -> str:
+    what = {
+        "fork": "; a new session goes on at the end of the task",
+        "pause": "; the work pauses at the end of the task",
+        "force": "; the work pauses now",
+    }
+    share = f"{event['context_tokens'] / event['window']:.0%}"
+    full = f"The context holds {event['context_tokens']:,} of {event['window']:,} tokens ({share})"
+    return f"! {full}{what.get(event['rung'], '')}"
+
+
 def _context_carried(event: Fields, _names: Names) -> str:
     exam = event.get("exam")
     if exam is None:
@@ -165,6 +176,7 @@ MILESTONES: Mapping[str, Writer] = {
     "pause.requested": _pause_requested,
     "pause.withdrawn": lambda e, n: "The pause was withdrawn",
     "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
+    "capacity.reached": _capacity_reached,
     "warning": lambda e, n: f"! {plain(e['message'])}",
     "incident": lambda e, n: f"! {plain(e['what'])}" + (f": {plain(e['detail'])}" if e["detail"] else ""),
 }

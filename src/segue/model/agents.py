@@ -76,6 +76,8 @@ class AgentConfiguration:
     nor paused because its window is full."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
+    capacity: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Rungs of the capacity ladder as shares of the window (`warn`, `fork`, `pause`, `force`); 0 switches one off."""
     serves: frozenset[Service] = frozenset()
     """What Segue does for it if it asks: `files`, `terminals`."""
     install: str = ""

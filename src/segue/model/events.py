@@ -20,7 +20,7 @@ StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "
 ToolStatus = Literal["completed", "failed"]
 FileAction = Literal["created", "modified", "deleted"]
 PermissionOutcome = Literal["allowed", "denied", "interrupted"]
-RunOutcome = Literal["completed", "paused", "talked", "crashed", "failed", "cancelled", "not_started"]
+RunOutcome = Literal["completed", "paused", "talked", "handed_over", "crashed", "failed", "cancelled", "not_started"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,6 +442,16 @@ class CheckpointCreated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityReached:
+    """The context has come up to a rung of the capacity ladder; said once for each time it does."""
+
+    kind: Literal["capacity.reached"] = "capacity.reached"
+    rung: str
+    context_tokens: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotStudied:
     """A snapshot was looked at again: decisions, errors, and the exam of the context that it gives."""
 
@@ -559,6 +569,7 @@ Event = (
     | PauseRequested
     | PauseWithdrawn
     | CheckpointCreated
+    | CapacityReached
     | SnapshotStudied
     | AgentReported
     | SessionImported

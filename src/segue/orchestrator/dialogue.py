@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import anyio
 
@@ -19,6 +19,7 @@ from segue.model.ids import RequestId, TaskId, new_prompt_id
 from segue.model.plan import Issue, Task, TaskStatus
 from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import DEAF, FORCED, WINDOW_FULL, End, Torn, exited, failed_turn
 from segue.orchestrator.house import Stop
@@ -27,6 +28,7 @@ from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
+from segue.protocol.capacity import Rung
 from segue.resume.handover import with_context
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
@@ -68,7 +70,9 @@ class _Idle:
 class Dialogue:
     """What people say comes first, then the plan, if it is to be worked on."""
 
-    def __init__(self, tenure: Tenure, agent: Agent, recorder: Recorder, occasion: PromptOccasion) -> None:
+    def __init__(
+        self, tenure: Tenure, agent: Agent, recorder: Recorder, occasion: PromptOccasion, capacity: Capacity
+    ) -> None:
         self._tenure = tenure
         self._house = tenure.house
         self._live = tenure.live
@@ -80,6 +84,7 @@ class Dialogue:
         """Where the workflow stood before somebody said something."""
         self._in_turn = False
         self._allowance = Allowance(tenure)
+        self._capacity = capacity
         self._forced: Stop | None = None
         """A pause was forced, so a turn that ends cancelled is no failure."""
         self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
@@ -154,6 +159,8 @@ class Dialogue:
                 return _Idle()
             if used_up is not None:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
+            if (full := self._capacity.hand_over) is not None:
+                return End(WorkflowStatus.IN_PROGRESS, full.sentence, Trigger.EXHAUSTION)
             text = task_prompt(issue, plan, task, self._occasion)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
@@ -283,8 +290,22 @@ class Dialogue:
                 await self._recorder.hear(event)
             case e.PermissionRequested():
                 await self._ask(event)
+            case e.UsageReported():
+                await self._recorder.record(event)
+                await self._fill(event)
             case _:
                 await self._recorder.record(event)
+
+    async def _fill(self, report: e.UsageReported) -> None:
+        """The context has grown: say what is said at each rung, and see to what follows."""
+        for reached in self._capacity.hear(report):
+            if reached.rung is Rung.SNAPSHOT_BEFORE_COMPACTION:
+                continue
+            await self._recorder.record(event_of(reached))
+            if reached.rung in (Rung.PAUSE, Rung.FORCE):
+                now = self._house.clock.now()
+                wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
+                await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
 
     def _broken_off(self, reason: e.StopReason) -> End:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
@@ -440,10 +461,23 @@ class Dialogue:
         force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
         if force_at is None:
             return None
-        await self._house.clock.sleep(max(0.0, (force_at - self._house.clock.now()).total_seconds()))
+        if not await self._slept_until(force_at):
+            return None
         while not self._in_turn or self._report is not None:
             await self._house.clock.sleep(FLUSH_EVERY)
         return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
+
+    async def _slept_until(self, moment: datetime) -> bool:
+        """False when somebody wants the pause sooner."""
+        with anyio.CancelScope() as scope:
+            async with alongside(lambda: self._cancel_at_a_pause(scope)):
+                await self._house.clock.sleep(max(0.0, (moment - self._house.clock.now()).total_seconds()))
+                return True
+        return False
+
+    async def _cancel_at_a_pause(self, scope: anyio.CancelScope) -> None:
+        await self._live.pause.wait()
+        scope.cancel()
 
 
 _REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)

@@ -45,6 +45,8 @@ Ending = tuple[CheckpointType, SessionStatus, e.RunOutcome]
 
 ENDS: dict[WorkflowStatus, Ending] = {
     WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
+    # The next session goes on at once.
+    WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
     WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
 }

@@ -16,15 +16,17 @@ from segue.model.checkpoint import GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import SegueError
-from segue.model.ids import AttemptId, SessionId
+from segue.model.ids import AttemptId, SessionId, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Carrying, Purpose, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.resuming import queue
 from segue.orchestrator.settling import (
     Settling,
     close_questions,
@@ -35,6 +37,7 @@ from segue.orchestrator.settling import (
 )
 from segue.orchestrator.tenure import Superseded, Tenure
 from segue.resume.failures import POLICIES, failure_of
+from segue.resume.planner import ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion
 from segue.workspace.git import read_state
@@ -116,7 +119,8 @@ class Run:
         async with self._open_agent(directory) as agent:
             await self._ready(agent)
             async with alongside(self._show_life):
-                end = await Dialogue(self.tenure, agent, self._recorder(), occasion).hold()
+                capacity = Capacity(self.tenure, self.agent, joined=self.way is Way.NATIVE)
+                end = await Dialogue(self.tenure, agent, self._recorder(), occasion, capacity).hold()
                 if end.status is WorkflowStatus.COMPLETED:
                     await agent.close()
                 return end
@@ -235,6 +239,7 @@ class Run:
             type=kind, trigger=end.trigger, reason=end.reason, snapshot=not end.talked, clean_boundary=True
         )
         state, workspace = await self.tenure.gather()
+        child = new_session_id(self.house.clock.now())
 
         def finish(t: Transaction) -> None:
             close_questions(t, self.tenure.session_id, self.tenure.number)
@@ -243,11 +248,19 @@ class Run:
             write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
+            if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
                 t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
+            if end.status is WorkflowStatus.IN_PROGRESS:
+                self._hand_over(t, child, end.reason)
 
         await self.tenure.step(f"run.{outcome}", finish)
         self.house.unstudied.put_nowait(self.tenure.workflow_id)
+
+    def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
+        """A new session goes on with a compiled context, before the old one is too full to."""
+        t.create_session(child, self.agent.name, self.tenure.session_id, Carrying.NEEDED)
+        queue(self.house, t, child, ResumePlan(way=Way.CONTEXT, reason=reason), Purpose.WORK)
 
     def _fail_task(self, t: Transaction, reason: str) -> None:
         for task in t.tasks:

@@ -95,10 +95,11 @@ class Tenure:
         t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
 
     async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
-        """Ask this run itself to pause at its next boundary, unless somebody has asked already."""
+        """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner."""
 
         def ask(t: Transaction) -> None:
-            if t.workflow.pause_trigger is None and self.run(t).purpose is Purpose.WORK:
+            due = t.workflow.force_pause_at
+            if self.run(t).purpose is Purpose.WORK and (due is None or force_at < due):
                 t.request_pause(trigger, reason, force_at)
 
         await self.transact(ask)

@@ -50,7 +50,9 @@ def reckon(stage: Stage, work: Work) -> Reckoning:
 
 
 def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
-    view, state = work.view, fold(_records(work, journal))
+    view = work.view
+    # A second look at the last snapshot may have been written down since the journal was read.
+    state = fold(_records(work, journal if len(journal) == view.head else work.journal()[: view.head]))
     told: dict[str, tuple[object, object]] = {
         "workflow": (view.status, state.status),
         "pause requested": (view.pause_requested, state.pause_requested),

@@ -1,0 +1,94 @@
+"""As a context fills: a warning, a new session at the soft cap, a pause at the hard one, by force at the last."""
+
+from dataclasses import replace
+
+import pytest
+
+from segue.model import events as e
+from segue.model.status import SessionStatus, Trigger, Way
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """
+turns:
+  - match: "Task 2 of 2: Do B"
+    do: [{{write: {{path: b.txt, content: "B"}}}}]
+  - match: Do A
+    do: [{{say: We use tabs instead of spaces.}}, {{usage: {{used: {used}, size: 100000}}}}, {rest}]
+"""
+
+
+def filling(used: int, rest: str = "{say: Done.}") -> str:
+    return SCRIPT.format(used=used, rest=rest)
+
+
+async def rungs(theatre: Theatre) -> list[str]:
+    return [event.rung for event in await theatre.events("build-it", e.CapacityReached)]
+
+
+async def test_a_warning_is_said_once_for_each_crossing(theatre: Theatre) -> None:
+    reports = ", ".join(f"{{usage: {{used: {used}, size: 100000}}}}" for used in (77_000, 40_000, 76_000))
+    async with theatre.open():
+        await theatre.begin(filling(76_000, reports))
+        await theatre.until("build-it", "completed")
+        assert await rungs(theatre) == ["warn", "warn"]
+        assert (await theatre.orchestrator.workflow("build-it")).sessions == 1
+
+
+async def test_at_the_soft_cap_a_new_session_goes_on_by_itself(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(filling(81_000))
+        view = await theatre.until("build-it", "completed")
+        assert (view.sessions, view.tasks_done) == (2, 2)
+        assert await rungs(theatre) == ["warn", "fork"]
+        ended, _ = await theatre.events("build-it", e.RunEnded)
+        assert ended.outcome == "handed_over"
+        (carried,) = await theatre.events("build-it", e.ContextCarried)
+        assert carried.way is Way.CONTEXT and carried.exam is not None
+        state = await theatre.house.journal.state(view.id)
+        first, second = state.sessions.values()
+        assert (first.status, second.way) == (SessionStatus.COMPLETED, Way.CONTEXT)
+        moves = [event.after for event in await theatre.events("build-it", e.WorkflowMoved)]
+        assert moves == ["in_progress", "completed"]
+    assert (worktree_of(theatre) / "b.txt").exists()
+    assert "We use tabs instead of spaces" in theatre.diary("prompt")[1]["text"]
+
+
+async def test_a_session_that_is_handed_over_when_the_server_is_gone_waits_for_a_person(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(filling(81_000, "{wait_for: go}"))
+        await theatre.event("build-it", e.CapacityReached)
+    async with theatre.open():
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.sessions) == ("paused", 1)
+
+
+async def test_auto_pause_on_exhaustion(theatre: Theatre) -> None:
+    async with theatre.open():
+        agent = replace(theatre.house.agents["rehearsal"], capacity={"fork": 0})
+        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        await theatre.begin(filling(86_000))
+        view = await theatre.until("build-it", "paused")
+        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        assert (snapshot.trigger, snapshot.clean_boundary, view.tasks_done) == (Trigger.EXHAUSTION, True, 1)
+        assert "86,000 of 100,000 tokens (86%)" in snapshot.reason
+
+
+async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre) -> None:
+    async with theatre.open(pause_force_after=100_000.0):
+        await theatre.begin(filling(86_000, "{usage: {used: 96000, size: 100000}}, {wait_for: go}"))
+        view = await theatre.as_time_goes_by("build-it", "paused")
+        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.EXHAUSTION, False)
+        assert await rungs(theatre) == ["warn", "fork", "pause", "force"]
+
+
+async def test_an_agent_that_compacts_by_itself_is_left_to_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        agent = replace(theatre.house.agents["rehearsal"], compacts=True)
+        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        await theatre.begin(filling(96_000))
+        view = await theatre.until("build-it", "completed")
+        assert (view.sessions, await rungs(theatre)) == (1, ["warn"])

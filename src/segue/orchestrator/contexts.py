@@ -78,10 +78,19 @@ def handover_of(
         pause_reason=_pause_reason(latest),
         git=present.git,
         git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
-        divergence=(*taken_back(state.taken_back), *present.divergence),
+        divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
         feedback=tuple(reviews_of(findings.feedback)) if findings else (),
         snapshot_id=latest.id if latest else None,
     )
+
+
+def forked(state: WorkflowState) -> tuple[str, ...]:
+    """What the first session of a fork has to know."""
+    origin, first = state.forked_from, state.session is None or state.session.number == 1
+    if origin is None or not first:
+        return ()
+    where = f"workflow {origin.workflow_id} at snapshot {origin.checkpoint_id}"
+    return (f"This work was forked from {where}; it goes on in a worktree of its own: {state.worktree}.",)
 
 
 def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:

@@ -211,11 +211,11 @@ def rewound() -> e.WorkflowRewound:
 def test_going_back_takes_tasks_and_snapshot_back_until_a_task_is_finished_from_there() -> None:
     history = records(
         *BEGUN,
-        (ONE, e.TaskStarted(**task("b"))),  # pyright: ignore[reportArgumentType]
-        (ONE, e.TaskCompleted(**task("b"))),  # pyright: ignore[reportArgumentType]
+        (ONE, e.TaskStarted(**task("b"))),
+        (ONE, e.TaskCompleted(**task("b"))),
         rewound(),
-        (ONE, e.TaskStarted(**task("b"))),  # pyright: ignore[reportArgumentType]
-        (ONE, e.TaskCompleted(**task("b"))),  # pyright: ignore[reportArgumentType]
+        (ONE, e.TaskStarted(**task("b"))),
+        (ONE, e.TaskCompleted(**task("b"))),
     )
     state = fold(history[:5])
     assert (state.finished, state.last_snapshot) == (("a",), "ckpt-1")

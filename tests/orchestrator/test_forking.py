@@ -51,7 +51,10 @@ async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_wor
         assert created.forked_from.after == first.after
 
 
-async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(theatre: Theatre) -> None:
+async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
         await fork(theatre, **at(first))

@@ -14,7 +14,7 @@ from segue.model.errors import CheckpointNotFound, WorkspaceError, WrongState
 from segue.model.plan import TaskStatus
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.resuming import AtWork, BeingTakenBack
+from segue.orchestrator.resuming import AtWork, FilesMoving
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 
@@ -95,7 +95,8 @@ def dying_at(point: str) -> Generator[None]:
         crash.arm(None)
 
 
-async def test_files_tasks_and_what_is_known_are_those_of_the_snapshot(theatre: Theatre) -> None:
+async def test_files_tasks_and_what_is_known_are_those_of_the_snapshot(theatre: Theatre, database_url: str) -> None:
+    theatre.database_url = database_url
     async with theatre.open():
         first, second = await after_two_tasks(theatre)
         (worktree_of(theatre) / "noise.log").write_text("ignored")
@@ -211,6 +212,18 @@ async def test_what_cannot_be_done_is_refused_before_anything_is_touched(theatre
         assert await theatre.orchestrator.snapshots("build-it") == snapshots
 
 
+async def test_commits_stay_and_are_told(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        git(worktree_of(theatre), "add", "-A")
+        git(worktree_of(theatre), "commit", "--quiet", "--message", "B, spoilt")
+        head = git(worktree_of(theatre), "rev-parse", "HEAD")
+        back = await go_back(theatre, first.id)
+        assert git(worktree_of(theatre), "rev-parse", "HEAD") == head
+        assert len(back.divergence) == 1 and back.divergence[0].endswith(", 1 commit ahead.")
+        assert (worktree_of(theatre) / "a.txt").read_text() == "A"
+
+
 async def test_an_agent_at_work_is_not_pulled_the_files_from_under_it(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
@@ -235,7 +248,7 @@ async def test_nobody_starts_an_agent_while_the_files_are_taken_back(theatre: Th
         first, _ = await after_two_tasks(theatre)
 
         async def resume() -> None:
-            with suppress(BeingTakenBack):
+            with suppress(FilesMoving):
                 await theatre.resume("build-it")
 
         def meanwhile(name: str) -> None:

@@ -82,8 +82,8 @@ class AtWork(WrongState):
     hint = "Pause it first: segue pause."
 
 
-class BeingTakenBack(WrongState):
-    """The work is being taken back to an earlier snapshot just now."""
+class FilesMoving(WrongState):
+    """The workflow's files are being put in place just now."""
 
     hint = "Try again in a moment."
 
@@ -139,8 +139,8 @@ class Resuming:
     def __init__(self, house: House) -> None:
         self._house = house
         self._journal = house.journal
-        self._being_taken_back: set[WorkflowId] = set()
-        """Whose files are changing under nobody's feet, and must not under anybody's."""
+        self._files_moving: set[WorkflowId] = set()
+        """Workflows whose files are being put in place; no agent is started there meanwhile."""
 
     async def resume(
         self,
@@ -247,18 +247,19 @@ class Resuming:
 
     @contextmanager
     def _alone_with(self, workflow_id: WorkflowId) -> Generator[None]:
-        if workflow_id in self._being_taken_back:
-            raise BeingTakenBack
-        self._being_taken_back.add(workflow_id)
+        if workflow_id in self._files_moving:
+            raise FilesMoving
+        self._files_moving.add(workflow_id)
         try:
             yield
         finally:
-            self._being_taken_back.discard(workflow_id)
+            self._files_moving.discard(workflow_id)
 
     async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
         """A fork whose server died before its files were there gets them now."""
         if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
-            await forking.prepare(self._house, row, environment)
+            with self._alone_with(row.id):
+                await forking.prepare(self._house, row, environment)
 
     # ── the one path ────────────────────────────────────────────────────────────────────────────────
 
@@ -272,8 +273,8 @@ class Resuming:
         child = new_session_id(self._house.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
-            if ask.back is None and t.workflow_id in self._being_taken_back:
-                raise BeingTakenBack
+            if ask.back is None and t.workflow_id in self._files_moving:
+                raise FilesMoving
             launched = self._join(t, ask) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)

@@ -14,7 +14,7 @@ from segue.cli import app
 from segue.cli.output import moment
 from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
-from segue.model.ids import AttemptId, RequestId, TaskId, WorkflowId
+from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
 from segue.model.status import Failure, Way, WorkflowStatus
 from segue.model.views import ContextView, FailureView, Question, Successor, Undelivered, WorkflowView
 
@@ -76,6 +76,7 @@ def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> 
         ["prompt", "Hello", "one", "-w", "two"],
         ["resume", "--fresh", "--native"],
         ["resume", "--history", "--workspace-only"],
+        ["resume", "--from", "001", "--workspace-only"],
         ["sessions", "nonsense"],
         ["agents", "check"],
         ["up", "--port", "70000"],
@@ -269,6 +270,21 @@ def test_resume_hands_over_to_another_agent(segue: Any, service: Standin) -> Non
     assert segue("resume", "--agent", "codex", "--model", "gpt-5", "--detach").exit_code == 0
     successor = next(asked for asked in service.asked if asked[0] == "resume")[4]
     assert successor == Successor(agent="codex", model="gpt-5")
+
+
+def test_resume_goes_back_and_says_how_to_undo_that(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    saved = CheckpointId("ckpt-2026-01-02-005")
+    service.resumed = {"prices": (), "divergence": (), "saved": saved, "undone": ("The file b.txt appeared.",)}
+    service.resumed |= {"left_alone": (".env",)}
+    assert segue("resume", "--from", "previous", "--detach").stdout.endswith(
+        "the same conversation: the agent knows the conversation)\n"
+        "  - Undone: The file b.txt appeared.\n"
+        "  ! No snapshot holds these, so they stayed as they are: .env\n"
+        "  What was there before is ckpt-2026-01-02-005; have it again with:\n"
+        "  segue resume --from ckpt-2026-01-02-005 add-parser\n"
+    )
+    assert next(asked for asked in service.asked if asked[0] == "resume")[5] == "previous"
 
 
 def test_resume_says_why_a_way_is_closed(segue: Any, service: Standin) -> None:

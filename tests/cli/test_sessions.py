@@ -7,6 +7,7 @@ from standin_service import ID, NOON, SESSION, VIEW, Standin
 
 from segue.cli.output import moment
 from segue.model.checkpoint import Usage
+from segue.model.errors import CheckpointNotFound
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import Carrying, Failure, RuntimeStatus, SessionStatus, WorkflowStatus
 from segue.model.views import FailureView
@@ -123,3 +124,31 @@ def test_the_files_of_a_session_are_written_anew(segue: Any, service: Standin) -
     assert segue("sessions", "show", "--files").stdout == (
         "✓ 3 entries; what was there before was right\n  h.jsonl\n  s.json\n"
     )
+
+
+def test_a_fork_says_where_it_is_and_how_it_goes_on(segue: Any, service: Standin) -> None:
+    result = segue("sessions", "fork", "session-abcdef", "--from", "001")
+    assert result.stdout == (
+        "✓ Forked at ckpt-2026-01-02-001 as add-parser-fork: Add a parser\n"
+        "  Worktree /data/worktrees/add-parser-fork on branch segue/add-parser-fork\n"
+        "  Tasks: 1 done, 1 remaining\n"
+        "  ! The snapshot does not hold these, so the fork has none: .env\n"
+        "  Go on with: segue resume add-parser-fork\n"
+    )
+    _, request = service.asked[-1]
+    assert (request.session_id, request.snapshot, request.successor) == (SESSION.id, "001", None)
+
+
+def test_a_fork_is_started_only_if_that_is_asked_for(segue: Any, service: Standin) -> None:
+    forked = json.loads(segue("sessions", "fork", "--agent", "codex", "--title", "Again", "--json").stdout)
+    assert (forked["workflow"]["title"], forked["parent"]) == ("Again", SESSION.id)
+    assert not any(asked[0] == "resume" for asked in service.asked)
+    result = segue("sessions", "fork", "add-parser", "--start")
+    assert result.stdout.endswith("  It is at work. Watch it with: segue logs --follow add-parser-fork\n")
+    assert service.asked[-1][:2] == ("resume", "workflow-2026-01-02-forked")
+
+
+def test_a_snapshot_that_nobody_knows_is_refused(segue: Any, service: Standin) -> None:
+    service.refusals["fork"] = CheckpointNotFound("This workflow has no checkpoint '009'.")
+    result = segue("sessions", "fork", "--from", "009")
+    assert (result.exit_code, result.stderr) == (1, "segue: This workflow has no checkpoint '009'.\n")

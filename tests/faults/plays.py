@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from segue import client
 from segue.model import events as e
@@ -21,6 +22,9 @@ PLAN = """
 """
 
 
+FORK = "-fork"
+"""How the names of forks end."""
+
 Arms = deque[Mapping[str, str]]
 """How the servers are armed that are started one after the other; those after them are not."""
 
@@ -36,6 +40,8 @@ class Piece:
     """What the user says to the agent while the workflow stands still."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """What is set for the server."""
+    looks_back: bool = False
+    """Whether the user makes a fork while the workflow stands still, and then takes the work back to its snapshot."""
 
 
 ORDINARY = Piece(
@@ -80,7 +86,8 @@ turns:
     do:
       - write: {{path: two.txt, content: "two\\n"}}
 """
-PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING)}
+RESTLESS = Piece("Fork and go back in the break", ORDINARY.script, looks_back=True)
+PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS)}
 
 
 class Play:
@@ -122,6 +129,8 @@ class Play:
             return True
         if view.status == "paused" and self.piece.says and not self._said():
             self.work.prompt(self.piece.says)
+        elif view.status == "paused" and self.piece.looks_back and self._looked_back(view):
+            self._boot = self.stage.server.boot
         elif view.status in AT_REST and self._is_talking():
             self.work.next_event(BOUND)
         elif view.status in AT_REST or (view.status == "pending" and self._boot != self.stage.server.boot):
@@ -138,6 +147,17 @@ class Play:
         queued = (line.event for line in self.work.journal() if isinstance(line.event, e.PromptQueued))
         return any(event.text == self.piece.says for event in queued)
 
+    def _looked_back(self, view: WorkflowView) -> bool:
+        """Fork, or go back; false when both were done."""
+        assert view.session is not None
+        if f"{view.slug}{FORK}" not in {known["slug"] for known in _all_workflows()}:
+            self.work.fork(view.session.id)
+        elif not any(isinstance(line.event, e.WorkflowRewound) for line in self.work.journal()):
+            self.work.resume(snapshot=view.last_snapshot)
+        else:
+            return False
+        return True
+
     def _is_talking(self) -> bool:
         """Whether an agent is kept for another word."""
         session = self.work.view.session
@@ -147,7 +167,8 @@ class Play:
         """The workflow, begun if need be; or taken up, if its server died before it could say that it was begun."""
         if not self.work.id:
             known = {work.id for work in self.stage.works}
-            unknown = [name for name in _all_workflows() if name not in known]
+            others = [view for view in _all_workflows() if not view["slug"].endswith(FORK)]
+            unknown = [WorkflowId(view["id"]) for view in others if view["id"] not in known]
             self.work.id = unknown[0] if unknown else self._begin()
         return self.work.view
 
@@ -169,8 +190,8 @@ class Play:
         return [line.event.task_id for line in self.work.journal() if isinstance(line.event, e.TaskCompleted)]
 
 
-def _all_workflows() -> list[WorkflowId]:
-    return [WorkflowId(view["id"]) for view in client.call("GET", "/api/workflows")["workflows"]]
+def _all_workflows() -> list[dict[str, Any]]:
+    return client.call("GET", "/api/workflows")["workflows"]
 
 
 def using(tool: str) -> Callable[[e.Event], bool]:

@@ -151,6 +151,12 @@ class Theatre:
         records = await self.house.journal.records(workflow_id, limit=10_000)
         return [record.event for record in records if isinstance(record.event, kind)]
 
+    async def until_prompted(self, times: int) -> None:
+        """Until agents got that many prompts."""
+        with anyio.fail_after(WITHIN):
+            while len(self.diary("prompt")) < times:
+                await anyio.sleep(0.05)
+
     async def resume(self, name: str):
         return await self.orchestrator.resume(name, self.environment)
 

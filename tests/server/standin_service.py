@@ -37,7 +37,9 @@ from segue.model.views import (
     Answered,
     CompiledContext,
     EventPage,
+    Forked,
     Imported,
+    NewFork,
     NewImport,
     NewWorkflow,
     Prompted,
@@ -91,6 +93,15 @@ VIEW = WorkflowView(
     sessions=1,
     runs=1,
     head=Seq(0),
+)
+
+FORK = replace(
+    VIEW,
+    id=WorkflowId("workflow-2026-01-02-forked"),
+    slug="add-parser-fork",
+    status=WorkflowStatus.PAUSED,
+    worktree="/data/worktrees/add-parser-fork",
+    branch="segue/add-parser-fork",
 )
 
 SNAPSHOT = Checkpoint(
@@ -288,13 +299,24 @@ class Standin:
         return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id)
 
     async def resume(
-        self, name: str, environment: Mapping[str, str], way: Way | None = None, successor: Successor | None = None
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        way: Way | None = None,
+        successor: Successor | None = None,
+        snapshot: str | None = None,
     ) -> Resumed:
-        self._enter("resume", name, environment, way, successor)
+        self._enter("resume", name, environment, way, successor, *([snapshot] if snapshot else []))
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()
         return self._resumed(view)
+
+    async def fork(self, request: NewFork) -> Forked:
+        self._enter("fork", request)
+        view = replace(FORK, title=request.title or FORK.title)
+        self.views[view.id], self.records[view.id] = view, []
+        return Forked(workflow=view, parent=SESSION.id, checkpoint_id=SNAPSHOT.id, left_out=(".env",))
 
     def _resumed(self, view: WorkflowView) -> Resumed:
         resumed = Resumed(

@@ -13,7 +13,7 @@ from segue.model.events import AgentMessage, TaskStarted
 from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.status import Permissions
-from segue.model.views import NewWorkflow, PlanText, Question, Successor
+from segue.model.views import NewFork, NewWorkflow, PlanText, Question, Successor
 from segue.server.app import create_app
 from segue.server.stopping import Stopping
 
@@ -161,6 +161,9 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
         "tasks_done": 1,
         "tasks_remaining": 1,
         "divergence": ["HEAD moved from aaaa to bbbb."],
+        "saved": None,
+        "undone": [],
+        "left_alone": [],
     }
     assert service.asked == [("resume", "add-parser", {"PATH": "/bin"}, None, None)]
 
@@ -182,6 +185,32 @@ async def test_resume_hands_over_to_another_agent(app: Any, service: Standin) ->
     body = {"agent": "codex", "model": "gpt-5"}
     assert (await knock(app, "POST", "/api/workflows/add-parser/resume", body)).status == 200
     assert service.asked == [("resume", "add-parser", {}, None, Successor(agent="codex", model="gpt-5"))]
+
+
+async def test_resume_goes_back_to_a_snapshot(app: Any, service: Standin) -> None:
+    answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"snapshot": "previous"})
+    assert answer.status == 200
+    assert service.asked == [("resume", "add-parser", {}, None, None, "previous")]
+
+
+async def test_a_session_is_forked_into_a_new_workflow(app: Any, service: Standin) -> None:
+    body = {"snapshot": "001", "agent": "codex", "title": "Another try", "environment": {"PATH": "/bin"}}
+    answer = await knock(app, "POST", "/api/sessions/session-abcdef/fork", body)
+    assert answer.status == 201
+    assert (answer.body["workflow"]["title"], answer.body["parent"]) == ("Another try", SESSION.id)
+    assert (answer.body["checkpoint_id"], answer.body["left_out"]) == (SNAPSHOT.id, [".env"])
+    assert service.asked[-1] == (
+        "fork",
+        NewFork(
+            session_id=SESSION.id,
+            snapshot="001",
+            successor=Successor(agent="codex"),
+            title="Another try",
+            environment={"PATH": "/bin"},
+        ),
+    )
+    assert (await knock(app, "POST", f"/api/sessions/{SESSION.id}/fork")).status == 201
+    assert service.asked[-1] == ("fork", NewFork(session_id=SESSION.id))
 
 
 async def test_a_model_without_the_agent_it_is_for_is_refused(app: Any, service: Standin) -> None:

@@ -1,5 +1,6 @@
 """The fold, and its law: it may stop and go on anywhere."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -12,6 +13,7 @@ from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.state.fold import WorkflowState, fold
+from segue.state.story import Rewind
 
 W, ATTEMPT = WorkflowId("w"), AttemptId("attempt")
 ONE, TWO = SessionId("session-1"), SessionId("session-2")
@@ -197,3 +199,42 @@ def test_folding_from_any_snapshot_equals_folding_from_the_start(history: list[e
     cut %= len(history) + 1
     snapshot = through_a_snapshot(fold(history[:cut]))
     assert fold(history[cut:], snapshot) == fold(history)
+
+
+def rewound() -> e.WorkflowRewound:
+    tasks = {TaskId("a"): TaskStatus.COMPLETED, TaskId("b"): TaskStatus.PENDING, TaskId("c"): TaskStatus.PENDING}
+    return e.WorkflowRewound(
+        checkpoint_id=CheckpointId("ckpt-1"), after=Seq(4), saved=CheckpointId("ckpt-3"), tasks=tasks
+    )
+
+
+def test_going_back_takes_tasks_and_snapshot_back_until_a_task_is_finished_from_there() -> None:
+    history = records(
+        *BEGUN,
+        (ONE, e.TaskStarted(**task("b"))),
+        (ONE, e.TaskCompleted(**task("b"))),
+        rewound(),
+        (ONE, e.TaskStarted(**task("b"))),
+        (ONE, e.TaskCompleted(**task("b"))),
+    )
+    state = fold(history[:5])
+    assert (state.finished, state.last_snapshot) == (("a",), "ckpt-1")
+    assert state.taken_back == rewound()
+    assert state.rewinds == (Rewind(Seq(5), Seq(4)),)
+    assert fold(history[:6]).taken_back is not None
+    assert fold(history).taken_back is None
+
+
+def test_the_tasks_of_a_fork_begin_where_its_origin_stood() -> None:
+    origin = e.Origin(
+        workflow_id=W,
+        session_id=ONE,
+        checkpoint_id=CheckpointId("ckpt-1"),
+        after=Seq(9),
+        tasks={TaskId("a"): TaskStatus.COMPLETED},
+    )
+    state = fold(
+        records(replace(CREATED, forked_from=origin), (TWO, e.SessionCreated(number=1, agent="x", parent=ONE)))
+    )
+    assert (state.finished, state.forked_from) == (("a",), origin)
+    assert state.session is not None and state.session.unborn

@@ -242,6 +242,7 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 @click.option("--history", is_flag=True, help="A new conversation that is told what was said.")
 @click.option("--fresh", is_flag=True, help="A new conversation that knows the plan and the files alone.")
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
+@click.option("--from", "snapshot", help="Take files and tasks back first: a snapshot's id or number, or `previous`.")
 @click.option("--agent", help="Another agent takes over, by a compiled context.")
 @click.option("--model", help="The model that the other agent works with.")
 @click.option("--mode", help="The mode that the other agent works in.")
@@ -250,6 +251,7 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 def resume(
     out: Output,
     workflow: str | None,
+    snapshot: str | None,
     agent: str | None,
     model: str | None,
     mode: str | None,
@@ -260,10 +262,14 @@ def resume(
 
     Without an option the best way that is open is taken: the agent's own conversation, else a new one that begins with
     a compiled context, else one that is told the history, else a fresh one. What each would cost is shown.
+
+    With --from, what there is now is saved as a snapshot first, so that going back can be undone.
     """
     wanted = [name for name, given in flags.items() if given]
     if len(wanted) > 1:
         raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} exclude each other.".replace("_", "-"))
+    if snapshot is not None and wanted == ["workspace_only"]:
+        raise click.UsageError("--from and --workspace-only exclude each other.")
     ensure_server(out)
     view = find.paused(workflow)
     if wanted == ["workspace_only"]:
@@ -273,8 +279,10 @@ def resume(
     out.say(f"\nResuming workflow {view['id']}...")
     way = wanted[0] if wanted else None
     body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
+    body |= {"snapshot": snapshot}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
     _explain(resumed, out)
+    _tell_undone(resumed, view, out)
     if detach:
         out.result(resumed)
         return
@@ -308,6 +316,18 @@ def _explain(resumed: dict[str, Any], out: Output) -> None:
         out.say(f"  {line}")
     for sentence in resumed["divergence"]:
         out.say(f"  ! Since the pause: {plain(sentence)}")
+
+
+def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> None:
+    """What going back has changed, and how to have it again."""
+    if resumed["saved"] is None:
+        return
+    for sentence in resumed["undone"]:
+        out.say(f"  - Undone: {plain(sentence)}")
+    if resumed["left_alone"]:
+        out.say(f"  ! No snapshot holds these, so they stayed as they are: {plain(', '.join(resumed['left_alone']))}")
+    out.say(f"  What was there before is {resumed['saved']}; have it again with:")
+    out.say(f"  segue resume --from {resumed['saved']} {view['slug']}")
 
 
 @command

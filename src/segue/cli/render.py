@@ -156,6 +156,7 @@ def _compacted(event: Fields, _names: Names) -> str:
 
 MILESTONES: Mapping[str, Writer] = {
     "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
+    "workflow.rewound": lambda e, n: f"Taken back to {e['checkpoint_id']}; what was there before is {e['saved']}",
     "workflow.moved": _workflow_moved,
     "worktree.ready": lambda e, n: f"Worktree {e['path']} on branch {e['branch']}",
     "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",

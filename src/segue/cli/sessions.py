@@ -7,10 +7,12 @@ import click
 
 from segue import client
 from segue.cli import find, words
-from segue.cli.command import chosen, in_group
+from segue.cli.command import chosen, ensure_server, environment, in_group
 from segue.cli.output import Output, beside, counted, moment, plain, table
 from segue.model.errors import SessionNotFound, WorkflowNotFound
 
+FORKED_WITHIN = 900.0
+"""Seconds to wait for a fork: the setup command runs in its worktree."""
 CARRYING = {
     "needed": "it has yet to be told what was said before it",
     "done": "it was told what was said before it",
@@ -19,7 +21,7 @@ CARRYING = {
 
 @click.group()
 def sessions() -> None:
-    """Look at a workflow's conversations."""
+    """Look at a workflow's conversations, or go on from one in a new workflow."""
 
 
 command = in_group(sessions)
@@ -66,6 +68,38 @@ def show(out: Output, name: str | None, files: bool) -> None:
     out.say(f"Session {detail['number']} of {workflow['slug']} ({detail['id']})")
     for line in table(list(_facts(detail, workflow))):
         out.say(f"  {line}")
+
+
+@command
+@click.argument("name", metavar="[SESSION | WORKFLOW]", required=False)
+@click.option("--from", "snapshot", help="The snapshot to go on from: its id or number, or `previous`.")
+@click.option("--agent", help="Another agent takes the fork.")
+@click.option("--model", help="The model that the other agent works with.")
+@click.option("--mode", help="The mode that the other agent works in.")
+@click.option("--title", default="", help="What the new workflow is called.")
+@click.option("--start", is_flag=True, help="Let an agent go on with it at once.")
+def fork(out: Output, name: str | None, title: str, start: bool, **asked: str | None) -> None:
+    """Go on from a snapshot in a new workflow, with a worktree and a branch of its own; the original stays as it is.
+
+    Without --from it is the last snapshot of SESSION, or of the latest session of WORKFLOW. The files are those of the
+    snapshot, and no agent is started: `segue resume` does that.
+    """
+    ensure_server(out)
+    detail = _found(name)
+    body = {"environment": environment(), "title": title, **asked}
+    forked = client.call("POST", f"/api/sessions/{detail['id']}/fork", body, timeout=FORKED_WITHIN)
+    view = forked["workflow"]
+    out.say(f"✓ Forked at {forked['checkpoint_id']} as {view['slug']}: {plain(view['title'])}")
+    out.say(f"  Worktree {view['worktree']} on branch {view['branch']}")
+    out.say(f"  Tasks: {view['tasks_done']} done, {view['tasks_total'] - view['tasks_done']} remaining")
+    if forked["left_out"]:
+        out.say(f"  ! The snapshot does not hold these, so the fork has none: {plain(', '.join(forked['left_out']))}")
+    if start:
+        client.call("POST", f"/api/workflows/{view['id']}/resume", {"environment": environment()}, timeout=120)
+        out.say(f"  It is at work. Watch it with: segue logs --follow {view['slug']}")
+    else:
+        out.say(f"  Go on with: segue resume {view['slug']}")
+    out.result(forked)
 
 
 def _write_files(detail: dict[str, Any], out: Output) -> None:

@@ -23,6 +23,7 @@ from segue.model.events import Event, Record
 from segue.model.ids import NOTHING_SEEN, AttemptId, Seq, SessionId, WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.state.fold import WorkflowState, fold
+from segue.state.story import Stretch
 from segue.store.engines import Engines, open_engines
 from segue.store.exclusive import Hold, hold_database
 from segue.store.migrate import migrate
@@ -173,9 +174,11 @@ class Journal:
     async def records(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN, limit: int = PAGE) -> list[Record]:
         return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
 
-    async def last_records(self, workflow_id: WorkflowId, kinds: Collection[str], *, limit: int = PAGE) -> list[Record]:
+    async def last_records(
+        self, workflow_id: WorkflowId, kinds: Collection[str], *, limit: int = PAGE, within: Stretch | None = None
+    ) -> list[Record]:
         """Newest first."""
-        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit))
+        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit, within))
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
         return await self.read(lambda c: rows.head_of(c, workflow_id))
@@ -209,6 +212,10 @@ class Journal:
 
     async def checkpoint(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
         return await self.read(lambda c: reading.checkpoint_named(c, workflow_id, name))
+
+    async def standing(self, workflow_id: WorkflowId, state: WorkflowState) -> Checkpoint | None:
+        """The checkpoint that the work goes on from: the newest snapshot, or the one that it was taken back to."""
+        return await self.checkpoint(workflow_id, state.last_snapshot) if state.last_snapshot else None
 
     async def snapshots(self, workflow_id: WorkflowId, limit: int | None = None) -> list[Checkpoint]:
         """Newest first."""

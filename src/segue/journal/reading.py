@@ -1,12 +1,13 @@
 """Reading events and checkpoints back, and checking that nobody touched them."""
 
 import hashlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, or_, select
 
 from segue.journal.chain import GENESIS, link, read_row
 from segue.journal.rows import workflow_named
@@ -16,10 +17,13 @@ from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
 from segue.model.events import PromptQueued, Record, TaskStarted
 from segue.model.findings import FINDINGS_VERSION, Findings
 from segue.model.ids import CheckpointId, PromptId, Seq, TaskId, WorkflowId
+from segue.state.story import Stretch
 from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
 
 VERIFY_PAGE = 1_000
 EVERYTHING = 1_000_000_000
+SHORT = re.compile(r"[0-9]{1,6}")
+"""A checkpoint's number, as its id ends with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +57,12 @@ def queued_prompt(connection: Connection, prompt_id: PromptId) -> PromptQueued:
 
 
 def last_records(
-    connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], limit: int, before: int | None = None
+    connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], limit: int, within: Stretch | None = None
 ) -> list[Record]:
-    """The latest events of some kinds, newest first; with `before`, of those that came before that event."""
+    """The latest events of some kinds, newest first; with `within`, only those of that stretch."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind.in_(kinds))
-    if before is not None:
-        query = query.where(events.c.seq < before)
+    if within is not None:
+        query = query.where(events.c.seq > within.after, events.c.seq <= within.until)
     return [read_row(row) for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit))]
 
 
@@ -73,8 +77,11 @@ def _rows_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit
 
 
 def checkpoint_named(connection: Connection, workflow_id: WorkflowId, name: str) -> Checkpoint:
-    query = select(checkpoints).where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.id == name)
-    row = connection.execute(query).first()
+    """By its id, or by its number alone: `003`."""
+    named = checkpoints.c.id == name
+    if SHORT.fullmatch(name):
+        named = or_(named, checkpoints.c.number == int(name))
+    row = connection.execute(select(checkpoints).where(checkpoints.c.workflow_id == workflow_id, named)).first()
     if row is None:
         raise CheckpointNotFound(f"This workflow has no checkpoint {name!r}.")
     return _read_checkpoint(row)

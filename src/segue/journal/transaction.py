@@ -64,6 +64,9 @@ class NewWorkflowRow:
     branch: str
     choices: Choices = field(default_factory=Choices)
     imported: bool = False
+    title: str = ""
+    """What it is called, if not like its issue."""
+    forked_from: e.Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +92,10 @@ class Transaction:
     @classmethod
     def create(cls, connection: Connection, new: NewWorkflowRow, now: datetime) -> "Transaction":
         """Write a workflow's first rows, and hold its lock."""
-        title = redact_text(new.issue.title)
+        told = ("issue", "plan", "imported", "forked_from")
         row = {
-            **{key: value for key, value in asdict(new).items() if key not in ("issue", "plan", "imported")},
-            "title": title,
+            **{key: value for key, value in asdict(new).items() if key not in told},
+            "title": redact_text(new.title or new.issue.title),
             "choices": redact(encode(new.choices)).decode(),
             "status": WorkflowStatus.PENDING,
             "session_count": 0,
@@ -118,6 +121,7 @@ class Transaction:
                 here=new.here,
                 choices=new.choices,
                 imported=new.imported,
+                forked_from=new.forked_from,
             )
         )
         return transaction
@@ -191,6 +195,13 @@ class Transaction:
         """Another agent takes over; who it is stands in the session that is created with this."""
         self._workflow(agent=agent, choices=redact(encode(choices)).decode())
 
+    def rewind(self, event: e.WorkflowRewound) -> None:
+        """Take the tasks back; whoever had one has it no more."""
+        for task_id, status in event.tasks.items():
+            mine = (t.tasks.c.workflow_id == self.workflow_id, t.tasks.c.id == task_id)
+            self.connection.execute(update(t.tasks).where(*mine).values(status=status, attempt=None))
+        self.append(event)
+
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
         self.connection.execute(query.values(updated_at=self.now, **values))
@@ -250,6 +261,10 @@ class Transaction:
     def carried(self, session_id: SessionId) -> None:
         """The agent has what was said before; it is not told again."""
         self._session(session_id, carrying=Carrying.DONE)
+
+    def will_carry(self, session_id: SessionId, carrying: Carrying) -> None:
+        """Whether a session that has not begun yet is to be told what was said before."""
+        self._session(session_id, carrying=carrying)
 
     def _session(self, session_id: SessionId, **values: Any) -> None:
         query = update(t.sessions).where(t.sessions.c.id == session_id)
@@ -521,8 +536,14 @@ _PROMPT_MOVES: dict[PromptStatus, tuple[PromptStatus, type[e.PromptSent | e.Prom
 
 
 def _task_rows(new: NewWorkflowRow) -> list[dict[str, Any]]:
+    stood = new.forked_from.tasks if new.forked_from else {}
     return [
-        {"workflow_id": new.id, "id": task.id, "position": position, "status": TaskStatus.PENDING}
+        {
+            "workflow_id": new.id,
+            "id": task.id,
+            "position": position,
+            "status": stood.get(task.id, TaskStatus.PENDING),
+        }
         for position, task in enumerate(new.plan.tasks)
     ]
 

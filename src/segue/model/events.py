@@ -12,7 +12,7 @@ from segue.model.agents import Choices
 from segue.model.checkpoint import CheckpointType
 from segue.model.findings import ExamResult, Findings
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import Issue, Plan
+from segue.model.plan import Issue, Plan, TaskStatus
 from segue.model.status import Failure, Permissions, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 
 JsonObject = dict[str, Any]
@@ -194,6 +194,19 @@ AgentEvent = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a fork comes from."""
+
+    workflow_id: WorkflowId
+    session_id: SessionId
+    checkpoint_id: CheckpointId
+    after: Seq
+    """What is known there up to and including this event is known in the fork."""
+    tasks: dict[TaskId, TaskStatus]
+    """The tasks as they stood then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowCreated:
     kind: Literal["workflow.created"] = "workflow.created"
     slug: str
@@ -206,6 +219,23 @@ class WorkflowCreated:
     choices: Choices = field(default_factory=Choices)
     imported: bool = False
     """Its issue was taken from a conversation, in which it stands again."""
+    forked_from: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRewound:
+    """The work was taken back to a checkpoint: files, tasks, and what is known."""
+
+    kind: Literal["workflow.rewound"] = "workflow.rewound"
+    checkpoint_id: CheckpointId
+    after: Seq
+    """What is known there: everything up to and including this event."""
+    saved: CheckpointId
+    """The snapshot that holds the worktree as it was before; going back to it undoes this."""
+    tasks: dict[TaskId, TaskStatus]
+    """The tasks as they stand now."""
+    undone: tuple[str, ...] = ()
+    """What there was beyond the checkpoint, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -545,6 +575,7 @@ Event = (
     | Compacted
     | AgentExited
     | WorkflowCreated
+    | WorkflowRewound
     | WorkflowMoved
     | WorktreeReady
     | WorktreeDiscarded

@@ -62,6 +62,27 @@ class NewImport:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Successor:
+    """The agent that is to go on with a workflow, and what is chosen for it."""
+
+    agent: str
+    model: str | None = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFork:
+    """A session to go on from in a new workflow."""
+
+    session_id: str
+    snapshot: str | None = None
+    """Without one, the last of the session."""
+    successor: Successor | None = None
+    title: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -313,15 +334,6 @@ class CompiledContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Successor:
-    """The agent that is to go on with a workflow, and what is chosen for it."""
-
-    agent: str
-    model: str | None = None
-    mode: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     """The workflow that a session file is now."""
 
@@ -356,6 +368,22 @@ class Resumed:
     tasks_done: int
     tasks_remaining: int
     divergence: tuple[str, ...] = ()
+    saved: CheckpointId | None = None
+    """Where the work was taken back: the snapshot of what was there before; going back to it undoes that."""
+    undone: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
+    """Files that no snapshot holds; they stayed as they were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """A new workflow that begins where another one stood; no agent was started."""
+
+    workflow: WorkflowView
+    parent: SessionId
+    checkpoint_id: CheckpointId
+    left_out: tuple[str, ...] = ()
+    """Files that the snapshot does not hold, and so the fork does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

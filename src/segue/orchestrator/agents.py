@@ -3,15 +3,18 @@
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 
 from segue import drivers
 from segue.drivers import Capabilities, Introduction, Launch
 from segue.drivers.environment import allowed
-from segue.model.agents import AgentConfiguration
-from segue.model.errors import SegueError, UnknownAgent
-from segue.model.views import AgentCheck, AgentView
+from segue.journal.rows import WorkflowRow
+from segue.model.agents import AgentConfiguration, Choices
+from segue.model.codec import decode
+from segue.model.errors import BadInput, SegueError, UnknownAgent
+from segue.model.views import AgentCheck, AgentView, Successor
 from segue.orchestrator.house import House
 
 
@@ -20,6 +23,18 @@ def agent_named(house: House, name: str) -> AgentConfiguration:
         known = ", ".join(sorted(house.agents))
         raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
     return house.agents[name]
+
+
+def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
+    """Tools go along; a model and a mode mean something to one agent only."""
+    if successor.agent == row.agent:
+        if successor.model or successor.mode:
+            raise BadInput(
+                f"{row.agent} is at work on this already, and keeps the model and mode it began with.",
+                hint="Leave --model and --mode away, or name another agent.",
+            )
+        return None
+    return replace(decode(Choices, row.choices), model=successor.model, mode=successor.mode)
 
 
 def agents(house: House, environment: Mapping[str, str]) -> list[AgentView]:

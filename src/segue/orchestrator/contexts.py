@@ -14,6 +14,7 @@ from segue.model.ids import WorkflowId
 from segue.orchestrator.house import House
 from segue.resume.exam import compile_examined
 from segue.resume.handover import Handover
+from segue.resume.prompts import taken_back
 from segue.snapshot.findings import reviews_of
 from segue.state.fold import WorkflowState
 
@@ -38,8 +39,7 @@ class Present:
 async def compile_workflow(house: House, workflow_id: WorkflowId, present: Present, budget: int) -> Compiled:
     """From everything that the journal holds by now."""
     state = await house.journal.state(workflow_id)
-    snapshots = await house.journal.snapshots(workflow_id, limit=1)
-    latest = snapshots[0] if snapshots else None
+    latest = await house.journal.standing(workflow_id, state)
     findings = await house.journal.read(lambda c: findings_of(c, workflow_id, latest.id)) if latest else None
     facts = enriched(await house.hearings.facts(workflow_id), findings)
     return await compile_facts(facts, handover_of(state, workflow_id, latest, findings, present), budget)
@@ -78,10 +78,19 @@ def handover_of(
         pause_reason=_pause_reason(latest),
         git=present.git,
         git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
-        divergence=present.divergence,
+        divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
         feedback=tuple(reviews_of(findings.feedback)) if findings else (),
         snapshot_id=latest.id if latest else None,
     )
+
+
+def forked(state: WorkflowState) -> tuple[str, ...]:
+    """What the first session of a fork has to know."""
+    origin, first = state.forked_from, state.session is None or state.session.number == 1
+    if origin is None or not first:
+        return ()
+    where = f"workflow {origin.workflow_id} at snapshot {origin.checkpoint_id}"
+    return (f"This work was forked from {where}; it goes on in a worktree of its own: {state.worktree}.",)
 
 
 def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:

@@ -182,7 +182,7 @@ class Dialogue:
         """As the session was to be told it: compiled, or word for word."""
         if state.sessions[self._tenure.session_id].told_by is Way.CONTEXT:
             return await self._context()
-        records = await self._house.journal.last_records(self._tenure.workflow_id, HISTORY_KINDS)
+        records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
         return _Told(Way.HISTORY, history(records), with_history)
 
     async def _context(self) -> _Told:

@@ -15,6 +15,7 @@ import anyio
 
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
+from segue.journal.reading import queued_prompt
 from segue.journal.rows import RunRow, WorkflowRow, open_runs, prompt_by_id, session_by_id
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.checkpoint import Checkpoint
@@ -35,11 +36,12 @@ from segue.model.status import (
     WorkflowStatus,
 )
 from segue.model.views import Prompted, Resumed, Successor, WorkspaceRestored
-from segue.orchestrator import projections
-from segue.orchestrator.agents import agent_named
+from segue.orchestrator import forking, projections, rewinding
+from segue.orchestrator.agents import agent_named, choices_for
 from segue.orchestrator.alongside import both
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
+from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
@@ -74,6 +76,18 @@ class Leaving(WrongState):
     hint = "Try again in a moment."
 
 
+class AtWork(WrongState):
+    """An agent is at work on it."""
+
+    hint = "Pause it first: segue pause."
+
+
+class FilesMoving(WrongState):
+    """The workflow's files are being put in place just now."""
+
+    hint = "Try again in a moment."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """What is wanted, and with whose variables."""
@@ -84,20 +98,22 @@ class Ask:
     agent: AgentConfiguration
     choices: Choices | None = None
     """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
+    back: TakenBack | None = None
+    """The files were taken back for this; what is left is to write it down."""
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
     """What there is to go back with."""
     session = state.session
     assert session is not None, "a workflow is created with its first session"
-    records = await house.journal.last_records(workflow_id, HISTORY_KINDS)
-    snapshots = await house.journal.snapshots(workflow_id, limit=1)
+    records = await house.hearings.last_records(workflow_id, HISTORY_KINDS, state)
+    standing = await house.journal.standing(workflow_id, state)
     return Means(
         session=session,
         agent=agent,
-        budget=house.rules.context_budget if snapshots else None,
+        budget=house.rules.context_budget if standing else None,
         history=history(records),
-        request=_request(state, snapshots[0] if snapshots else None),
+        request=_request(state, standing),
     )
 
 
@@ -123,15 +139,25 @@ class Resuming:
     def __init__(self, house: House) -> None:
         self._house = house
         self._journal = house.journal
+        self._files_moving: set[WorkflowId] = set()
+        """Workflows whose files are being put in place; no agent is started there meanwhile."""
 
     async def resume(
-        self, name: str, environment: Mapping[str, str], way: Way | None, successor: Successor | None
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        way: Way | None,
+        successor: Successor | None,
+        snapshot: str | None = None,
     ) -> Resumed:
-        """The user's word to go on with the plan, with the same agent or another."""
+        """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflow(name)
         ask = self._ask(row, Purpose.WORK, environment, way, successor)
         if ask.choices is not None:
             refuse_secrets(ask.choices)
+        await self._finish_fork(row, environment)
+        if snapshot is not None:
+            return await self._go_back(row, ask, snapshot)
         if way is not None or ask.agent.name != row.agent:
             await self.put_away(row.id, "the work goes on another way")
         return await self._launch(row, ask)
@@ -192,20 +218,63 @@ class Resuming:
     ) -> Ask:
         agent = agent_named(self._house, successor.agent if successor else row.agent)
         require_program(agent.command[0], environment, hint=agent.install)
-        choices = _choices_for(successor, row) if successor else None
+        choices = choices_for(successor, row) if successor else None
         return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
+
+    # ── going back ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _go_back(self, row: WorkflowRow, ask: Ask, name: str) -> Resumed:
+        """Everything that can be refused is refused before a file is touched."""
+        await self._refuse_while_at_work(row)
+        target = await rewinding.target(self._house, row, name)
+        await rewinding.require_worktree_of(row, target)
+        foreseen = rewinding.foreseen(await self._journal.state(row.id), target)
+        means = await means_of(self._house, foreseen, row.id, ask.agent)
+        plan_resume(replace(means, goes_back=True), ask.way)
+        with self._alone_with(row.id):
+            await self.put_away(row.id, f"the work is taken back to {target.checkpoint.id}")
+            back = await rewinding.take_back(self._house, row, target, _refuse_at_work)
+            launched = await self._launch(row, replace(ask, back=back))
+        return replace(launched, saved=back.event.saved, undone=back.event.undone, left_alone=back.left_alone)
+
+    async def _refuse_while_at_work(self, row: WorkflowRow) -> None:
+        """An agent that only talks makes room; one that works does not."""
+        runs = await self._journal.read(lambda c: open_runs(c, row.id))
+        if any(run.purpose is Purpose.WORK for run in runs):
+            raise AtWork(f"{row.agent} is at work on it.")
+        if not runs:
+            refuse_unless_resumable(row, Purpose.WORK)
+
+    @contextmanager
+    def _alone_with(self, workflow_id: WorkflowId) -> Generator[None]:
+        if workflow_id in self._files_moving:
+            raise FilesMoving
+        self._files_moving.add(workflow_id)
+        try:
+            yield
+        finally:
+            self._files_moving.discard(workflow_id)
+
+    async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
+        """A fork whose server died before its files were there gets them now."""
+        if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
+            with self._alone_with(row.id):
+                await forking.prepare(self._house, row, environment)
 
     # ── the one path ────────────────────────────────────────────────────────────────────────────────
 
     async def _launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
+        after = rewinding.after(state, ask.back.event) if ask.back else state
         means, changes = await both(
-            lambda: means_of(self._house, state, row.id, ask.agent), lambda: self._divergence(state, row.id)
+            lambda: means_of(self._house, after, row.id, ask.agent), lambda: self._divergence(after, row.id)
         )
         child = new_session_id(self._house.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
+            if ask.back is None and t.workflow_id in self._files_moving:
+                raise FilesMoving
             launched = self._join(t, ask) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
@@ -216,8 +285,8 @@ class Resuming:
             return replace(
                 launched,
                 paused_at=row.paused_at,
-                tasks_done=len(state.finished),
-                tasks_remaining=len(state.tasks) - len(state.finished),
+                tasks_done=len(after.finished),
+                tasks_remaining=len(after.tasks) - len(after.finished),
                 divergence=changes,
             )
 
@@ -252,10 +321,12 @@ class Resuming:
         if run is None:
             refuse_unless_resumable(t.workflow, ask.purpose)
             return None
+        if ask.back is not None:
+            _refuse_at_work(t)
         if run.purpose is Purpose.LEAVING:
             raise Leaving
         if ask.agent.name != t.session.agent:
-            raise WrongState(f"{t.session.agent} is at work on it.", hint="Pause it first: segue pause.")
+            raise AtWork(f"{t.session.agent} is at work on it.")
         if ask.way not in (None, run.way):
             raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
         if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
@@ -279,11 +350,15 @@ class Resuming:
 
     def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
         session = means.session
+        if ask.back is not None:
+            means = replace(means, goes_back=True)
+            t.rewind(ask.back.event)
+            _say_again(t)
         if ask.way is Way.NATIVE and session.token is None and session.refused_tokens:
             t.retry_token(t.session.id, session.refused_tokens[-1])
             means = replace(means, session=replace(session, token=session.refused_tokens[-1]))
         plan = plan_resume(means, ask.way)
-        session_id = self._session_for(t, plan, child, ask)
+        session_id = self._session_for(t, plan, child, ask, means.session)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
             t.move_workflow(W.IN_PROGRESS, reason="resumed")
         queue(self._house, t, session_id, plan, ask.purpose)
@@ -291,14 +366,19 @@ class Resuming:
         assert run is not None, "it was queued just now"
         return _answer(t, run, "resumed", plan.reason, plan.prices)
 
-    def _session_for(self, t: Transaction, plan: ResumePlan, child: SessionId, ask: Ask) -> SessionId:
+    def _session_for(
+        self, t: Transaction, plan: ResumePlan, child: SessionId, ask: Ask, session: SessionState
+    ) -> SessionId:
         """The session itself, or a child that takes over from it."""
         parent = t.session
         if plan.way is Way.NATIVE or (plan.way is Way.FIRST and parent.status is not SessionStatus.FAILED):
             return parent.id
+        carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
+        if session.unborn and ask.choices is None and ask.back is None:
+            t.will_carry(parent.id, carrying)
+            return parent.id
         if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
             t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
-        carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
         if ask.choices is not None:
             t.change_agent(ask.agent.name, ask.choices)
         t.create_session(child, ask.agent.name, parent.id, carrying, ask.choices)
@@ -328,11 +408,11 @@ class Resuming:
         return Present(git=git, at=now, divergence=await self._divergence(state, row.id))
 
     async def _divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
-        snapshots = await self._journal.snapshots(workflow_id, limit=1)
-        if not snapshots or snapshots[0].git is None or state.worktree is None:
+        standing = await self._journal.standing(workflow_id, state)
+        if standing is None or standing.git is None or state.worktree is None:
             return ()
         try:
-            return await divergence(Path(state.worktree), snapshots[0].git, snapshots[0].commit)
+            return await divergence(Path(state.worktree), standing.git, standing.commit)
         except SegueError as error:
             # The worktree may be gone; the run makes it again or says why not.
             return (error.message,)
@@ -385,22 +465,23 @@ class Resuming:
         raise AssertionError("a journal is followed for ever")
 
 
-def _choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
-    """Tools go along; a model and a mode mean something to one agent only."""
-    if successor.agent == row.agent:
-        if successor.model or successor.mode:
-            raise BadInput(
-                f"{row.agent} is at work on this already, and keeps the model and mode it began with.",
-                hint="Leave --model and --mode away, or name another agent.",
-            )
-        return None
-    before = decode(Choices, row.choices)
-    return replace(before, model=successor.model, mode=successor.mode)
-
-
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:
     if prompt_by_id(t.connection, prompt_id).status is PromptStatus.QUEUED:
         t.move_prompt(prompt_id, PromptStatus.NOT_SENT, t.session.id, None)
+
+
+def _say_again(t: Transaction) -> None:
+    """What somebody said and nobody got yet belongs to what comes now, and not to what was undone."""
+    for message in t.messages:
+        words = queued_prompt(t.connection, message.id).text
+        t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
+        t.queue_prompt(PromptQueued(prompt_id=new_prompt_id(), text=words), t.session.id, None)
+
+
+def _refuse_at_work(t: Transaction) -> None:
+    if t.open_run is not None:
+        raise AtWork(f"{t.session.agent} is at work on it.")
+    refuse_unless_resumable(t.workflow, Purpose.WORK)
 
 
 def _now(t: Transaction, state: WorkflowState) -> SessionState:
@@ -432,8 +513,8 @@ def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose) -> None:
     hints = {
         W.IN_PROGRESS: "`segue logs -f` follows it.",
         W.PENDING: "`segue resume` starts it.",
-        W.COMPLETED: "Start a new workflow with `segue run`.",
-        W.CANCELLED: "Start a new workflow with `segue run`.",
+        W.COMPLETED: "Go on from it in a new workflow: `segue sessions fork`.",
+        W.CANCELLED: "Go on from it in a new workflow: `segue sessions fork`.",
     }
     what = "resume" if purpose is Purpose.WORK else "talk to"
     raise WrongState(f"The workflow is {row.status}; there is nothing to {what}.", hint=hints.get(row.status, ""))

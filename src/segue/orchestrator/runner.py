@@ -163,13 +163,13 @@ class Run:
 
     async def _look_back(self, git: GitState) -> PromptOccasion:
         """What this run finds: the last snapshot, and what was seen to have changed in the worktree since."""
-        snapshots = await self.house.journal.snapshots(self.tenure.workflow_id, limit=1)
         state = await self.house.journal.state(self.tenure.workflow_id)
         return PromptOccasion(
             way=self.way,
-            checkpoint=snapshots[0] if snapshots else None,
+            checkpoint=await self.house.journal.standing(self.tenure.workflow_id, state),
             git=git,
             divergence=await self._divergence(),
+            taken_back=state.taken_back,
             knows_issue=state.sessions[self.tenure.session_id].was_given_a_task,
         )
 

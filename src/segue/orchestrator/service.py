@@ -34,7 +34,9 @@ from segue.model.views import (
     Answered,
     CompiledContext,
     EventPage,
+    Forked,
     Imported,
+    NewFork,
     NewImport,
     NewWorkflow,
     Prompted,
@@ -48,7 +50,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, importing, projections, sessions, snapshots
+from segue.orchestrator import agents, forking, importing, projections, sessions, snapshots
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.permissions import answer_question
@@ -273,15 +275,23 @@ class Orchestrator:
             return Action(status="pause_requested", workflow_id=workflow_id)
         if row.status is not W.PAUSED:
             raise WrongState(f"The workflow was not paused: it is {row.status} now.")
-        latest = await self._journal.snapshots(workflow_id, limit=1)
-        return Action(status="paused", workflow_id=workflow_id, snapshot_id=latest[0].id if latest else None)
+        state = await self._journal.state(workflow_id)
+        return Action(status="paused", workflow_id=workflow_id, snapshot_id=state.last_snapshot)
 
     # ── going on ────────────────────────────────────────────────────────────────────────────────────
 
     async def resume(
-        self, name: str, environment: Mapping[str, str], way: Way | None = None, successor: Successor | None = None
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        way: Way | None = None,
+        successor: Successor | None = None,
+        snapshot: str | None = None,
     ) -> Resumed:
-        return await self._resuming.resume(name, environment, way, successor)
+        return await self._resuming.resume(name, environment, way, successor, snapshot)
+
+    async def fork(self, request: NewFork) -> Forked:
+        return await forking.fork(self._house, request, self._free_slug)
 
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         return await self._resuming.open(session_id, environment)

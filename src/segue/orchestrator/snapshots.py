@@ -10,13 +10,14 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound
 from segue.model.events import PromptQueued, PromptSent, Record
 from segue.model.findings import Findings
-from segue.model.ids import CheckpointId, PromptId
+from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, Seq
 from segue.model.snapshots import History, Message, Page, Part, Snapshot
 from segue.orchestrator.house import House
 from segue.orchestrator.studies import findings
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
 from segue.snapshot.messages import KINDS, messages
+from segue.state.story import Stretch
 
 log = logging.getLogger("segue")
 
@@ -103,7 +104,9 @@ def _messages(connection: Connection, checkpoint: Checkpoint, page: Page) -> tup
     before = checkpoint.after + 1 if page.before is None else min(page.before, checkpoint.after + 1)
     records: list[Record] = []
     while True:
-        older = last_records(connection, checkpoint.workflow_id, KINDS, MOST_READ, before)
+        older = last_records(
+            connection, checkpoint.workflow_id, KINDS, MOST_READ, Stretch(NOTHING_SEEN, Seq(before - 1))
+        )
         records = [*reversed(older), *records]
         told = messages(records, _words(connection, records))
         if len(older) < MOST_READ or len(told) > page.limit:

@@ -7,7 +7,7 @@ cut off or failed, it is taken when somebody asks.
 import logging
 from dataclasses import replace
 
-from segue.journal.reading import findings_of, task_starts, times_of
+from segue.journal.reading import findings_of
 from segue.model.checkpoint import Checkpoint
 from segue.model.facts import SessionFacts
 from segue.model.findings import Findings
@@ -16,7 +16,7 @@ from segue.orchestrator.contexts import Present, compile_facts, handover_of
 from segue.orchestrator.extracting import extract
 from segue.orchestrator.house import House
 from segue.snapshot.extraction import KINDS
-from segue.snapshot.findings import Calendar, decisions_of, errors_of, seqs_of, tests_of
+from segue.snapshot.findings import decisions_of, errors_of, tests_of
 
 log = logging.getLogger("segue")
 
@@ -59,11 +59,8 @@ async def findings(house: House, checkpoint: Checkpoint) -> Findings:
 
 
 async def _study(house: House, checkpoint: Checkpoint) -> Findings:
-    workflow_id = checkpoint.workflow_id
-    facts = await house.hearings.facts_until(workflow_id, checkpoint.after)
-    times = await house.journal.read(lambda c: times_of(c, workflow_id, seqs_of(facts)))
-    starts = await house.journal.read(lambda c: task_starts(c, workflow_id))
-    calendar = Calendar(times=times, default=checkpoint.created_at, starts=starts)
+    facts = await house.hearings.facts_until(checkpoint.workflow_id, checkpoint.after)
+    calendar = await house.hearings.calendar(checkpoint, facts)
     found = Findings(
         checkpoint_id=checkpoint.id,
         tests=tests_of(facts, calendar),
@@ -81,6 +78,7 @@ async def _examined(house: House, checkpoint: Checkpoint, facts: SessionFacts, f
     handover = replace(
         handover,
         session_number=checkpoint.session_number,
+        divergence=(),
         tasks=checkpoint.tasks,
         current_task=checkpoint.current_task,
         next_task=checkpoint.next_task,

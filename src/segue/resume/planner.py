@@ -26,6 +26,8 @@ class Means:
     """What was said, as a new conversation would be told it."""
     request: int = 0
     """Characters of the prompt that comes next, as far as it is known."""
+    goes_back: bool = False
+    """Whether the work is taken back to an earlier snapshot."""
 
     @property
     def hands_over(self) -> bool:
@@ -42,7 +44,7 @@ class ResumePlan:
 def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
     """The best way that is open, or the one that is wanted; one that is closed says why."""
     session = means.session
-    if wanted is None and _never_reached(session) and not means.hands_over:
+    if wanted is None and _never_reached(session) and not means.hands_over and not means.goes_back:
         return ResumePlan(way=Way.FIRST, reason="the agent was never reached; it starts for the first time")
     prices = (_native(means), _context(means), _history(means), _fresh(means))
     if wanted is not None:
@@ -83,6 +85,8 @@ def _native(means: Means) -> Price:
 
 def _no_native(means: Means) -> str:
     session = means.session
+    if means.goes_back:
+        return "the conversation has gone beyond the snapshot"
     if means.hands_over:
         return f"{means.agent.name} cannot open a conversation of {session.agent}"
     if not means.agent.native_resume:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from segue.model.checkpoint import Checkpoint, GitState
+from segue.model.events import WorkflowRewound
 from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.status import Way
 
@@ -19,6 +20,8 @@ class Occasion:
     """The last one before this run, if there was a run before it."""
     git: GitState | None
     divergence: tuple[str, ...] = ()
+    taken_back: WorkflowRewound | None = None
+    """The work was taken back to the checkpoint, and nothing was finished since."""
     knows_issue: bool = True
     """Whether the conversation was ever given a task; one that only talked was not."""
 
@@ -62,11 +65,19 @@ def _task(plan: Plan, task: Task) -> str:
 def _continuation(issue: Issue, plan: Plan, task: Task, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
     parts = [_opening(occasion.way, checkpoint)]
     if occasion.way is not Way.NATIVE or not occasion.knows_issue:
-        parts += [_issue(issue), _progress(checkpoint), _files(occasion.git)]
+        parts += [*taken_back(occasion.taken_back), _issue(issue), _progress(checkpoint), _files(occasion.git)]
     if occasion.divergence:
         changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)
         parts.append(f"While the work stood still, the worktree changed:\n{changes}")
     return [part for part in [*parts, *_torn(task, checkpoint)] if part]
+
+
+def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
+    """What somebody has to know who finds less than there was before."""
+    if event is None:
+        return ()
+    undone = " ".join(event.undone) or "nothing."
+    return (f"The work was taken back to snapshot {event.checkpoint_id}; what came after it was undone: {undone}",)
 
 
 def _opening(way: Way, checkpoint: Checkpoint) -> str:

@@ -13,7 +13,7 @@ from segue.model.ids import BootId, CheckpointId, SessionId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
-from segue.model.views import AgentView, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
+from segue.model.views import AgentView, NewFork, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
 
 
 class Request(BaseModel):
@@ -49,10 +49,8 @@ class PauseRequest(Request):
     reason: str = ""
 
 
-class ResumeRequest(Request):
+class SuccessorRequest(Request):
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
-    way: Literal[Way.NATIVE, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
-    """Without one, the best that is open is taken."""
     agent: str | None = None
     """Another agent that takes over; `model` and `mode` are chosen for it."""
     model: str | None = None
@@ -65,6 +63,28 @@ class ResumeRequest(Request):
                 raise BadInput("A model and a mode are chosen for an agent that takes over.", hint="Name it: --agent.")
             return None
         return Successor(agent=self.agent, model=self.model, mode=self.mode)
+
+
+class ResumeRequest(SuccessorRequest):
+    way: Literal[Way.NATIVE, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
+    """Without one, the best that is open is taken."""
+    snapshot: str | None = None
+    """The files and tasks are taken back to it first: its id, its number, or `previous`."""
+
+
+class ForkRequest(SuccessorRequest):
+    snapshot: str | None = None
+    """Without one, the session's last."""
+    title: str = ""
+
+    def fork(self, session_id: str) -> NewFork:
+        return NewFork(
+            session_id=session_id,
+            snapshot=self.snapshot,
+            successor=self.successor,
+            title=self.title,
+            environment=self.environment,
+        )
 
 
 class OpenRequest(Request):

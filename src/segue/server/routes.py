@@ -19,6 +19,7 @@ from segue.model.views import (
     Answered,
     CompiledContext,
     EventPage,
+    Forked,
     Prompted,
     Resumed,
     SessionDetail,
@@ -33,6 +34,7 @@ from segue.server.documents import (
     AgentsRequest,
     ApproveRequest,
     CancelRequest,
+    ForkRequest,
     OpenRequest,
     PauseRequest,
     PromptRequest,
@@ -161,8 +163,8 @@ async def pause(
 
 @api.post("/workflows/{name}/resume")
 async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
-    """Go on where the workflow stopped."""
-    return await service.resume(name, request.environment, request.way, request.successor)
+    """Go on where the workflow stopped, or from an earlier snapshot."""
+    return await service.resume(name, request.environment, request.way, request.successor, request.snapshot)
 
 
 @api.post("/workflows/{name}/workspace")
@@ -265,6 +267,12 @@ async def prompt_session(session_id: SessionName, request: PromptRequest, contex
     """Say something to the session's agent."""
     with context.stopping.interrupts():
         return await context.service.prompt_session(session_id, request.text, request.environment, request.wait)
+
+
+@api.post("/sessions/{session_id}/fork", status_code=201)
+async def fork(session_id: SessionName, service: WithService, request: ForkRequest | None = None) -> Forked:
+    """Go on from the session's last snapshot, or from another, in a new workflow; no agent is started."""
+    return await service.fork((request or ForkRequest()).fork(session_id))
 
 
 # ── agents ──────────────────────────────────────────────────────────────────────────────────────────

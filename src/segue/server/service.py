@@ -18,7 +18,9 @@ from segue.model.views import (
     Answered,
     CompiledContext,
     EventPage,
+    Forked,
     Imported,
+    NewFork,
     NewImport,
     NewWorkflow,
     Prompted,
@@ -53,8 +55,14 @@ class Service(Protocol):
     async def recent(self, most: int) -> list[WorkflowView]: ...
     async def pause(self, name: str, reason: str, wait: bool) -> Action: ...
     async def resume(
-        self, name: str, environment: Mapping[str, str], way: Way | None = None, successor: Successor | None = None
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        way: Way | None = None,
+        successor: Successor | None = None,
+        snapshot: str | None = None,
     ) -> Resumed: ...
+    async def fork(self, request: NewFork) -> Forked: ...
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed: ...
     async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted: ...
     async def prompt_session(

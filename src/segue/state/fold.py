@@ -11,6 +11,7 @@ from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.status import Failure, PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.state.story import Rewind
 
 TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
 """Ways in which a new conversation is told what came before it."""
@@ -70,6 +71,11 @@ class SessionState:
     """Tool calls that were begun and not seen to end."""
     questions: Mapping[RequestId, Question] = field(default_factory=dict[RequestId, Question])
 
+    @property
+    def unborn(self) -> bool:
+        """Whether it follows another, and no agent was ever to take it up."""
+        return self.parent is not None and not self.runs and not self.usage.turns and self.token is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowState:
@@ -94,6 +100,10 @@ class WorkflowState:
     snapshots: int = 0
     messages: tuple[PromptId, ...] = ()
     """What people said and no agent has got yet, oldest first."""
+    forked_from: e.Origin | None = None
+    rewinds: tuple[Rewind, ...] = ()
+    taken_back: e.WorkflowRewound | None = None
+    """The last going back, until a task was finished from there."""
 
     @property
     def session(self) -> SessionState | None:
@@ -151,10 +161,12 @@ def apply(state: WorkflowState, record: e.Record) -> WorkflowState:
 
 def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
     match record.event:
-        case e.WorkflowCreated(slug=slug, issue=issue, plan=plan):
-            return replace(
-                state, slug=slug, issue=issue, plan=plan, tasks={t.id: TaskStatus.PENDING for t in plan.tasks}
-            )
+        case e.WorkflowCreated(slug=slug, issue=issue, plan=plan, forked_from=origin):
+            stood = origin.tasks if origin else {}
+            tasks = {task.id: stood.get(task.id, TaskStatus.PENDING) for task in plan.tasks}
+            return replace(state, slug=slug, issue=issue, plan=plan, tasks=tasks, forked_from=origin)
+        case e.WorkflowRewound():
+            return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
             since = record.at if after is WorkflowStatus.IN_PROGRESS else state.working_since
             return replace(state, status=after, reason=reason, pause_requested=False, working_since=since)
@@ -173,7 +185,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.TaskStarted(task_id=task_id):
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
-            return _task(state, task_id, TaskStatus.COMPLETED)
+            return replace(_task(state, task_id, TaskStatus.COMPLETED), taken_back=None)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
         case e.TaskInterrupted(task_id=task_id):
@@ -186,6 +198,17 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, last_snapshot=checkpoint_id, snapshots=state.snapshots + 1)
         case _:
             return state
+
+
+def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> WorkflowState:
+    """The state after the work was taken back; what was used stays used, and what was said to nobody yet stays so."""
+    return replace(
+        state,
+        tasks={**state.tasks, **event.tasks},
+        last_snapshot=event.checkpoint_id,
+        rewinds=(*state.rewinds, Rewind(at, event.after)),
+        taken_back=event,
+    )
 
 
 def _task(state: WorkflowState, task_id: TaskId, status: TaskStatus) -> WorkflowState:
@@ -250,6 +273,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.AgentExited()
             | e.ContextCarried()
             | e.WorkflowCreated()
+            | e.WorkflowRewound()
             | e.WorkflowMoved()
             | e.WorktreeReady()
             | e.WorktreeDiscarded()

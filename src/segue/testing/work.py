@@ -17,6 +17,7 @@ from segue.model.views import (
     Action,
     Answered,
     EventPage,
+    Forked,
     Prompted,
     RecordView,
     Resumed,
@@ -91,8 +92,9 @@ class Work:
         self._diary.write(action.status, **asdict(action))
         return action
 
-    def resume(self, *, agent: str | None = None) -> Resumed:
-        resumed = _read(Resumed, self._post("resume", {"environment": self.environment, "agent": agent}))
+    def resume(self, *, agent: str | None = None, snapshot: str | None = None) -> Resumed:
+        body = {"environment": self.environment, "agent": agent, "snapshot": snapshot}
+        resumed = _read(Resumed, self._post("resume", body))
         self._diary.write("resumed", session=resumed.session, run=resumed.run, way=resumed.way)
         return resumed
 
@@ -105,6 +107,12 @@ class Work:
         prompted = _read(Prompted, self._post("prompt", {"text": text, "environment": self.environment}))
         self._diary.write("said", **asdict(prompted))
         return prompted
+
+    def fork(self, session_id: str) -> Forked:
+        body = {"environment": self.environment}
+        forked = _read(Forked, client.call("POST", f"/api/sessions/{session_id}/fork", body, timeout=WITHIN))
+        self._diary.write("forked", workflow=forked.workflow.id, checkpoint=forked.checkpoint_id)
+        return forked
 
     def cancel(self, reason: str = "") -> Action:
         action = self._act("cancel", {"reason": reason})

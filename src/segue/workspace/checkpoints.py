@@ -160,7 +160,7 @@ async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
 
     Ignored files, the index and HEAD stay as they are, and so does what a checkpoint of now would leave out.
     """
-    target = await _tree(worktree, commit)
+    target = await tree_in(worktree, commit)
     # The old ignore rules come first: a file they ignore was never saved, and must not be taken for a new one.
     async with _drafted(worktree) as draft:
         await _move(draft, await _with_ignore_rules(draft, target))
@@ -242,8 +242,9 @@ async def _commit_with_tree(worktree: Path, ref: str, draft: _Draft) -> str | No
     return commit if rest.split() == [draft.tree, *filter(None, [draft.now.head])] else None
 
 
-async def _tree(worktree: Path, commit: str) -> str:
-    answer = await ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=worktree)
+async def tree_in(repository: Path, commit: str) -> str:
+    """The id of the tree that a checkpoint holds."""
+    answer = await ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=repository)
     if answer.code != 0:
         raise WorkspaceError(
             f"The checkpoint's commit {commit} is not in this repository.",

@@ -28,7 +28,7 @@ async def divergence(worktree: Path, before: GitState, before_tree: str | None =
     if before_tree is None:
         sentences += _changes_differ(before, now)
     else:
-        sentences += await _contents_differ(worktree, before_tree)
+        sentences += await between(worktree, before_tree, await tree_of(worktree))
     return tuple(sentences)
 
 
@@ -58,9 +58,9 @@ def _changes_differ(before: GitState, now: GitState) -> list[str]:
     ]
 
 
-async def _contents_differ(worktree: Path, before_tree: str) -> list[str]:
-    now = await tree_of(worktree)
-    listing = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", before_tree, now, cwd=worktree)
+async def between(worktree: Path, before: str, now: str) -> list[str]:
+    """What became of the files from one tree to another."""
+    listing = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, now, cwd=worktree)
     fields = listing.split("\0")[:-1]
     by_verb: dict[str, list[str]] = {}
     for letter, path in zip(fields[::2], fields[1::2], strict=True):

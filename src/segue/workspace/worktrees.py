@@ -43,8 +43,11 @@ class _Registered:
     """`git worktree add` was killed before it was through."""
 
 
-async def ensure_worktree(repository: Path, path: Path, branch: str) -> Worktree:
-    """Make the worktree, or find it made; a try that was killed anywhere on the way is taken up or cleared away."""
+async def ensure_worktree(repository: Path, path: Path, branch: str, start: str = "HEAD") -> Worktree:
+    """Make the worktree, or find it made; a try that was killed anywhere on the way is taken up or cleared away.
+
+    A branch that is not there yet begins at `start`.
+    """
     root = await repository_root(repository)
     path = Path(await anyio.Path(path).resolve())
     for registered in await _registered(root):
@@ -55,7 +58,7 @@ async def ensure_worktree(repository: Path, path: Path, branch: str) -> Worktree
         elif registered.branch == branch:
             raise _in_use(registered)
     _refuse_strangers(path)
-    commit = await _ensure_branch(root, branch)
+    commit = await _ensure_branch(root, branch, start)
     crash_point("worktree.branch_made")
     await _add(root, path, branch)
     return Worktree(path, branch, commit, made=True)
@@ -177,11 +180,11 @@ def _refuse_strangers(path: Path) -> None:
         )
 
 
-async def _ensure_branch(root: Path, branch: str) -> str:
-    """The commit where the branch starts; made from HEAD if there is no such branch."""
+async def _ensure_branch(root: Path, branch: str, start: str) -> str:
+    """The commit where the branch starts; made there if there is no such branch."""
     if tip := await _commit_of(root, f"{_HEADS}{branch}"):
         return await _base(root, branch) or tip
-    head = (await git("rev-parse", "HEAD", cwd=root)).strip()
+    head = (await git("rev-parse", start, cwd=root)).strip()
     await git("update-ref", f"{_BASES}{branch}", head, cwd=root)
     crash_point("worktree.base_written")
     await git("branch", "--no-track", "--", branch, head, cwd=root)

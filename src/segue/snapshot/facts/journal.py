@@ -6,10 +6,11 @@ from segue.model import events as e
 from segue.model.transcript import Line, Said, Summarised, UserSaid
 
 
-def lines_of(records: Iterable[e.Record]) -> Iterator[Line]:
+def lines_of(records: Iterable[e.Record], offset: int = 0) -> Iterator[Line]:
+    """Numbered as the events are; `offset` lines of another journal stand before them."""
     for record in records:
         for said in _told(record.event):
-            yield Line(record.seq, said, record.at.isoformat())
+            yield Line(offset + record.seq, said, record.at.isoformat())
 
 
 def _told(event: e.Event) -> Iterator[Said]:
@@ -26,7 +27,7 @@ def _told(event: e.Event) -> Iterator[Said]:
             | e.Standing()
         ):
             yield event
-        case e.WorkflowCreated(issue=issue, imported=False):
+        case e.WorkflowCreated(issue=issue, imported=False, forked_from=None):
             yield UserSaid(text=f"{issue.title}\n{issue.description}".strip())
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
             yield e.Standing(directory=path, branch=branch, commit=commit)

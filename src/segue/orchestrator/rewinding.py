@@ -1,0 +1,189 @@
+"""Taking a workflow back to an earlier checkpoint, so that this too can be undone.
+
+First the present is saved as a snapshot, then the files are brought back. That the work was taken back is written with
+the run that goes on from there: whoever dies before that leaves files that differ from the last snapshot, which is said
+at the next resume, and the same command again does the rest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+
+from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow
+from segue.model.checkpoint import Checkpoint, CheckpointType
+from segue.model.crash import crash_point
+from segue.model.errors import CheckpointNotFound, WorkspaceError, WorktreeMissing, WrongState
+from segue.model.events import WorkflowRewound
+from segue.model.ids import CheckpointId, Seq, TaskId
+from segue.model.plan import TaskStatus
+from segue.model.status import Trigger
+from segue.orchestrator.house import House
+from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
+from segue.snapshot.gather import Occasion, gather
+from segue.state.fold import WorkflowState, rewound
+from segue.state.story import story
+from segue.workspace.checkpoints import restore, tree_in, tree_of
+from segue.workspace.comparison import between
+from segue.workspace.git import read_state
+
+PREVIOUS = "previous"
+"""The snapshot before the one that the work stands on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A checkpoint that can be gone back to, and the commit that holds its files."""
+
+    checkpoint: Checkpoint
+    commit: str
+
+    @property
+    def tasks(self) -> dict[TaskId, TaskStatus]:
+        """As they stand when nobody works on them."""
+        started = TaskStatus.IN_PROGRESS
+        marks = self.checkpoint.tasks
+        return {mark.id: TaskStatus.PENDING if mark.status is started else mark.status for mark in marks}
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """The files are back; what is left to do is to write it down."""
+
+    event: WorkflowRewound
+    left_alone: tuple[str, ...]
+    """Files that no checkpoint holds; they stayed as they were."""
+
+
+async def target(house: House, row: WorkflowRow, name: str) -> Target:
+    """The checkpoint that is meant, if its files are there; nothing is touched yet."""
+    checkpoint = await _named(house, row, name)
+    if checkpoint.commit is None:
+        why = checkpoint.problem or "it has no files."
+        raise WrongState(f"Snapshot {checkpoint.id} cannot be gone back to: {why}", hint="Choose another one.")
+    await tree_in(Path(row.repository), checkpoint.commit)
+    return Target(checkpoint, checkpoint.commit)
+
+
+async def _named(house: House, row: WorkflowRow, name: str) -> Checkpoint:
+    if name != PREVIOUS:
+        return await house.journal.checkpoint(row.id, name)
+    state = await house.journal.state(row.id)
+    standing = await house.journal.standing(row.id, state)
+    known = story(state.rewinds, standing.after) if standing else ()
+    for snapshot in await house.journal.snapshots(row.id):
+        before = standing is not None and snapshot.after < standing.after
+        if before and any(part.after < snapshot.after <= part.until for part in known):
+            return snapshot
+    raise CheckpointNotFound("There is no snapshot before the last one.", hint="Name the one you mean.")
+
+
+async def require_worktree_of(row: WorkflowRow, target: Target) -> None:
+    """Files are brought back only where they were saved."""
+    if not await anyio.Path(row.worktree).is_dir():
+        raise WorktreeMissing(
+            f"The worktree {row.worktree} is gone.", hint="Make it again first: segue resume --workspace-only"
+        )
+    now = (await read_state(Path(row.worktree), row.base)).branch
+    saved = target.checkpoint.git
+    if saved is not None and saved.branch != now:
+        raise WrongState(
+            f"Snapshot {target.checkpoint.id} was taken on branch {saved.branch}, and the worktree is on {now}.",
+            hint=f"Switch it back: git -C {row.worktree} switch {saved.branch}",
+        )
+
+
+def foreseen(state: WorkflowState, target: Target) -> WorkflowState:
+    """The state as it will be, for those who must know before anything is touched."""
+    event = WorkflowRewound(
+        checkpoint_id=target.checkpoint.id,
+        after=target.checkpoint.after,
+        saved=CheckpointId(""),
+        tasks=_statuses(state, target),
+    )
+    return after(state, event)
+
+
+def after(state: WorkflowState, event: WorkflowRewound) -> WorkflowState:
+    """The state with a going back that is not written down yet."""
+    following = Seq(state.seq + 1)
+    return replace(rewound(state, event, following), seq=following)
+
+
+async def take_back(house: House, row: WorkflowRow, target: Target, admit: Callable[[Transaction], None]) -> TakenBack:
+    """Save the present, then bring the files back. `admit` refuses, under the lock, while somebody is at work."""
+    await house.journal.transact(row.id, admit)
+    worktree, state = Path(row.worktree), await house.journal.state(row.id)
+    saved = await _left_by_a_dead_try(house, row, target) or await _save(house, row, target)
+    crash_point("rewind.saved")
+    assert saved.commit is not None, "nothing is touched before it is saved"
+    try:
+        left_alone = await restore(worktree, target.commit)
+    except WorkspaceError as error:
+        hint = f"What was there before is snapshot {saved.id}. {error.hint}".strip()
+        raise WorkspaceError(error.message, hint=hint) from error
+    crash_point("rewind.restored")
+    files = await between(worktree, target.commit, saved.commit)
+    event = WorkflowRewound(
+        checkpoint_id=target.checkpoint.id,
+        after=target.checkpoint.after,
+        saved=saved.id,
+        tasks=_statuses(state, target),
+        undone=(*_tasks_undone(state, target), *files),
+    )
+    return TakenBack(event, left_alone)
+
+
+def _statuses(state: WorkflowState, target: Target) -> dict[TaskId, TaskStatus]:
+    """Tasks that the checkpoint does not know yet were not begun."""
+    return {task: target.tasks.get(task, TaskStatus.PENDING) for task in state.tasks}
+
+
+def _tasks_undone(state: WorkflowState, target: Target) -> list[str]:
+    then = _statuses(state, target)
+    return [
+        f"Task {mark.title!r} became {mark.status.replace('_', ' ')}."
+        for mark in state.marks
+        if mark.status is not then[mark.id]
+    ]
+
+
+def _reason(target: Target) -> str:
+    return f"before going back to {target.checkpoint.id}"
+
+
+async def _left_by_a_dead_try(house: House, row: WorkflowRow, target: Target) -> Checkpoint | None:
+    """What an earlier try saved that brought the files back, and died before it was written down."""
+    standing = await house.journal.standing(row.id, await house.journal.state(row.id))
+    if standing is None or standing.reason != _reason(target):
+        return None
+    worktree = Path(row.worktree)
+    there = await tree_of(worktree) == await tree_in(worktree, target.commit)
+    return standing if there else None
+
+
+async def _save(house: House, row: WorkflowRow, target: Target) -> Checkpoint:
+    """The present as a snapshot, with what the last one says of an interruption."""
+    state = await house.journal.state(row.id)
+    standing = await house.journal.standing(row.id, state)
+    workspace = await gather(row.worktree, checkpoint_ref(row.id, state), state.base)
+    if workspace.commit is None:
+        raise WrongState(f"Nothing was touched, because it could not be undone. {workspace.problem}")
+    occasion = Occasion(
+        type=CheckpointType.PAUSE,
+        trigger=Trigger.PAUSE,
+        reason=_reason(target),
+        snapshot=True,
+        clean_boundary=standing is None or standing.clean_boundary,
+    )
+
+    def save(t: Transaction) -> CheckpointId:
+        name = t.next_checkpoint_id()
+        write_checkpoint(t, t.session.id, 0, occasion, t.catch_up(state), workspace)
+        return name
+
+    name = await house.journal.transact(row.id, save)
+    house.unstudied.put_nowait(row.id)
+    return await house.journal.checkpoint(row.id, name)

@@ -1,0 +1,160 @@
+"""A fork: a new workflow that goes on where another one stood, and leaves it alone."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.checkpoint import Checkpoint
+from segue.model.errors import BadInput, CheckpointNotFound, SessionNotFound
+from segue.model.plan import TaskStatus
+from segue.model.status import Carrying, SessionStatus, Way, WorkflowStatus
+from segue.model.views import Forked, NewFork, Successor
+from tests.orchestrator.test_going_back import after_two_tasks, dying_at, files, said
+from tests.orchestrator.test_resuming import session_of
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre, git
+
+pytestmark = pytest.mark.anyio
+
+FORK = "build-it-fork"
+
+
+async def fork(theatre: Theatre, session: str | None = None, **more: Any) -> Forked:
+    session_id = session or await session_of(theatre)
+    with anyio.fail_after(30):
+        return await theatre.orchestrator.fork(NewFork(session_id=session_id, environment=theatre.environment, **more))
+
+
+def at(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {"snapshot": checkpoint.id}
+
+
+async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_works_on_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        before, snapshots = files(worktree_of(theatre)), await theatre.orchestrator.snapshots("build-it")
+        forked = await fork(theatre, **at(first))
+        view = forked.workflow
+        assert (view.slug, view.branch, view.status) == (FORK, f"segue/{FORK}", WorkflowStatus.PAUSED)
+        assert [task.status for task in view.tasks] == [
+            TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.PENDING,
+        ]  # fmt: skip
+        content = files(worktree_of(theatre, FORK))
+        assert content == {".gitignore": "*.log\n", "a.txt": "A", "go-a": "", "old.txt": "old"}
+        assert (view.runs, forked.parent, forked.checkpoint_id) == (0, await session_of(theatre), first.id)
+        assert git(worktree_of(theatre, FORK), "rev-parse", "HEAD") == git(theatre.repository, "rev-parse", "main")
+        assert files(worktree_of(theatre)) == before
+        assert await theatre.orchestrator.snapshots("build-it") == snapshots
+        created = (await theatre.events(FORK, e.WorkflowCreated))[0]
+        assert created.forked_from.after == first.after
+
+
+async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        await fork(theatre, **at(first))
+        resumed = await theatre.resume(FORK)
+        assert (resumed.way, resumed.session_number, resumed.divergence) == (Way.CONTEXT, 1, ())
+        await theatre.until_prompted(3)
+        (worktree_of(theatre, FORK) / "go-b").touch()
+        view = await theatre.until(FORK, "completed")
+        assert (view.sessions, view.tasks_done) == (1, 3)
+        (session,) = await theatre.orchestrator.sessions(FORK)
+        assert (session.parent, session.carrying) == (first.session_id, Carrying.DONE)
+        facts = await theatre.house.hearings.facts(view.id)
+        assert [passage.text for passage in facts.latest] == ["I decided to use alpaca.", "I decided to use buffalo."]
+        assert facts.request is not None and facts.request.text == "Build it" and not facts.said
+        original = await theatre.orchestrator.workflow("build-it")
+        assert (original.status, original.tasks_done) == (WorkflowStatus.PAUSED, 2)
+    told = theatre.diary("prompt")[2]["text"]
+    assert "alpaca" in told and "buffalo" not in told
+    assert f"forked from workflow {first.workflow_id} at snapshot {first.id}" in told
+
+
+async def test_what_happens_to_the_original_later_is_not_known_in_the_fork(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        forked = await fork(theatre, **at(first))
+        again = await fork(theatre, forked.workflow.session.id if forked.workflow.session else "")
+        assert again.workflow.slug == f"{FORK}-fork"
+        facts = await theatre.house.hearings.facts(again.workflow.id)
+    assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
+
+
+async def test_a_completed_workflow_is_gone_on_from_in_a_fork(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin("turns: []")
+        await theatre.until("build-it", "completed")
+        forked = await fork(theatre, title="Another try")
+        assert (forked.workflow.slug, forked.workflow.title) == ("another-try", "Another try")
+        told = await theatre.orchestrator.prompt("another-try", "What was done?", theatre.environment)
+        assert (told.status, told.way) == ("sent", Way.CONTEXT)
+        assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.COMPLETED
+
+
+async def test_another_agent_takes_the_fork(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        await fork(theatre, successor=Successor(agent="understudy"), **at(first))
+        resumed = await theatre.orchestrator.resume(FORK, theatre.environment, Way.FRESH)
+        assert (resumed.agent, resumed.session_number, resumed.way) == ("understudy", 1, Way.FRESH)
+        await theatre.until_prompted(3)
+    assert "alpaca" not in theatre.diary("prompt")[2]["text"]
+
+
+async def test_a_fork_can_be_taken_back_and_leaves_out_what_was_undone(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        view = (await fork(theatre, **at(first))).workflow
+        assert view.last_snapshot is not None
+        await theatre.resume(FORK)
+        await theatre.until_prompted(3)
+        await theatre.orchestrator.pause(FORK, "enough", wait=False)
+        (worktree_of(theatre, FORK) / "go-b").touch()
+        await theatre.until(FORK, "paused")
+        await theatre.orchestrator.resume(FORK, theatre.environment, None, None, view.last_snapshot)
+        facts = await theatre.house.hearings.facts(view.id)
+        assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
+
+
+async def test_a_fork_of_nothing_is_refused_and_leaves_nothing(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        with pytest.raises(SessionNotFound):
+            await fork(theatre, "session-nobody")
+        with pytest.raises(CheckpointNotFound):
+            await fork(theatre, snapshot="099")
+        with pytest.raises(BadInput):
+            await fork(theatre, successor=Successor(agent="rehearsal", model="x"), **at(first))
+        assert len(await theatre.orchestrator.workflows(None, [])) == 1
+
+
+@pytest.mark.parametrize("point", ["fork.created", "worktree.branch_made", "fork.filled"])
+async def test_a_fork_whose_server_died_gets_its_files_at_the_first_resume(theatre: Theatre, point: str) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        with dying_at(point):
+            await fork(theatre, **at(first))
+    async with theatre.open():
+        assert (await theatre.orchestrator.workflow(FORK)).status is WorkflowStatus.PENDING
+        resumed = await theatre.resume(FORK)
+        assert (resumed.session_number, resumed.way, resumed.divergence) == (1, Way.CONTEXT, ())
+        await said(theatre, "buffalo", FORK)
+        (worktree_of(theatre, FORK) / "go-b").touch()
+        await theatre.until(FORK, "completed")
+        assert (worktree_of(theatre, FORK) / "a.txt").exists()
+
+
+async def test_the_setup_command_runs_in_a_fork_and_changes_no_file_of_the_snapshot(theatre: Theatre) -> None:
+    async with theatre.open(setup="echo built > made.log; echo built > a.txt"):
+        first, _ = await after_two_tasks(theatre)
+        await fork(theatre, **at(first))
+        assert (worktree_of(theatre, FORK) / "made.log").exists()
+        assert (worktree_of(theatre, FORK) / "a.txt").read_text() == "A"
+        session = (await theatre.orchestrator.sessions(FORK))[0]
+        assert session.status is SessionStatus.SUSPENDED

@@ -11,7 +11,7 @@ from segue.model.errors import BadInput, CheckpointNotFound, SessionNotFound
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Forked, NewFork, Successor
-from tests.orchestrator.test_going_back import after_two_tasks, dying_at, files, said
+from tests.orchestrator.test_going_back import after_two_tasks, dying_at, files, said, snapshots_of
 from tests.orchestrator.test_resuming import session_of
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -34,7 +34,7 @@ def at(checkpoint: Checkpoint) -> dict[str, Any]:
 async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_works_on_it(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
-        before, snapshots = files(worktree_of(theatre)), await theatre.orchestrator.snapshots("build-it")
+        before, snapshots = files(worktree_of(theatre)), await snapshots_of(theatre)
         forked = await fork(theatre, **at(first))
         view = forked.workflow
         assert (view.slug, view.branch, view.status) == (FORK, f"segue/{FORK}", WorkflowStatus.PAUSED)
@@ -46,7 +46,7 @@ async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_wor
         assert (view.runs, forked.parent, forked.checkpoint_id) == (0, await session_of(theatre), first.id)
         assert git(worktree_of(theatre, FORK), "rev-parse", "HEAD") == git(theatre.repository, "rev-parse", "main")
         assert files(worktree_of(theatre)) == before
-        assert await theatre.orchestrator.snapshots("build-it") == snapshots
+        assert await snapshots_of(theatre) == snapshots
         created = (await theatre.events(FORK, e.WorkflowCreated))[0]
         assert created.forked_from.after == first.after
 

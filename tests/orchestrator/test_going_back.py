@@ -44,11 +44,15 @@ def files(root: Path) -> dict[str, str]:
     return {name: (root / name).read_text() for name in sorted(set(listed)) if (root / name).exists()}
 
 
+async def snapshots_of(theatre: Theatre) -> list[Checkpoint]:
+    return [each.checkpoint for each in await theatre.orchestrator.snapshots("build-it")]
+
+
 async def paused_after(theatre: Theatre, letter: str) -> Checkpoint:
     await theatre.orchestrator.pause("build-it", f"after {letter}", wait=False)
     (worktree_of(theatre) / f"go-{letter}").touch()
     await theatre.until("build-it", "paused")
-    return (await theatre.orchestrator.snapshots("build-it"))[0]
+    return (await snapshots_of(theatre))[0]
 
 
 async def said(theatre: Theatre, text: str, name: str = "build-it") -> None:
@@ -126,7 +130,7 @@ async def test_files_tasks_and_what_is_known_are_those_of_the_snapshot(theatre: 
         view = await theatre.until("build-it", "completed")
         assert (view.tasks_done, view.sessions) == (3, 2)
         assert back.saved is not None
-        saved = await theatre.orchestrator.snapshot("build-it", back.saved)
+        saved = (await theatre.orchestrator.snapshot("build-it", back.saved)).checkpoint
         assert saved.reason == f"before going back to {first.id}"
         assert "'Do B' became completed" in back.undone[0]
         assert {mark.id: mark.status for mark in second.tasks}["b"] is TaskStatus.COMPLETED
@@ -203,7 +207,7 @@ async def test_the_history_that_is_told_leaves_out_what_was_undone(theatre: Thea
 async def test_what_cannot_be_done_is_refused_before_anything_is_touched(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
-        before, snapshots = files(worktree_of(theatre)), await theatre.orchestrator.snapshots("build-it")
+        before, snapshots = files(worktree_of(theatre)), await snapshots_of(theatre)
         with pytest.raises(CheckpointNotFound):
             await go_back(theatre, "099")
         with pytest.raises(WrongState, match="gone beyond the snapshot"):
@@ -220,7 +224,7 @@ async def test_what_cannot_be_done_is_refused_before_anything_is_touched(theatre
         with pytest.raises(WorkspaceError, match="not in this repository"):
             await go_back(theatre, first.id)
         assert files(worktree_of(theatre)) == before
-        assert await theatre.orchestrator.snapshots("build-it") == snapshots
+        assert await snapshots_of(theatre) == snapshots
 
 
 async def test_commits_stay_and_are_told(theatre: Theatre) -> None:
@@ -318,10 +322,10 @@ async def test_a_server_that_dies_with_the_files_back_says_so_and_the_same_again
         assert (view.status, view.tasks_done) == (WorkflowStatus.PAUSED, 2)
         context = await theatre.orchestrator.context("build-it", None)
         assert "files disappeared: go-b, sub/b.txt" in context.context
-        snapshots = len(await theatre.orchestrator.snapshots("build-it"))
+        snapshots = len(await snapshots_of(theatre))
         back = await go_back(theatre, first.id)
         assert (back.tasks_done, back.saved) == (1, view.last_snapshot)
-        assert len(await theatre.orchestrator.snapshots("build-it")) == snapshots
+        assert len(await snapshots_of(theatre)) == snapshots
         await theatre.event("build-it", e.ContextCarried)
         (worktree_of(theatre) / "go-b").touch()
         await theatre.until("build-it", "completed")

@@ -12,6 +12,7 @@ from standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
 from segue import client, paths
 from segue.cli import app
 from segue.cli.output import moment
+from segue.model.agents import Limits
 from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
@@ -285,6 +286,14 @@ def test_resume_goes_back_and_says_how_to_undo_that(segue: Any, service: Standin
         "  segue resume --from ckpt-2026-01-02-005 add-parser\n"
     )
     assert next(asked for asked in service.asked if asked[0] == "resume")[5] == "previous"
+
+
+def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    assert segue("resume", "--max-cost", "5", "--pause-after", "0", "--detach").exit_code == 0
+    limit, resume = (asked for asked in service.asked if asked[0] in ("limit", "resume"))
+    assert limit == ("limit", ID, Limits(usd=5, tasks=0))
+    assert resume[0] == "resume"
 
 
 def test_resume_says_why_a_way_is_closed(segue: Any, service: Standin) -> None:

@@ -285,7 +285,7 @@ def test_limits_are_asked_for(segue: Any, service: Standin) -> None:
     assert request.choices.limits == Limits(tasks=2, seconds=5400, usd=2.5)
 
 
-@pytest.mark.parametrize("words", [("--max-time", "soon"), ("--pause-after", "0"), ("--max-cost", "0")])
+@pytest.mark.parametrize("words", [("--max-time", "soon"), ("--pause-after", "-1"), ("--max-cost", "-1")])
 def test_a_limit_that_is_none_is_refused(segue: Any, service: Standin, words: tuple[str, str]) -> None:
     result = segue("run", "Do it", *words)
     assert result.exit_code == 2

@@ -4,6 +4,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
+from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
 from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -67,3 +68,38 @@ async def test_money_that_is_spent_stops_the_work(theatre: Theatre) -> None:
         trigger, reason, clean = await stopped(theatre)
         assert (trigger, clean) == (Trigger.EXHAUSTION, True)
         assert reason == "The work has cost $0.75, and the budget is $0.50."
+        head = (await theatre.event("build-it", e.SnapshotStudied)).seq
+        with pytest.raises(WrongState, match=r"the budget is \$0.50") as refused:
+            await theatre.resume("build-it")
+        assert "--max-cost" in refused.value.hint
+        assert (await theatre.orchestrator.workflow("build-it")).head == head
+        await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_limit_that_nobody_can_keep_is_said_once(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(usd=0.01, tokens=1))
+    async with theatre.open():
+        await theatre.begin(HELD.replace(", {wait_for: go}", ""))
+        await theatre.until("build-it", "completed")
+        said = [event for event in await theatre.events("build-it", e.Warned) if event.code == "limit_unmeasured"]
+    assert len(said) == 1 and "tokens" in said[0].message
+
+
+@pytest.mark.parametrize("limits", [Limits(tasks=-1), Limits(usd=float("inf"))])
+async def test_a_limit_that_is_none_is_refused(theatre: Theatre, limits: Limits) -> None:
+    theatre.choices = Choices(limits=limits)
+    async with theatre.open():
+        with pytest.raises(BadInput, match="is no limit"):
+            await theatre.begin(SIMPLE)
+
+
+async def test_a_limit_is_lifted_with_nothing(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=1, usd=5))
+    async with theatre.open():
+        await theatre.begin(SIMPLE)
+        await theatre.until("build-it", "paused")
+        await theatre.orchestrator.limit("build-it", Limits(tasks=0))
+        (changed,) = await theatre.events("build-it", e.LimitsChanged)
+        assert changed.limits == Limits(tasks=0, usd=5)

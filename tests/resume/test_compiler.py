@@ -63,7 +63,7 @@ def test_compile_a_plan_that_is_all_open_or_all_done() -> None:
     )
     assert "(none yet)" in compile_context(SessionFacts(), handover=open_).text
     assert "(all complete)" in compile_context(SessionFacts(), handover=done).text
-    assert 'task "Unknown". The previous session ended because: Unknown.' in compile_context(
+    assert 'All tasks are done. The previous session ended because: Unknown.' in compile_context(
         SessionFacts(), handover=done
     ).text  # fmt: skip
 

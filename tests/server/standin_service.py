@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from segue import paths
+from segue.model.agents import Limits
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
 from segue.model.errors import NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
 from segue.model.events import Event, Price
@@ -405,6 +406,10 @@ class Standin:
             return self.messages
         assert found.findings is not None
         return FOUND[category](found.findings)
+
+    async def limit(self, name: str, limits: Limits) -> WorkflowView:
+        self._enter("limit", name, limits)
+        return self._named(name)
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         self._enter("context", name, budget)

@@ -16,7 +16,7 @@ from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
-from segue.cli.limits import limited
+from segue.cli.limits import given, limited
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
@@ -243,6 +243,7 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 @click.option("--fresh", is_flag=True, help="A new conversation that knows the plan and the files alone.")
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
 @click.option("--from", "snapshot", help="Take files and tasks back first: a snapshot's id or number, or `previous`.")
+@limited
 @click.option("--agent", help="Another agent takes over, by a compiled context.")
 @click.option("--model", help="The model that the other agent works with.")
 @click.option("--mode", help="The mode that the other agent works in.")
@@ -256,7 +257,7 @@ def resume(
     model: str | None,
     mode: str | None,
     detach: bool,
-    **flags: bool,
+    **options: Any,
 ) -> None:
     """Go on with a workflow where it stopped.
 
@@ -265,7 +266,8 @@ def resume(
 
     With --from, what there is now is saved as a snapshot first, so that going back can be undone.
     """
-    wanted = [name for name, given in flags.items() if given]
+    limits = given(options)
+    wanted = [name for name, asked in options.items() if asked]
     if len(wanted) > 1:
         raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} exclude each other.".replace("_", "-"))
     if snapshot is not None and wanted == ["workspace_only"]:
@@ -275,6 +277,8 @@ def resume(
     if wanted == ["workspace_only"]:
         _restore(view, out)
         return
+    if limits:
+        client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
     _summarize(view, out)
     out.say(f"\nResuming workflow {view['id']}...")
     way = wanted[0] if wanted else None

@@ -27,13 +27,19 @@ class Duration(click.ParamType[float]):
 
 
 def limited(command: F) -> F:
-    """The options that set limits; each pauses the workflow when it is reached."""
+    """The options that set limits; each pauses the workflow when it is reached, and 0 is none."""
     options = (
-        click.option("--pause-after", "tasks", type=click.IntRange(min=1), help="Pause after so many tasks."),
+        click.option("--pause-after", "tasks", type=click.IntRange(min=0), help="Pause after so many tasks."),
         click.option("--max-time", "seconds", type=Duration(), help="Pause after so long: 90s, 30m, 2h."),
-        click.option("--max-tokens", "tokens", type=click.IntRange(min=1), help="Pause when so many tokens are used."),
-        click.option("--max-cost", "usd", type=click.FloatRange(min=0, min_open=True), help="Pause at so many $."),
+        click.option("--max-tokens", "tokens", type=click.IntRange(min=0), help="Pause when so many tokens are used."),
+        click.option("--max-cost", "usd", type=click.FloatRange(min=0), help="Pause when it has cost so many dollars."),
     )
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def given(options: dict[str, Any]) -> dict[str, float]:
+    """Those of a command's options that are limits and were given; they are taken out."""
+    found = {name: options.pop(name) for name in ("tasks", "seconds", "tokens", "usd")}
+    return {name: value for name, value in found.items() if value is not None}

@@ -41,6 +41,11 @@ def _because(event: Fields) -> str:
     return f": {reason}" if reason else ""
 
 
+def _limits_changed(event: Fields, _names: Names) -> str:
+    limits = ", ".join(f"{name} {value:g}" for name, value in event["limits"].items() if value is not None)
+    return f"Limits: {limits or 'none'}"
+
+
 def _capacity_reached(event: Fields, _names: Names) -> str:
     what = {
         "fork": "; a new session goes on at the end of the task",
@@ -177,6 +182,7 @@ MILESTONES: Mapping[str, Writer] = {
     "pause.requested": _pause_requested,
     "pause.withdrawn": lambda e, n: "The pause was withdrawn",
     "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
+    "limits.changed": _limits_changed,
     "capacity.reached": _capacity_reached,
     "warning": lambda e, n: f"! {plain(e['message'])}",
     "incident": lambda e, n: f"! {plain(e['what'])}" + (f": {plain(e['detail'])}" if e["detail"] else ""),

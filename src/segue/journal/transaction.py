@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,9 +14,9 @@ from segue.journal.chain import GENESIS, Entry, append_in
 from segue.journal.reading import EVERYTHING, queued_prompt, records_after
 from segue.journal.redaction import redact, redact_text
 from segue.model import events as e
-from segue.model.agents import Choices
+from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import Checkpoint
-from segue.model.codec import encode, encode_checkpoint, encode_findings
+from segue.model.codec import decode, encode, encode_checkpoint, encode_findings
 from segue.model.errors import SegueError, WorktreeInUse, WrongState
 from segue.model.findings import Findings
 from segue.model.ids import (
@@ -201,6 +201,11 @@ class Transaction:
             mine = (t.tasks.c.workflow_id == self.workflow_id, t.tasks.c.id == task_id)
             self.connection.execute(update(t.tasks).where(*mine).values(status=status, attempt=None))
         self.append(event)
+
+    def change_limits(self, limits: Limits) -> None:
+        choices = replace(decode(Choices, self.workflow.choices), limits=limits)
+        self._workflow(choices=redact(encode(choices)).decode())
+        self.append(e.LimitsChanged(limits=limits))
 
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)

@@ -27,7 +27,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a workflow may use before it pauses; None is without limit."""
+    """How much a workflow may use before it pauses; None or 0 is without limit."""
 
     tasks: int | None = None
     """Tasks after which a run pauses."""

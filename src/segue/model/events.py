@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from segue.model.agents import Choices
+from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.findings import ExamResult, Findings
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
@@ -472,6 +472,14 @@ class CheckpointCreated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsChanged:
+    """The user lets the workflow use more, or less; it counts from the next run on."""
+
+    kind: Literal["limits.changed"] = "limits.changed"
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityReached:
     """The context has come up to a rung of the capacity ladder; said once for each time it does."""
 
@@ -600,6 +608,7 @@ Event = (
     | PauseRequested
     | PauseWithdrawn
     | CheckpointCreated
+    | LimitsChanged
     | CapacityReached
     | SnapshotStudied
     | AgentReported

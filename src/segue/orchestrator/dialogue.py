@@ -145,6 +145,8 @@ class Dialogue:
         session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
         told = await self._what_came_before(state) if session.carrying is Carrying.NEEDED else None
         used_up = self._allowance.used_up(state)
+        if (sentence := self._allowance.cannot_be_kept(state)) is not None:
+            await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
 
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run = t.workflow, self._tenure.run(t)

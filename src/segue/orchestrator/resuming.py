@@ -41,6 +41,7 @@ from segue.orchestrator.agents import agent_named, choices_for
 from segue.orchestrator.alongside import both
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
+from segue.orchestrator.limits import limits_of, refuse_if_used_up
 from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
@@ -266,6 +267,8 @@ class Resuming:
     async def _launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
+        if ask.purpose is Purpose.WORK:
+            refuse_if_used_up(limits_of(row), state, self._house.clock.now())
         after = rewinding.after(state, ask.back.event) if ask.back else state
         means, changes = await both(
             lambda: means_of(self._house, after, row.id, ask.agent), lambda: self._divergence(after, row.id)

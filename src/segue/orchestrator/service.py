@@ -11,6 +11,7 @@ from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
 from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
 from segue.memory import Memory
+from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
@@ -53,6 +54,7 @@ from segue.model.views import (
 from segue.orchestrator import agents, forking, importing, projections, sessions, snapshots
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
+from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming, queue
@@ -161,6 +163,7 @@ class Orchestrator:
         agent = agents.agent_named(self._house, request.agent)
         require_program(agent.command[0], request.environment, hint=agent.install)
         refuse_secrets(request.choices)
+        refuse_unlimited(request.choices.limits)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
         plan = read_plan(request.issue, request.plan)
@@ -289,6 +292,13 @@ class Orchestrator:
         snapshot: str | None = None,
     ) -> Resumed:
         return await self._resuming.resume(name, environment, way, successor, snapshot)
+
+    async def limit(self, name: str, limits: Limits) -> WorkflowView:
+        """Let a workflow use more, or less, from its next run on."""
+        row = await self._journal.workflow(name)
+        refuse_unlimited(limits)
+        await self._journal.transact(row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits)))
+        return await self.workflow(row.id)
 
     async def fork(self, request: NewFork) -> Forked:
         return await forking.fork(self._house, request, self._free_slug)

@@ -16,7 +16,8 @@ NAMES_WORTH = 0.8
 FLOWING = frozenset({REQUEST, SAID, PROPOSED, SUMMARY, NEXT})
 """Sections that are told as running text."""
 HEAD = "## Session Resume Context"
-GUIDE = "`…` marks a cut, `#n` a transcript line."
+CUTS = "`…` marks a cut"
+GUIDE = f"{CUTS}, `#n` a transcript line."
 TOP_UPS = 2
 OPENING = 4.0
 """Tokens around a title: the empty line before it, and the mark of what was left out after its section."""
@@ -108,7 +109,7 @@ def _known_better(piece: Piece, handover: h.Handover) -> bool:
 
 def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:
     if handover is not None:
-        return f"{HEAD}\n\n{handover.heading} {GUIDE}"
+        return f"{HEAD}\n\n{handover.heading} {CUTS}, `#n` an event of its journal."
     where = f" in {facts.directory}" if facts.directory else ""
     return f"{HEAD}\n\nYou take over work{where}. {GUIDE}"
 

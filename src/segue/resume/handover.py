@@ -125,9 +125,12 @@ def _git(handover: Handover) -> list[str]:
 
 def _go_on(handover: Handover) -> str:
     titles = {task.id: task.title for task in handover.tasks}
-    title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
     reason = (handover.pause_reason or "Unknown").rstrip(".")
-    return f'Continue from task "{title}". The previous session ended because: {reason}.'
+    ended = f"The previous session ended because: {reason}."
+    if handover.tasks and all(task.status in DONE for task in handover.tasks):
+        return f"All tasks are done. {ended}"
+    title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
+    return f'Continue from task "{title}". {ended}'
 
 
 def _feedback(feedback: Sequence[ReviewFact]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
+from segue.model.agents import Limits
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -165,6 +166,12 @@ async def pause(
 async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
     """Go on where the workflow stopped, or from an earlier snapshot."""
     return await service.resume(name, request.environment, request.way, request.successor, request.snapshot)
+
+
+@api.post("/workflows/{name}/limits")
+async def limit(name: str, limits: Limits, service: WithService) -> WorkflowView:
+    """Let the workflow use more, or less, from its next run on; what is left out stays, and 0 lifts a limit."""
+    return await service.limit(name, limits)
 
 
 @api.post("/workflows/{name}/workspace")

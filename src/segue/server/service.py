@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from segue.memory import Memory
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Limits
 from segue.model.findings import Extractor
 from segue.model.ids import BootId
 from segue.model.snapshots import History, Page, Part, Snapshot
@@ -81,6 +81,7 @@ class Service(Protocol):
     async def detailed_history(
         self, name: str, snapshot_id: str, category: Part, page: Page | None = None
     ) -> History: ...
+    async def limit(self, name: str, limits: Limits) -> WorkflowView: ...
     async def context(self, name: str, budget: int | None) -> CompiledContext: ...
     async def verify(self, name: str) -> Verification: ...
     async def sessions(self, name: str) -> list[SessionDetail]: ...

@@ -285,6 +285,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.PauseRequested()
             | e.PauseWithdrawn()
             | e.CheckpointCreated()
+            | e.LimitsChanged()
             | e.CapacityReached()
             | e.SnapshotStudied()
             | e.AgentReported()

@@ -272,6 +272,18 @@ async def test_a_file_that_has_grown_adds_what_is_new(theatre: Theatre, database
         assert (await imported(theatre, file)).status == "already_imported"
 
 
+async def test_a_grown_file_of_an_agent_that_worked_below_the_checkout_is_known_too(
+    theatre: Theatre, tmp_path: Path
+) -> None:
+    below = theatre.repository / "lid"
+    below.mkdir()
+    session = kettle_session()
+    async with theatre.open():
+        first = await imported(theatre, settled(session, below).write(tmp_path))
+        grown = await imported(theatre, settled(session.user("Now the lid."), below).write(tmp_path))
+    assert (grown.status, grown.workflow.id) == ("extended", first.workflow.id)
+
+
 async def test_a_file_that_was_rewritten_is_refused(theatre: Theatre, tmp_path: Path) -> None:
     async with theatre.open():
         await imported(theatre, settled(kettle_session(), theatre.repository).write(tmp_path))

@@ -180,11 +180,15 @@ def runtime_of(connection: Connection, session_id: str) -> RuntimeRow:
 
 def workflow_holding(connection: Connection, token: str) -> WorkflowRow | None:
     """The open workflow that one of an agent's own conversations belongs to."""
-    query = (
-        select(t.workflows)
-        .join(t.sessions, t.sessions.c.workflow_id == t.workflows.c.id)
+    run = (
+        select(t.sessions.c.workflow_id)
         .join(t.runtimes, t.runtimes.c.session_id == t.sessions.c.id)
-        .where(t.runtimes.c.token == token, t.workflows.c.status.not_in(WORKFLOW_ENDED))
+        .where(t.runtimes.c.token == token)
+    )
+    # An agent that cannot go back to it has no token for it here.
+    imported = select(t.imports.c.workflow_id).where(t.imports.c.conversation == token)
+    query = select(t.workflows).where(
+        t.workflows.c.id.in_(run.union(imported)), t.workflows.c.status.not_in(WORKFLOW_ENDED)
     )
     row = connection.execute(query).first()
     return None if row is None else _as(WorkflowRow, row)

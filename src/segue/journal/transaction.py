@@ -523,6 +523,7 @@ class Transaction:
         row = {
             "sha256": imported.sha256,
             "workflow_id": self.workflow_id,
+            "conversation": imported.conversation,
             "file": imported.file,
             "imported_at": self.now,
         }

@@ -510,6 +510,8 @@ class SessionImported:
     lines: int
     """Things said or done that were found in it."""
     unread_lines: int
+    conversation: str = ""
+    """The agent's own name for it, whether or not it can be gone back to."""
     began: str = ""
     ended: str = ""
     """The times of its first and last line, as the agent wrote them."""

@@ -104,6 +104,7 @@ class Heard:
             size=self.tally.size,
             lines=len(self.events),
             unread_lines=self.tally.unread,
+            conversation=self.token or "",
             began=self.began,
             ended=self.ended,
         )

@@ -279,9 +279,11 @@ imports = Table(
     metadata,
     Column("sha256", String, primary_key=True),
     _of_workflow(),
+    Column("conversation", String, nullable=False),
     Column("file", Text, nullable=False),
     Column("imported_at", Time, nullable=False),
 )
+Index("ix_imports_conversation", imports.c.conversation)
 
 # How far each workflow's journal has been clipped for searching. The shelf's number is the upper half of its clippings'
 # ids, so that what stood side by side in the journal stands side by side in the index.

@@ -13,11 +13,13 @@ def upgrade() -> None:
         "imports",
         sa.Column("sha256", sa.String(), nullable=False),
         sa.Column("workflow_id", sa.String(), nullable=False),
+        sa.Column("conversation", sa.String(), nullable=False),
         sa.Column("file", sa.Text(), nullable=False),
         sa.Column("imported_at", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(["workflow_id"], ["workflows.id"], name=op.f("fk_imports_workflow_id")),
         sa.PrimaryKeyConstraint("sha256", name=op.f("pk_imports")),
     )
+    op.create_index("ix_imports_conversation", "imports", ["conversation"])
     op.drop_column("runtimes", "last_message")
     # Prompts of the first schema did not know which event has their words.
     op.execute(

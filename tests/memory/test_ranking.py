@@ -1,9 +1,11 @@
 """The order of answers, and what a score means."""
 
+import pytest
+
 from benchmarks.recall_plugin import build
 from segue.journal.search import SHELF, Occurrences
 from segue.memory.ranking import Ranked, rank
-from segue.memory.words import likeness, names, wanted
+from segue.memory.words import LONGEST, likeness, names, wanted
 
 FIRST = 7 * SHELF + 10
 
@@ -67,3 +69,8 @@ def test_the_plugin_for_scorers_asks_the_products_own_index() -> None:
     assert search("zeppelins landing", 2)[0] == 0
     assert search("mast", 1) == [1]
     assert search("absent", 5) == []
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "_a" * 100_000, "aA" * 100_000, "deadbeef" * 25_000])
+def test_what_is_too_long_to_be_a_word_is_cut_before_names_are_looked_for(text: str) -> None:
+    assert all(len(word) <= LONGEST for word in (*wanted(text).all, *names(text).split()))

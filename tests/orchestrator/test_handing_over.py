@@ -123,3 +123,34 @@ async def test_nobody_takes_over_from_an_agent_at_work(theatre: Theatre) -> None
             await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
+
+
+async def test_a_run_keeps_the_variables_of_whoever_asked_for_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        await paused(theatre)
+        mine = {**theatre.environment, "SEGUE_REHEARSAL_MINE": "1"}
+        first = await theatre.orchestrator.resume("build-it", mine, None, OTHER)
+        lent = theatre.house.environments[first.session, first.run]
+        with pytest.raises(WrongState):
+            other = {**theatre.environment, "SEGUE_REHEARSAL_OTHER": "1"}
+            await theatre.orchestrator.resume("build-it", other, None, Successor(agent="rehearsal"))
+        assert lent["SEGUE_REHEARSAL_MINE"] == "1"
+        assert all(values is lent for values in theatre.house.environments.values())
+        await theatre.until("build-it", "completed")
+        assert theatre.house.environments == {}
+
+
+async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise ValueError("no")
+
+    async with theatre.open():
+        await paused(theatre)
+        monkeypatch.setattr("segue.orchestrator.dialogue.compile_workflow", fails)
+        await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
+        await theatre.until("build-it", "completed")
+        (carried,) = await theatre.events("build-it", e.ContextCarried)
+        warned = [event.code for event in await theatre.events("build-it", e.Warned)]
+    assert (carried.way, "context_failed" in warned) == (Way.HISTORY, True)

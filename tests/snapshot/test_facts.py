@@ -15,6 +15,7 @@ from segue.model.facts import SessionFacts
 from segue.model.ids import PromptId, Seq, TaskId, WorkflowId
 from segue.model.transcript import FilesChanged, Line, Said, Standing, Summarised, ToolProgressed, UserSaid
 from segue.snapshot.facts import Collector, facts_of
+from segue.snapshot.facts.commands import headline
 from segue.snapshot.facts.journal import lines_of
 from tests.recordings import DIRECTORY, edited, facts, ran, todo, transcript
 from tests.recordings.kettle import CORRECTION, REQUEST, kettle_lines
@@ -366,3 +367,11 @@ def test_an_edit_that_only_its_answer_tells_of_is_known_by_what_it_wrote() -> No
     ]
     found = facts_of([Line(number, each) for number, each in enumerate(said, 1)])
     assert [(file.path, file.change) for file in found.files] == [("lib/boil.py", "BOILS = 100")]
+
+
+def test_a_command_that_only_looks_like_a_patch_changes_nothing() -> None:
+    assert facts(*ran("c", "make boil && echo '*** all done ***'", "*** all done ***")).files == ()
+
+
+def test_a_command_with_endless_spaces_is_read_in_no_time() -> None:
+    assert headline(f"make{' ' * 200_000}boil | tail") == "make boil"

@@ -14,6 +14,9 @@ STOP = words(
 MOST = 60
 """More words of a question are not looked at."""
 
+LONGEST = 80
+"""Characters of a word; what is longer is no word, and looking for names in it would take for ever."""
+_ENDLESS = re.compile(rf"\w{{{LONGEST + 1},}}")
 _WORD = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(
     r"[^\W\d_][^\W_]*(?:_[^\W_]+)+|[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z]+[a-z0-9]+[A-Z][A-Za-z0-9]*"
@@ -37,6 +40,7 @@ class Wanted:
 
 def wanted(question: str) -> Wanted:
     """The telling words of a question; all of them, if none is telling."""
+    question = _bounded(question)
     found = [word for word in _words(question) if word not in STOP] or list(_words(question))
     wholes = {_joined(name): None for name in _IDENTIFIER.findall(question)}
     plain = dict.fromkeys(word for word in found if word not in wholes)
@@ -55,13 +59,17 @@ def names(text: str) -> str:
     Parts that underscores join are words of the text anyway.
     """
     found: dict[str, None] = {}
-    for name in dict.fromkeys(_IDENTIFIER.findall(text)):
+    for name in dict.fromkeys(_IDENTIFIER.findall(_bounded(text))):
         parts = _parts(name)
         if "_" in name:
             found[_joined(name)] = None
         if "_" not in name or len(parts) > name.count("_") + 1:
             found.update(dict.fromkeys(part.lower() for part in parts))
     return " ".join(found)
+
+
+def _bounded(text: str) -> str:
+    return _ENDLESS.sub(lambda word: word[0][:LONGEST], text)
 
 
 def _parts(name: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The talk with an agent: one turn after the other, until there is nothing more to say."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -37,6 +38,8 @@ from segue.resume.prompts import introduction, task_prompt
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
+
+log = logging.getLogger("segue")
 
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
@@ -183,7 +186,12 @@ class Dialogue:
     async def _what_came_before(self, state: WorkflowState) -> _Told:
         """As the session was to be told it: compiled, or word for word."""
         if state.sessions[self._tenure.session_id].told_by is Way.CONTEXT:
-            return await self._context()
+            try:
+                return await self._context()
+            except Exception:  # nobody must be kept from going on by a sentence that could not be understood
+                log.exception("no context could be compiled for %s", self._tenure.workflow_id)
+                message = "No context could be compiled; the server's log says why. The history is told instead."
+                await self._recorder.record(e.Warned(code="context_failed", message=message))
         records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
         return _Told(Way.HISTORY, history(records), with_history)
 

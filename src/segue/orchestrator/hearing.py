@@ -59,8 +59,13 @@ class _Hearing:
         return self.heard[index].stretch.until if index < len(self.heard) else chapter.stretch.after
 
     def hear(self, index: int, chapter: Chapter, records: list[Record]) -> None:
-        for line in lines_of(records, chapter.offset):
-            self.collector.hear(line)
+        try:
+            for line in lines_of(records, chapter.offset):
+                self.collector.hear(line)
+        except BaseException:
+            # Half a page was heard; whoever comes next must not hear it twice.
+            self.forget()
+            raise
         self.heard[index:] = [_up_to(chapter, records[-1].seq)]
 
     def forget(self) -> None:

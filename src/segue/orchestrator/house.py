@@ -12,12 +12,13 @@ import anyio
 from segue.journal import Journal
 from segue.model.agents import AgentConfiguration
 from segue.model.clock import Clock
-from segue.model.ids import BootId, RequestId, WorkflowId
+from segue.model.ids import BootId, RequestId, SessionId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
 
+RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
 """The code of the warning that the worktree changed while the work stood still."""
 
@@ -86,8 +87,8 @@ class House:
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
-    environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
-    """The callers' variables, in memory only."""
+    environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
+    """The callers' variables for each run that is queued or alive, in memory only."""
     hearings: Hearings
     unstudied: asyncio.Queue[WorkflowId] = field(default_factory=asyncio.Queue[WorkflowId])
     """Workflows with a snapshot that wants a second look."""

@@ -126,10 +126,18 @@ def _request(state: WorkflowState, checkpoint: Checkpoint | None) -> int:
     return len(task_prompt(state.issue, state.plan, state.next_task, occasion))
 
 
-def queue(house: House, t: Transaction, session_id: SessionId, plan: ResumePlan, purpose: Purpose) -> int:
-    """The next run of a session, in the journal and with the engine."""
+def queue(
+    house: House,
+    t: Transaction,
+    session_id: SessionId,
+    plan: ResumePlan,
+    purpose: Purpose,
+    environment: Mapping[str, str],
+) -> int:
+    """The next run of a session, in the journal and with the engine; the variables are for this run alone."""
     queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices)
     number = t.queue_run(session_id, queued, house.boot)
+    house.environments[session_id, number] = environment
     house.engine.enqueue(t, session_id, number)
     return number
 
@@ -294,9 +302,7 @@ class Resuming:
             )
 
         crash_point("resume.before")
-        wanted = (*ask.agent.environment, *(ask.choices or decode(Choices, row.choices)).variables)
-        with self._lent(row.id, allowed(ask.environment, wanted)):
-            launched = await self._past_leavers(row.id, go_on)
+        launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
         await self._house.engine.look()
         if (live := self._house.live.get(row.id)) is not None:
@@ -364,7 +370,8 @@ class Resuming:
         session_id = self._session_for(t, plan, child, ask, means.session)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
             t.move_workflow(W.IN_PROGRESS, reason="resumed")
-        queue(self._house, t, session_id, plan, ask.purpose)
+        wanted = (*ask.agent.environment, *decode(Choices, t.workflow.choices).variables)
+        queue(self._house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
         run = t.open_run
         assert run is not None, "it was queued just now"
         return _answer(t, run, "resumed", plan.reason, plan.prices)
@@ -386,17 +393,6 @@ class Resuming:
             t.change_agent(ask.agent.name, ask.choices)
         t.create_session(child, ask.agent.name, parent.id, carrying, ask.choices)
         return child
-
-    @contextmanager
-    def _lent(self, workflow_id: WorkflowId, environment: Mapping[str, str]) -> Generator[None]:
-        """The caller's variables, for the run that is about to be queued; taken back when it is refused."""
-        before = self._house.environments.get(workflow_id, {})
-        self._house.environments[workflow_id] = environment
-        try:
-            yield
-        except SegueError:
-            self._house.environments[workflow_id] = before
-            raise
 
     async def present(self, row: WorkflowRow) -> Present:
         """What a successor would find in the worktree now."""

@@ -59,6 +59,7 @@ async def run_session(house: House, session_id: SessionId, number: int) -> None:
         with house.alive(workflow.id) as live:
             await Run(house, live, workflow, session, run).carry_out()
             await projections.refresh(house, session_id)
+            house.environments.pop((session_id, number), None)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
@@ -181,7 +182,7 @@ class Run:
         return tuple(each.message for each in told if isinstance(each, e.Warned) and each.code == DIVERGED)
 
     def _environment(self) -> dict[str, str]:
-        return dict(self.house.environments.get(self.tenure.workflow_id, {}))
+        return dict(self.house.environments.get((self.tenure.session_id, self.tenure.number), {}))
 
     def _open_agent(self, directory: Path) -> AbstractAsyncContextManager[Agent]:
         driver = drivers.load(self.agent.driver)
@@ -260,7 +261,7 @@ class Run:
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
         """A new session goes on with a compiled context, before the old one is too full to."""
         t.create_session(child, self.agent.name, self.tenure.session_id, Carrying.NEEDED)
-        queue(self.house, t, child, ResumePlan(way=Way.CONTEXT, reason=reason), Purpose.WORK)
+        queue(self.house, t, child, ResumePlan(way=Way.CONTEXT, reason=reason), Purpose.WORK, self._environment())
 
     def _fail_task(self, t: Transaction, reason: str) -> None:
         for task in t.tasks:

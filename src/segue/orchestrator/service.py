@@ -183,11 +183,9 @@ class Orchestrator:
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
             choices=request.choices,
         )
-        self._house.environments[new.id] = allowed(
-            request.environment, (*agent.environment, *request.choices.variables)
-        )
+        variables = allowed(request.environment, (*agent.environment, *request.choices.variables))
         crash_point("create.before")
-        await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent))
+        await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent, variables))
         crash_point("create.after")
         await self._house.engine.look()
         return await self.workflow(new.id)
@@ -206,9 +204,10 @@ class Orchestrator:
             slug = f"{wanted}-{number}"
         return slug
 
-    def _begin(self, t: Transaction, session_id: SessionId, agent: str) -> None:
+    def _begin(self, t: Transaction, session_id: SessionId, agent: str, variables: Mapping[str, str]) -> None:
         t.create_session(session_id, agent)
-        queue(self._house, t, session_id, ResumePlan(way=Way.FIRST, reason="the workflow is new"), Purpose.WORK)
+        plan = ResumePlan(way=Way.FIRST, reason="the workflow is new")
+        queue(self._house, t, session_id, plan, Purpose.WORK, variables)
 
     # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
 

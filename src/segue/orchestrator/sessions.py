@@ -5,13 +5,13 @@ from typing import Literal
 
 from segue.journal.rows import RuntimeRow, SessionRow, WorkflowRow, runtime_of, session_by_id, sessions_of
 from segue.model.status import RuntimeStatus, SessionStatus
-from segue.model.views import FailureView, RuntimeView, SessionDetail, SessionStanding, WayBack
+from segue.model.views import RuntimeView, SessionDetail, SessionStanding, WayBack
 from segue.orchestrator.agents import agent_named
 from segue.orchestrator.house import House
 from segue.orchestrator.resuming import means_of
-from segue.resume.failures import POLICIES
+from segue.orchestrator.views import failure_view
 from segue.resume.planner import plan_resume
-from segue.state.fold import SessionState, WorkflowState
+from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import identity
 
@@ -68,18 +68,6 @@ async def _way_back(house: House, workflow: WorkflowRow, state: WorkflowState, r
         return None
     plan = plan_resume(await means_of(house, state, workflow.id, agent_named(house, row.agent)))
     return WayBack(way=plan.way, reason=plan.reason, prices=plan.prices)
-
-
-def failure_view(session: SessionState | None) -> FailureView | None:
-    if session is None or session.failure is None:
-        return None
-    policy = POLICIES[session.failure]
-    return FailureView(
-        failure=session.failure,
-        meaning=policy.meaning,
-        reset_at=session.reset_at,
-        remedies=tuple(policy.remedies),
-    )
 
 
 def _runtime(row: RuntimeRow) -> RuntimeView:

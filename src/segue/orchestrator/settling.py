@@ -107,6 +107,7 @@ async def settle(house: House, session_id: SessionId, number: int, settling: Set
     crash_point("settle.before_write")
     await house.journal.transact(workflow_id, lambda t: _settle(t, run, settling, state, workspace))
     crash_point("settle.written")
+    house.environments.pop((session_id, number), None)
     house.unstudied.put_nowait(workflow_id)
     return True
 

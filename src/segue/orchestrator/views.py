@@ -4,8 +4,8 @@ from shlex import quote
 
 from segue.journal.rows import WorkflowRow
 from segue.model.status import PromptStatus, WorkflowStatus
-from segue.model.views import ContextView, Question, SessionView, TaskView, Undelivered, WorkflowView
-from segue.orchestrator.sessions import failure_view
+from segue.model.views import ContextView, FailureView, Question, SessionView, TaskView, Undelivered, WorkflowView
+from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
 
@@ -94,4 +94,16 @@ def _merge_hint(row: WorkflowRow, state: WorkflowState) -> str | None:
     return (
         f"git -C {worktree} add -A && git -C {worktree} commit -m {message}; "
         f"git -C {repository} merge {quote(row.branch)}"
+    )
+
+
+def failure_view(session: SessionState | None) -> FailureView | None:
+    if session is None or session.failure is None:
+        return None
+    policy = POLICIES[session.failure]
+    return FailureView(
+        failure=session.failure,
+        meaning=policy.meaning,
+        reset_at=session.reset_at,
+        remedies=tuple(policy.remedies),
     )

@@ -86,10 +86,17 @@ def test_lines_that_a_resumed_conversation_repeats_count_once(tmp_path: Path) ->
 
 def test_unknown_lines_are_counted_and_passed_over(tmp_path: Path) -> None:
     file = ClaudeFile().user("Hello")
-    file.lines += [{"type": "horoscope"}, {"type": "file-history-snapshot"}]
+    file.lines += [{"type": "horoscope"}, {"type": "file-history-snapshot"}, {"type": ["user"]}, {"type": {}}]
     recording = read(file.write(tmp_path))
     assert len(list(recording.lines)) == 2
-    assert (recording.tally.unknown, recording.tally.broken) == (1, 0)
+    assert (recording.tally.unknown, recording.tally.broken) == (3, 0)
+
+
+def test_half_a_character_and_a_mark_before_the_first_line_cost_nothing(tmp_path: Path) -> None:
+    path = ClaudeFile().user("cut \ud83d in two, and whole \U0001f600").write(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    (said,) = [line.said for line in read(path).lines if isinstance(line.said, UserSaid)]
+    assert said.text == "cut ? in two, and whole \U0001f600"
 
 
 @pytest.mark.parametrize("end", [b'{"type":"user","mess', b"\0" * 4096, b"\xff\xfe{}\n", b"[1]\n"])

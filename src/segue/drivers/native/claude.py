@@ -67,7 +67,7 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
     for line in lines:
         at = string_of(line.get("timestamp"))
         if not knows(line):
-            tally.unknown += line.get("type") not in OWN_BUSINESS
+            tally.unknown += string_of(line.get("type")) not in OWN_BUSINESS
             for said in teller.queue(line):
                 yield at, said
             continue

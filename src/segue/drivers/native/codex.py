@@ -45,14 +45,14 @@ _COMMANDS = re.compile(
 
 
 def knows(line: JsonObject) -> bool:
-    return line.get("type") in KINDS and is_object(line.get("payload"))
+    return string_of(line.get("type")) in KINDS and is_object(line.get("payload"))
 
 
 def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
     teller = _Teller()
     for line in lines:
         if not knows(line):
-            tally.unknown += line.get("type") not in OWN_BUSINESS
+            tally.unknown += string_of(line.get("type")) not in OWN_BUSINESS
             continue
         at = string_of(line.get("timestamp"))
         tally.conversation = tally.conversation or _conversation(line)
@@ -200,7 +200,7 @@ def _arguments(kind: str, payload: JsonObject) -> JsonObject:
     text = string_of(given)
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     if is_object(parsed):
         return parsed

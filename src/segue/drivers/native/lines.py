@@ -1,16 +1,20 @@
 """A file of JSON lines as the objects in it. One line is held at a time, so a large file costs no memory."""
 
+import codecs
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeGuard
+from typing import Any, BinaryIO, TypeGuard, cast
 
 from segue.model.errors import NotASession
 
 JsonObject = dict[str, Any]
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half of a character, as JavaScript writes one that was cut in two; whole ones look like this too."""
 LONGEST_LINE = 64 * 1024 * 1024
 """A longer line is no message: it is left out as broken, and read in pieces so that it costs no memory."""
 
@@ -86,10 +90,25 @@ def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
 
 def _object(text: bytes) -> JsonObject | None:
     try:
-        value = json.loads(text.decode(errors="replace"))
+        value = json.loads(text.removeprefix(codecs.BOM_UTF8).decode(errors="replace"))
+        if _SURROGATE.search(text):
+            value = _whole(value)
     except (ValueError, RecursionError):
         return None
     return value if is_object(value) else None
+
+
+def _whole(value: Any) -> Any:
+    """The value with every half of a character replaced: no encoder takes one."""
+    match value:
+        case str():
+            return value.encode(errors="replace").decode()
+        case list():
+            return [_whole(each) for each in cast(list[Any], value)]
+        case dict():
+            return {_whole(key): _whole(each) for key, each in cast(JsonObject, value).items()}
+        case _:
+            return value
 
 
 def text_of(content: object) -> str:

@@ -12,9 +12,7 @@ Purpose = Literal["test", "work", "git", "talk", "look"]
 _SETUP = re.compile(r"^(?:(?:cd|source|\.)\s+\S+|export\s+\S+|set\s+-\S+)\s*(?:&&|;)\s*")
 # Lines of a script that do nothing by themselves: comments, and what only prepares the next.
 _NOTHING = re.compile(r"#|(?:cd\s+\S+|set\s+-\S+|export\s+\S+)\s*$")
-_REST = re.compile(
-    r"\s*2>&1.*$|\s*\|\s*(?:tail|head|grep|rg|sed|awk|tee|wc|cat|sort|uniq|less|jq)\b.*$|\s*>\s*/dev/null.*$"
-)
+_REST = re.compile(r"2>&1.*$|\|\s*(?:tail|head|grep|rg|sed|awk|tee|wc|cat|sort|uniq|less|jq)\b.*$|>\s*/dev/null.*$")
 _RUNNERS = re.compile(
     r"\b(?:pytest|py\.test|unittest|vitest|jest|mocha|rspec|phpunit|ctest|gotestsum|nextest|tox|nox|runtests?\.\w+)\b"
     r"|\b(?:go|cargo|npm|npx|pnpm|yarn|bun|deno|make|just|task|mise|mvn|gradle|gradlew|dotnet|swift|mix|bazel|rake"
@@ -93,7 +91,7 @@ def _last_step(line: str) -> str:
 def _bare(line: str) -> str:
     for _ in range(3):
         line = _SETUP.sub("", line)
-    return re.sub(r"\s+", " ", _REST.sub("", line)).strip(" ;&")
+    return _REST.sub("", re.sub(r"\s+", " ", line)).strip(" ;&")
 
 
 def purpose(command: str) -> Purpose:

@@ -73,10 +73,10 @@ def _beginning(text: str) -> str:
 
 
 def _patched(patch: str) -> list[Edit]:
-    if "*** " not in patch:
+    marks = list(_PATCH.finditer(patch)) if "*** " in patch else []
+    if not marks:
         return []
     found: list[Edit] = []
-    marks = list(_PATCH.finditer(patch))
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         body = patch[mark.end() : following.start() if following else len(patch)][: 4 * LONGEST_CHANGE]
         lines = [line[1:] for line in body.split("\n") if line[:1] in ("+", "-", " ")]

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import anyio
 import pytest
 from sqlalchemy import text
 
@@ -49,6 +50,32 @@ async def test_an_entry_is_found_by_its_words_labels_and_domain(memory: Memory) 
 async def test_storing_the_same_twice_stores_once(memory: Memory) -> None:
     first, again = await store(memory, RETRIES), await store(memory, RETRIES)
     assert (again.status, again.memory) == ("unchanged", first.memory)
+
+
+async def stored_at_once(memory: Memory, *notes: Note) -> list[Memorized]:
+    done: list[Memorized] = []
+
+    async def store_one(note: Note) -> None:
+        done.append(await memory.memorize(note, "new"))
+
+    async with anyio.create_task_group() as tasks:
+        for note in notes:
+            tasks.start_soon(store_one, note)
+    return done
+
+
+async def test_the_same_stored_by_many_at_once_is_stored_once(memory: Memory) -> None:
+    for key in (None, "k1"):
+        done = await stored_at_once(memory, *[Note(content=f"{RETRIES} {key}", key=key)] * 12)
+        assert sorted(each.status for each in done) == ["stored", *["unchanged"] * 11]
+        assert len({each.memory.id for each in done}) == 1
+
+
+async def test_different_entries_of_one_title_stored_at_once_are_all_kept(journal: Journal, memory: Memory) -> None:
+    done = await stored_at_once(memory, *(Note(content=f"On deployment\npart {n}") for n in range(12)))
+    assert {each.status for each in done} == {"stored"}
+    assert len({each.memory.tag for each in done}) == 12
+    assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 12
 
 
 async def test_a_key_stores_once_and_never_something_else(memory: Memory) -> None:

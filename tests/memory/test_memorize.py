@@ -1,5 +1,6 @@
 """What is put down to be remembered, on both engines."""
 
+import json
 from datetime import timedelta
 
 import anyio
@@ -136,10 +137,22 @@ async def test_what_is_private_is_blocked_and_never_written(journal: Journal, me
     assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 0
 
 
+@pytest.mark.parametrize("field", ["content", "key", "domain", "tags", "tag"])
+async def test_a_secret_is_blocked_in_whichever_field_it_stands(journal: Journal, memory: Memory, field: str) -> None:
+    secret = "ghp_" + "a" * 36 + "_2026"
+    note = Note(**{"content": "harmless", field: (secret,) if field == "tags" else secret})
+    for mode in ("new", "auto"):
+        with pytest.raises(SecretFound):
+            await memory.memorize(note, mode)
+    details = await journal.read(lambda c: c.execute(text("SELECT detail FROM memory_log")).scalars().all())
+    assert [json.loads(detail) for detail in details] == [{"found": "a secret (github-token)"}] * 2
+
+
 async def test_bad_notes_are_refused(memory: Memory) -> None:
     for complaint, note in {
         "nothing to memorize": Note(content=" "),
         "a NUL": Note(content="x\0y"),
+        "holds a NUL": Note(content="x", key="\0"),
         "20,001": Note(content="x" * 20_001),
         "importance": Note(content="x", importance=2.0),
         "topic_context_YYYY": Note(content="x", tag="Just A Tag"),

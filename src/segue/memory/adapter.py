@@ -11,9 +11,9 @@ from segue.journal.redaction import redact_text
 from segue.journal.rows import workflow_named
 from segue.journal.search import take_memory
 from segue.memory.index import Index
-from segue.memory.memorizing import check, entry_named, sections_of, store_new, store_or_update, update
+from segue.memory.memorizing import check, entry_named, private_in, sections_of, store_new, store_or_update, update
 from segue.memory.recall import MEMORIZED, answers, by_words, is_over, verdict_on
-from segue.memory.scan import found_in, without_private
+from segue.memory.scan import without_private
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
 from segue.model.memories import (
     AccessRecord,
@@ -118,7 +118,7 @@ class Memory:
         try:
             check(note)
         except SecretFound:
-            await self._log(mode, "blocked", detail={"found": ", ".join(found_in(note.content))})
+            await self._log(mode, "blocked", detail={"found": ", ".join(private_in(note))})
             raise
         now = self._now
         if mode == "update":

@@ -15,7 +15,7 @@ from segue.journal.reading import findings_of, snapshots_of
 from segue.journal.rows import WorkflowRow, current_session, head_of, workflow_named
 from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
-from segue.memory.scan import refuse_private
+from segue.memory.scan import found_in, refuse_private
 from segue.memory.sections import in_sections
 from segue.memory.words import likeness, wanted
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
@@ -45,7 +45,7 @@ _TAG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*_[a-z0-9]+(?:-[a-z0-9]+)*_\d{4}")
 def check(note: Note) -> None:
     if not note.content.strip():
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
-    if "\0" in note.content:
+    if "\0" in _stored(note):
         raise BadInput("This is no text: it holds a NUL.", hint="Give what it says as text.")
     if len(note.content) > LONGEST:
         raise BadInput(
@@ -59,7 +59,17 @@ def check(note: Note) -> None:
             f"The tag {note.tag!r} has another form than topic_context_YYYY.",
             hint="Write words in small letters joined by hyphens: retry-policy_payments_2026.",
         )
-    refuse_private("\n".join((note.content, note.domain or "", *(note.tags or ()))))
+    refuse_private(private_in(note))
+
+
+def private_in(note: Note) -> list[str]:
+    """The kinds of what must not be put down, whichever field they stand in."""
+    return list(dict.fromkeys(found_in(_stored(note))))
+
+
+def _stored(note: Note) -> str:
+    """Every word of a note that would be written to the disk."""
+    return "\n".join((note.content, note.domain or "", note.tag or "", note.key or "", *(note.tags or ())))
 
 
 def entry_named(connection: Connection, name: str) -> Kept:

@@ -209,6 +209,67 @@ async def test_the_same_words_are_shown_once(journal: Journal, memory: Memory, c
     ) == 1
 
 
+async def clippings_of_kind(journal: Journal, kind: str) -> int:
+    query = text("SELECT count(*) FROM clippings WHERE kind = :kind")
+    return (await journal.read(lambda c: c.execute(query, {"kind": kind}).scalar())) or 0
+
+
+async def test_findings_that_every_study_repeats_are_clipped_once(
+    journal: Journal, memory: Memory, clock: TickingClock
+) -> None:
+    workflow, session = await begun(journal)
+    findings = findings_at(clock)
+    for _ in range(3):
+        await with_snapshot(journal, workflow, session, findings)
+        await recall(memory, "anything")
+    for _ in range(3):
+        await with_snapshot(journal, workflow, session, findings)
+    await recall(memory, "anything")
+    assert await clippings_of_kind(journal, "decision") == await clippings_of_kind(journal, "error") == 1
+
+
+async def with_failure(journal: Journal, workflow: WorkflowId, session: SessionId, clock: TickingClock) -> ErrorRecord:
+    """A failed command, and what a study makes of it."""
+    output = "Traceback:\nModuleNotFoundError: No module named 'quokka'"
+    failed = e.ToolFinished(call_id="1", status="failed", output=output)
+    return ErrorRecord(
+        id="e",
+        timestamp=clock.now(),
+        task_id=None,
+        error_type="ModuleNotFoundError",
+        error_message="ModuleNotFoundError: No module named 'quokka'",
+        seq=await journal.append(workflow, failed, session_id=session),
+    )
+
+
+async def test_an_error_is_shown_once_and_as_it_is_known_last(
+    journal: Journal, memory: Memory, clock: TickingClock
+) -> None:
+    workflow, session = await begun(journal)
+    slug = (await journal.workflow(workflow)).slug
+    error = await with_failure(journal, workflow, session, clock)
+    for known in (error, replace(error, resolution="fixed", resolution_notes="It was installed, and the tests pass.")):
+        await with_snapshot(journal, workflow, session, Findings(checkpoint_id="", errors=(known,)))
+    by_name = [each for each in (await recall(memory, slug)).results if each.kind == "error"]
+    by_words = [each for each in (await recall(memory, "No module named quokka")).results if each.kind == "error"]
+    assert len(by_name) == len(by_words) == 1
+    assert by_name[0].text.splitlines() == [error.error_message, "fixed", "It was installed, and the tests pass."]
+
+
+async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
+    journal: Journal, memory: Memory, clock: TickingClock
+) -> None:
+    workflow, session = await begun(journal)
+    said = await journal.append(workflow, *say("Kestrel it is.", *CHATTER), session_id=session) - len(CHATTER)
+    findings = findings_at(clock)
+    decision = replace(findings.decisions[0], seq=said)
+    await with_snapshot(journal, workflow, session, replace(findings, decisions=(decision,)))
+    best = (await recall(memory, "falcon library")).results[0]
+    assert (best.kind, best.provenance.seq, best.provenance.session_id) == ("decision", said, session)
+    slug = (await journal.workflow(workflow)).slug
+    assert [each.kind for each in (await recall(memory, f"{slug}#{said}")).results] == ["message", "decision"]
+
+
 async def test_a_question_with_a_word_that_nobody_wrote_is_not_found(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The zeppelin lands."), session_id=session)

@@ -18,13 +18,15 @@ from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, 
 
 RECALLED, SEVERAL = 0.90, 0.75
 """From these scores on something counts as recalled, or as one of several."""
-SPARE = 5
+SPARE = 20
 """How many more than asked for are looked at, since the same words may stand in several places."""
 MEMORIZED = range(1, SHELF)
 """Where entries stand among the clippings."""
 WIDTH = 280
 TOLD: tuple[ClippingKind, ...] = ("issue", "prompt", "message", "decision", "error", "checkpoint", "summary")
 """What is told of a workflow that was asked for by name."""
+FINDINGS: tuple[ClippingKind, ...] = ("decision", "error")
+"""What is told again when more is known of it."""
 
 _EVENT = re.compile(r"(\S+)#(\d+)")
 _NAME = re.compile(r"\S+")
@@ -67,7 +69,7 @@ def _workflow(connection: Connection, name: str, limit: int, now: datetime) -> l
     except WorkflowNotFound:
         return None
     entries = [kept.entry for kept in memories_of(connection, workflow.id) if not is_over(kept.entry, now)]
-    told = search.latest_clippings(connection, TOLD, limit, workflow_id=workflow.id)
+    told = _once(search.latest_clippings(connection, TOLD, limit * SPARE, workflow_id=workflow.id))
     return [
         *(_found_entry(entry, "", 1.0, now) for entry in entries),
         *(_found(row, workflow.slug, "", 1.0, now) for row in told),
@@ -80,8 +82,8 @@ def _session(connection: Connection, name: str, limit: int, now: datetime) -> li
     except SessionNotFound:
         return None
     slug = workflow_named(connection, session.workflow_id).slug
-    told = search.latest_clippings(connection, TOLD, limit, session_id=session.id)
-    return [_found(row, slug, "", 1.0, now) for row in told]
+    told = _once(search.latest_clippings(connection, TOLD, limit * SPARE, session_id=session.id))
+    return [_found(row, slug, "", 1.0, now) for row in told][:limit]
 
 
 def _event(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
@@ -118,13 +120,37 @@ def by_words(connection: Connection, query: str, limit: int, now: datetime, with
     total = search.count_clippings(connection)
     best = ranked(connection, query, total, limit * SPARE, within)
     rows = search.clippings_with(connection, [each.id for each in best])
+    scores = {each.id: each.score for each in best}
     slugs: dict[WorkflowId, str] = {}
-    found: dict[tuple[WorkflowId | None, str], Found] = {}
-    for each in best:
-        row = rows.get(each.id)
-        if row is not None and len(found) < limit and (row.workflow_id, row.text) not in found:
-            found[row.workflow_id, row.text] = _resolved(connection, row, slugs, query, each.score, now)
-    return list(found.values())
+    told = _once([rows[each.id] for each in best if each.id in rows])[:limit]
+    return [_resolved(connection, row, slugs, query, scores[row.id], now) for row in told]
+
+
+def _once(rows: Sequence[ClippingRow]) -> list[ClippingRow]:
+    """Without what says the same again; of a finding that was told in several versions, the latest."""
+    told: list[ClippingRow] = []
+    for row in rows:
+        place = next((place for place, other in enumerate(told) if _same(row, other)), None)
+        if place is None:
+            told.append(row)
+        elif row.id > told[place].id and _first_line(row) == _first_line(told[place]):
+            told[place] = row
+    return told
+
+
+def _same(one: ClippingRow, other: ClippingRow) -> bool:
+    """An error, say, is the same before and after it was fixed, and in the output that it was read from."""
+    if one.workflow_id != other.workflow_id:
+        return False
+    if one.text == other.text:
+        return True
+    if one.kind != other.kind or one.kind not in FINDINGS or one.seq != other.seq:
+        return False
+    return _first_line(one) in other.text or _first_line(other) in one.text
+
+
+def _first_line(row: ClippingRow) -> str:
+    return row.text.partition("\n")[0]
 
 
 def _resolved(

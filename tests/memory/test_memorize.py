@@ -10,7 +10,7 @@ from sqlalchemy import text
 from segue.journal import Journal
 from segue.memory import Memory
 from segue.model import events as e
-from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
+from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound, WorkflowNotFound
 from segue.model.memories import Keeping, Memorized, Note, Question
 from tests.journal.workflows import TickingClock, begun
 from tests.memory.test_recall import findings_at, with_snapshot
@@ -166,6 +166,28 @@ async def test_a_taken_tag_is_refused_and_the_way_out_is_told(memory: Memory) ->
     with pytest.raises(BadInput, match="taken") as refused:
         await store(memory, "Something else entirely.", tag="retries_payments_2026")
     assert refused.value.hint.endswith("segue memorize update retries_payments_2026")
+
+
+async def test_an_update_to_a_taken_tag_is_refused_and_changes_nothing(journal: Journal, memory: Memory) -> None:
+    workflow, _ = await begun(journal)
+    await store(memory, RETRIES, tag="retries_payments_2026")
+    other = (await store(memory, "The zeppelin lands.", tag="zeppelin_travel_2026")).memory
+    for name in (other.id, workflow):
+        with pytest.raises(BadInput, match="The tag 'retries_payments_2026' is taken"):
+            await memory.memorize(Note(content="It flies.", tag="retries_payments_2026"), "update", name)
+    assert await memory.get_memory_by_id(other.id) == other
+    same = await memory.memorize(Note(content="It flies.", tag=other.tag), "update", other.id)
+    assert (same.status, same.memory.tag) == ("updated", other.tag)
+
+
+async def test_an_update_without_words_says_that_they_are_missing(memory: Memory) -> None:
+    entry = (await store(memory, RETRIES)).memory
+    for name in (entry.tag, entry.id):
+        with pytest.raises(BadInput, match="CONTENT is missing"):
+            await memory.memorize_workflow(name)
+    assert await memory.get_memory_by_id(entry.id) == entry
+    with pytest.raises(WorkflowNotFound):
+        await memory.memorize_workflow("nobody")
 
 
 async def test_an_entry_is_found_for_as_long_as_it_was_meant_to_be(memory: Memory, clock: TickingClock) -> None:

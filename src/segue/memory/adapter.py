@@ -8,10 +8,18 @@ from sqlalchemy import Connection
 from segue.journal import Journal
 from segue.journal import memories as kept
 from segue.journal.redaction import redact_text
-from segue.journal.rows import workflow_named
 from segue.journal.search import take_memory
 from segue.memory.index import Index
-from segue.memory.memorizing import check, entry_named, private_in, sections_of, store_new, store_or_update, update
+from segue.memory.memorizing import (
+    check,
+    entry_named,
+    private_in,
+    sections_of,
+    store_new,
+    store_or_update,
+    update,
+    workflow_to_tell,
+)
 from segue.memory.recall import MEMORIZED, answers, by_words, is_over, verdict_on
 from segue.memory.scan import without_private
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
@@ -136,7 +144,7 @@ class Memory:
         now = self._now
 
         def memorize(connection: Connection) -> Memorized:
-            workflow = workflow_named(connection, name)
+            workflow = workflow_to_tell(connection, name)
             content = without_private(sections_of(connection, workflow))
             note = Note(content=content, domain="workflow", keeping=Keeping.PERSISTENT, workflow=workflow.id)
             return update(connection, workflow.slug, note, now)

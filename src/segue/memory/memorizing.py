@@ -93,14 +93,16 @@ def store_new(connection: Connection, note: Note, now: datetime) -> Memorized:
         return _told(connection, "new", "unchanged", before.entry, now)
     if before is not None:
         return _change(connection, before, note, now)
-    if note.tag is not None and kept.memory_named(connection, note.tag) is not None:
-        raise BadInput(
-            f"The tag {note.tag!r} is taken.", hint=f"Change that entry with: segue memorize update {note.tag}"
-        )
     return _store(connection, note, note.tag or _free_tag(connection, note, now), now)
 
 
+def _refuse_taken(connection: Connection, tag: str) -> None:
+    if kept.memory_named(connection, tag) is not None:
+        raise BadInput(f"The tag {tag!r} is taken.", hint=f"Change that entry with: segue memorize update {tag}")
+
+
 def _store(connection: Connection, note: Note, tag: str, now: datetime) -> Memorized:
+    _refuse_taken(connection, tag)
     keeping = note.keeping or Keeping.LONG_TERM
     id = MemoryId(str(uuid4()))
     entry = MemoryEntry(
@@ -174,6 +176,8 @@ def update(connection: Connection, name: str, note: Note, now: datetime) -> Memo
 
 def _change(connection: Connection, before: Kept, note: Note, now: datetime) -> Memorized:
     old = before.entry
+    if note.tag not in (None, old.tag):
+        _refuse_taken(connection, note.tag)
     keeping = note.keeping or old.keeping
     provenance = replace(_provenance(connection, note), memory_id=old.id) if note.workflow else old.provenance
     entry = replace(
@@ -227,6 +231,19 @@ def _unclear(like: list[tuple[float, Kept]]) -> MemoryUnclear:
 
 
 # ── small things ────────────────────────────────────────────────────────────────────────────────────
+
+
+def workflow_to_tell(connection: Connection, name: str) -> WorkflowRow:
+    """The workflow that is to be put down as it stands; an entry has nothing of its own to say anew."""
+    try:
+        return workflow_named(connection, name)
+    except WorkflowNotFound:
+        if kept.memory_named(connection, name) is None:
+            raise
+        raise BadInput(
+            f"CONTENT is missing: what the entry {name!r} is to say.",
+            hint=f"Give it as text, @FILE, or -: segue memorize update {name} TEXT",
+        ) from None
 
 
 def sections_of(connection: Connection, workflow: WorkflowRow) -> str:

@@ -62,14 +62,8 @@ class Index:
     async def _tidy_memories(self) -> None:
         """What has expired is found no more, and erased when it need not be kept."""
         now = self._journal.clock.now()
-        if await self._journal.read(lambda c: _untidy(c, now)):
+        if await self._journal.read(lambda c: kept.untidy(c, now)):
             await self._journal.write(lambda c: _tidy(c, now))
-
-
-def _untidy(connection: Connection, now: datetime) -> bool:
-    return bool(
-        kept.without_clipping(connection, now) or kept.expired(connection, now) or kept.outlived(connection, now)
-    )
 
 
 def _tidy(connection: Connection, now: datetime) -> None:

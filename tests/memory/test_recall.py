@@ -289,6 +289,18 @@ async def test_most_of_a_question_makes_several_candidates(journal: Journal, mem
     assert 0.75 <= found.results[0].score < 0.90
 
 
+async def test_only_what_reaches_the_band_counts_as_found(journal: Journal, memory: Memory) -> None:
+    workflow, session = await begun(journal)
+    texts = ("red green blue black white", *CHATTER, "red and green", *CHATTER[:2], "green green green")
+    await journal.append(workflow, *say(*texts), session_id=session)
+    recalled = await recall(memory, "red green blue black white")
+    assert (recalled.verdict, recalled.found) == ("recalled", 1)
+    assert recalled.results[0].text == "red green blue black white"
+    assert len(recalled.results) > 1
+    assert all(each.score < 0.90 for each in recalled.results[1:])
+    assert (await recall(memory, "green moorings")).found == 0
+
+
 async def test_what_is_new_is_found_by_the_next_question(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say("First comes the aardvark."), session_id=session)

@@ -20,7 +20,7 @@ from segue.memory.memorizing import (
     update,
     workflow_to_tell,
 )
-from segue.memory.recall import MEMORIZED, answers, by_words, is_over, verdict_on
+from segue.memory.recall import MEMORIZED, answers, by_words, is_over, judged
 from segue.memory.scan import without_private
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
 from segue.model.memories import (
@@ -59,10 +59,12 @@ class Memory:
         await self._index.catch_up()
         now = self._now
         results = await self._journal.read(lambda c: answers(c, question, now))
-        verdict = verdict_on(results)
+        verdict, found, others = judged(results)
         query = redact_text(question.query)
         log_id = await self._log("recall", verdict, detail={"query": query, "results": str(len(results))})
-        return Recollection(verdict=verdict, query=query, results=tuple(results), access_log_id=log_id)
+        return Recollection(
+            verdict=verdict, query=query, results=(*found, *others), found=len(found), access_log_id=log_id
+        )
 
     async def search(
         self, query: str, *, limit: int = 5, threshold: float = 0.70, semantic: bool = False

@@ -1,7 +1,7 @@
 """Answering a question: directly where it is a name, by its words where it is not."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -16,7 +16,7 @@ from segue.model.errors import SessionNotFound, WorkflowNotFound
 from segue.model.ids import WorkflowId
 from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, Question, Verdict
 
-RECALLED, SEVERAL = 0.90, 0.75
+BANDS: Mapping[Verdict, float] = {"recalled": 0.90, "several": 0.75}
 """From these scores on something counts as recalled, or as one of several."""
 SPARE = 20
 """How many more than asked for are looked at, since the same words may stand in several places."""
@@ -38,9 +38,12 @@ def answers(connection: Connection, question: Question, now: datetime) -> list[F
     return direct if direct is not None else _search(connection, question, now)
 
 
-def verdict_on(results: Sequence[Found]) -> Verdict:
-    best = results[0].score if results else 0.0
-    return "recalled" if best >= RECALLED else "several" if best >= SEVERAL else "not_found"
+def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]:
+    """How sure the answer is, what reaches the band of that, and the others."""
+    for verdict, band in BANDS.items():
+        if found := [each for each in results if each.score >= band]:
+            return verdict, found, [each for each in results if each.score < band]
+    return "not_found", [], list(results)
 
 
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────

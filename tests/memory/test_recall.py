@@ -11,7 +11,7 @@ from segue.journal.search import behind, forget_clippings
 from segue.memory import Memory
 from segue.model import events as e
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark
-from segue.model.errors import BadInput, WorkflowNotFound
+from segue.model.errors import BadInput, NotFound, WorkflowNotFound
 from segue.model.findings import Decision, ErrorRecord, Findings
 from segue.model.ids import PromptId, SessionId, TaskId, WorkflowId
 from segue.model.memories import Question, Recollection
@@ -366,6 +366,43 @@ async def test_an_event_is_recalled_by_its_number(journal: Journal, memory: Memo
     seq = await journal.append(workflow, *say(long), session_id=session)
     found = await recall(memory, f"{slug}#{seq}", limit=50)
     assert "\n".join(each.text for each in found.results) == long
+
+
+async def test_an_event_that_does_not_exist_or_has_no_words_is_said_to(journal: Journal, memory: Memory) -> None:
+    workflow, session = await begun(journal)
+    slug = (await journal.workflow(workflow)).slug
+    silent = await journal.append(workflow, e.TodoUpdated(entries=()), session_id=session)
+    for seq in (0, 999, 10**30):
+        with pytest.raises(NotFound, match=f"{slug} has no event {seq}") as refused:
+            await recall(memory, f"{slug}#{seq}")
+        assert f"from 1 to {silent}" in refused.value.hint
+    with pytest.raises(NotFound, match="has no words"):
+        await recall(memory, f"{slug}#{silent}")
+
+
+async def test_a_name_is_looked_for_in_the_workflow_that_is_asked(journal: Journal, memory: Memory) -> None:
+    (one, first), (other, second) = await begun(journal), await begun(journal)
+    names = [(await journal.workflow(each)).slug for each in (one, other)]
+    await journal.append(one, *say("The first word."), session_id=first)
+    await journal.append(other, *say(f"As was done in {names[0]}."), session_id=second)
+    for name in (names[0], first):
+        found = await recall(memory, name, workflow=names[1])
+        assert {each.provenance.workflow_id for each in found.results} <= {other}, name
+    assert (await recall(memory, names[0], workflow=names[1])).results[0].text == f"As was done in {names[0]}."
+    assert (await recall(memory, names[0], workflow=one)).results[0].text == "The first word."
+    with pytest.raises(WorkflowNotFound, match="nobody"):
+        await recall(memory, names[0], workflow="nobody")
+
+
+async def test_a_workflow_called_by_one_word_hides_nothing_that_has_the_word(journal: Journal, memory: Memory) -> None:
+    (one, first), (other, second) = await begun(journal, replace(new_workflow(), slug="zeppelin")), await begun(journal)
+    await journal.append(one, *say(*CHATTER, *CHATTER[:2], "The end."), session_id=first)
+    await journal.append(other, *say("A zeppelin lands."), session_id=second)
+    found = (await recall(memory, "zeppelin")).results
+    assert found[0].text == "The end."
+    assert "A zeppelin lands." in {each.text for each in found}
+    assert len(found) == 5
+    assert len({(each.provenance.workflow_id, each.text) for each in found}) == 5
 
 
 async def test_old_work_is_found_with_a_warning(journal: Journal, memory: Memory, clock: TickingClock) -> None:

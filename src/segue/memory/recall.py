@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 
 from segue.journal import search
 from segue.journal.memories import memories_of, memory_named, memory_numbered
-from segue.journal.rows import session_by_id, workflow_named
+from segue.journal.rows import head_of, session_by_id, workflow_named
 from segue.journal.search import SHELF, ClippingRow
 from segue.memory.asking import ranked
 from segue.memory.words import wanted
-from segue.model.errors import SessionNotFound, WorkflowNotFound
+from segue.model.errors import NotFound, SessionNotFound, WorkflowNotFound
 from segue.model.ids import WorkflowId
 from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, Question, Verdict
 
@@ -34,8 +34,16 @@ _NAME = re.compile(r"\S+")
 
 def answers(connection: Connection, question: Question, now: datetime) -> list[Found]:
     """What answers the question, the best first."""
-    direct = _direct(connection, question, now)
-    return direct if direct is not None else _search(connection, question, now)
+    named = _direct(connection, question, now)
+    if not named:
+        return _search(connection, question, now)
+    if not question.query.isalnum():
+        return named
+    # A workflow that is called by one word is one thing that may be meant, and what has the word is another.
+    has_word = _search(connection, question, now)
+    first = named[: question.limit - min(len(has_word), question.limit // 2)]
+    shown = {(each.provenance, each.text) for each in first}
+    return [*first, *(each for each in has_word if (each.provenance, each.text) not in shown)][: question.limit]
 
 
 def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]:
@@ -49,16 +57,17 @@ def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _direct(connection: Connection, question: Question, now: datetime) -> list[Found] | None:
+def _direct(connection: Connection, question: Question, now: datetime) -> list[Found]:
     """What the question names, if it is a name: an entry, a workflow, a session, or an event (`slug#12`)."""
     name = question.query.strip()
     if not _NAME.fullmatch(name):
-        return None
+        return []
+    asked = None if question.workflow is None else workflow_named(connection, question.workflow).id
     for look in _LOOKS:
         found = look(connection, name, question.limit, now)
         if found is not None:
-            return found
-    return None
+            return [each for each in found if asked in (None, each.provenance.workflow_id)]
+    return []
 
 
 def _entry(connection: Connection, name: str, _limit: int, now: datetime) -> list[Found] | None:
@@ -96,7 +105,12 @@ def _event(connection: Connection, name: str, limit: int, now: datetime) -> list
         workflow = workflow_named(connection, match[1])
     except WorkflowNotFound:
         return None
-    rows = search.clippings_of_event(connection, workflow.id, int(match[2]))
+    seq, head = int(match[2]), head_of(connection, workflow.id)
+    if not 0 < seq <= head:
+        raise NotFound(f"{workflow.slug} has no event {seq}.", hint=f"Its events are numbered from 1 to {head}.")
+    rows = search.clippings_of_event(connection, workflow.id, seq)
+    if not rows:
+        raise NotFound(f"Event {seq} of {workflow.slug} has no words to recall.")
     return [_found(row, workflow.slug, "", 1.0, now) for row in rows][:limit]
 
 

@@ -38,7 +38,8 @@ class Remembering:
     """A memory that says what the test wrote."""
 
     def __init__(self, verdict: str, *results: Found) -> None:
-        self.answer = Recollection(verdict=verdict, query="", results=results, access_log_id=1)
+        found = len(results[:1]) if verdict != "not_found" else 0
+        self.answer = Recollection(verdict=verdict, query="", results=results, found=found, access_log_id=1)
         self.asked: list[Question] = []
 
     async def recall(self, question: Question) -> Recollection:
@@ -49,10 +50,12 @@ class Remembering:
 def test_what_was_found_is_printed_with_where_it_comes_from(segue: Any, service: Standin) -> None:
     service.memory = Remembering("recalled", FOUND, ENTRY)
     assert segue("recall", "zeppelin", "landing", "--limit", "3").stdout == (
-        "Recalled 2 passages:\n"
+        "Recalled 1 passage:\n"
         "\n"
         f"message  fix-mast#12  session-1  {AT}  0.93\n"
         "  The zeppelin lands. On Sunday.\n"
+        "\n"
+        "The nearest beside:\n"
         "\n"
         f"memory  id-1  {AT}  0.50  (more than 180 days old: check it before you rely on it)\n"
         "  Helium, not hydrogen.\n"
@@ -68,7 +71,7 @@ def test_the_whole_text_is_printed_on_request(segue: Any, service: Standin) -> N
 @pytest.mark.parametrize(
     ("verdict", "results", "line"),
     [
-        ("several", [FOUND], "Several may be meant:"),
+        ("several", [FOUND], "1 passage may be meant:"),
         ("not_found", [FOUND], "Nothing in past work has all of this. The nearest:"),
         ("not_found", [], "Nothing in past work has any of these words."),
     ],
@@ -93,7 +96,8 @@ def test_a_recall_without_words_is_wrong_use(segue: Any, service: Standin) -> No
 
 @pytest.fixture
 def real_server(segue: Any) -> Iterator[None]:
-    assert segue("up").exit_code == 0
+    up = segue("up")
+    assert up.exit_code == 0, up.output
     yield
     client.stop_server()
     for process in client._started:

@@ -1,14 +1,16 @@
 """What is put down to be remembered, on both engines."""
 
+import json
 from datetime import timedelta
 
+import anyio
 import pytest
 from sqlalchemy import text
 
 from segue.journal import Journal
 from segue.memory import Memory
 from segue.model import events as e
-from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
+from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound, WorkflowNotFound
 from segue.model.memories import Keeping, Memorized, Note, Question
 from tests.journal.workflows import TickingClock, begun
 from tests.memory.test_recall import findings_at, with_snapshot
@@ -49,6 +51,32 @@ async def test_an_entry_is_found_by_its_words_labels_and_domain(memory: Memory) 
 async def test_storing_the_same_twice_stores_once(memory: Memory) -> None:
     first, again = await store(memory, RETRIES), await store(memory, RETRIES)
     assert (again.status, again.memory) == ("unchanged", first.memory)
+
+
+async def stored_at_once(memory: Memory, *notes: Note) -> list[Memorized]:
+    done: list[Memorized] = []
+
+    async def store_one(note: Note) -> None:
+        done.append(await memory.memorize(note, "new"))
+
+    async with anyio.create_task_group() as tasks:
+        for note in notes:
+            tasks.start_soon(store_one, note)
+    return done
+
+
+async def test_the_same_stored_by_many_at_once_is_stored_once(memory: Memory) -> None:
+    for key in (None, "k1"):
+        done = await stored_at_once(memory, *[Note(content=f"{RETRIES} {key}", key=key)] * 12)
+        assert sorted(each.status for each in done) == ["stored", *["unchanged"] * 11]
+        assert len({each.memory.id for each in done}) == 1
+
+
+async def test_different_entries_of_one_title_stored_at_once_are_all_kept(journal: Journal, memory: Memory) -> None:
+    done = await stored_at_once(memory, *(Note(content=f"On deployment\npart {n}") for n in range(12)))
+    assert {each.status for each in done} == {"stored"}
+    assert len({each.memory.tag for each in done}) == 12
+    assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 12
 
 
 async def test_a_key_stores_once_and_never_something_else(memory: Memory) -> None:
@@ -109,10 +137,22 @@ async def test_what_is_private_is_blocked_and_never_written(journal: Journal, me
     assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 0
 
 
+@pytest.mark.parametrize("field", ["content", "key", "domain", "tags", "tag"])
+async def test_a_secret_is_blocked_in_whichever_field_it_stands(journal: Journal, memory: Memory, field: str) -> None:
+    secret = "ghp_" + "a" * 36 + "_2026"
+    note = Note(**{"content": "harmless", field: (secret,) if field == "tags" else secret})
+    for mode in ("new", "auto"):
+        with pytest.raises(SecretFound):
+            await memory.memorize(note, mode)
+    details = await journal.read(lambda c: c.execute(text("SELECT detail FROM memory_log")).scalars().all())
+    assert [json.loads(detail) for detail in details] == [{"found": "a secret (github-token)"}] * 2
+
+
 async def test_bad_notes_are_refused(memory: Memory) -> None:
     for complaint, note in {
         "nothing to memorize": Note(content=" "),
         "a NUL": Note(content="x\0y"),
+        "holds a NUL": Note(content="x", key="\0"),
         "20,001": Note(content="x" * 20_001),
         "importance": Note(content="x", importance=2.0),
         "topic_context_YYYY": Note(content="x", tag="Just A Tag"),
@@ -126,6 +166,28 @@ async def test_a_taken_tag_is_refused_and_the_way_out_is_told(memory: Memory) ->
     with pytest.raises(BadInput, match="taken") as refused:
         await store(memory, "Something else entirely.", tag="retries_payments_2026")
     assert refused.value.hint.endswith("segue memorize update retries_payments_2026")
+
+
+async def test_an_update_to_a_taken_tag_is_refused_and_changes_nothing(journal: Journal, memory: Memory) -> None:
+    workflow, _ = await begun(journal)
+    await store(memory, RETRIES, tag="retries_payments_2026")
+    other = (await store(memory, "The zeppelin lands.", tag="zeppelin_travel_2026")).memory
+    for name in (other.id, workflow):
+        with pytest.raises(BadInput, match="The tag 'retries_payments_2026' is taken"):
+            await memory.memorize(Note(content="It flies.", tag="retries_payments_2026"), "update", name)
+    assert await memory.get_memory_by_id(other.id) == other
+    same = await memory.memorize(Note(content="It flies.", tag=other.tag), "update", other.id)
+    assert (same.status, same.memory.tag) == ("updated", other.tag)
+
+
+async def test_an_update_without_words_says_that_they_are_missing(memory: Memory) -> None:
+    entry = (await store(memory, RETRIES)).memory
+    for name in (entry.tag, entry.id):
+        with pytest.raises(BadInput, match="CONTENT is missing"):
+            await memory.memorize_workflow(name)
+    assert await memory.get_memory_by_id(entry.id) == entry
+    with pytest.raises(WorkflowNotFound):
+        await memory.memorize_workflow("nobody")
 
 
 async def test_an_entry_is_found_for_as_long_as_it_was_meant_to_be(memory: Memory, clock: TickingClock) -> None:

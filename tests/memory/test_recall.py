@@ -11,7 +11,7 @@ from segue.journal.search import behind, forget_clippings
 from segue.memory import Memory
 from segue.model import events as e
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark
-from segue.model.errors import BadInput, WorkflowNotFound
+from segue.model.errors import BadInput, NotFound, WorkflowNotFound
 from segue.model.findings import Decision, ErrorRecord, Findings
 from segue.model.ids import PromptId, SessionId, TaskId, WorkflowId
 from segue.model.memories import Question, Recollection
@@ -209,6 +209,67 @@ async def test_the_same_words_are_shown_once(journal: Journal, memory: Memory, c
     ) == 1
 
 
+async def clippings_of_kind(journal: Journal, kind: str) -> int:
+    query = text("SELECT count(*) FROM clippings WHERE kind = :kind")
+    return (await journal.read(lambda c: c.execute(query, {"kind": kind}).scalar())) or 0
+
+
+async def test_findings_that_every_study_repeats_are_clipped_once(
+    journal: Journal, memory: Memory, clock: TickingClock
+) -> None:
+    workflow, session = await begun(journal)
+    findings = findings_at(clock)
+    for _ in range(3):
+        await with_snapshot(journal, workflow, session, findings)
+        await recall(memory, "anything")
+    for _ in range(3):
+        await with_snapshot(journal, workflow, session, findings)
+    await recall(memory, "anything")
+    assert await clippings_of_kind(journal, "decision") == await clippings_of_kind(journal, "error") == 1
+
+
+async def with_failure(journal: Journal, workflow: WorkflowId, session: SessionId, clock: TickingClock) -> ErrorRecord:
+    """A failed command, and what a study makes of it."""
+    output = "Traceback:\nModuleNotFoundError: No module named 'quokka'"
+    failed = e.ToolFinished(call_id="1", status="failed", output=output)
+    return ErrorRecord(
+        id="e",
+        timestamp=clock.now(),
+        task_id=None,
+        error_type="ModuleNotFoundError",
+        error_message="ModuleNotFoundError: No module named 'quokka'",
+        seq=await journal.append(workflow, failed, session_id=session),
+    )
+
+
+async def test_an_error_is_shown_once_and_as_it_is_known_last(
+    journal: Journal, memory: Memory, clock: TickingClock
+) -> None:
+    workflow, session = await begun(journal)
+    slug = (await journal.workflow(workflow)).slug
+    error = await with_failure(journal, workflow, session, clock)
+    for known in (error, replace(error, resolution="fixed", resolution_notes="It was installed, and the tests pass.")):
+        await with_snapshot(journal, workflow, session, Findings(checkpoint_id="", errors=(known,)))
+    by_name = [each for each in (await recall(memory, slug)).results if each.kind == "error"]
+    by_words = [each for each in (await recall(memory, "No module named quokka")).results if each.kind == "error"]
+    assert len(by_name) == len(by_words) == 1
+    assert by_name[0].text.splitlines() == [error.error_message, "fixed", "It was installed, and the tests pass."]
+
+
+async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
+    journal: Journal, memory: Memory, clock: TickingClock
+) -> None:
+    workflow, session = await begun(journal)
+    said = await journal.append(workflow, *say("Kestrel it is.", *CHATTER), session_id=session) - len(CHATTER)
+    findings = findings_at(clock)
+    decision = replace(findings.decisions[0], seq=said)
+    await with_snapshot(journal, workflow, session, replace(findings, decisions=(decision,)))
+    best = (await recall(memory, "falcon library")).results[0]
+    assert (best.kind, best.provenance.seq, best.provenance.session_id) == ("decision", said, session)
+    slug = (await journal.workflow(workflow)).slug
+    assert [each.kind for each in (await recall(memory, f"{slug}#{said}")).results] == ["message", "decision"]
+
+
 async def test_a_question_with_a_word_that_nobody_wrote_is_not_found(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The zeppelin lands."), session_id=session)
@@ -226,6 +287,18 @@ async def test_most_of_a_question_makes_several_candidates(journal: Journal, mem
     found = await recall(memory, "red green blue black white")
     assert found.verdict == "several"
     assert 0.75 <= found.results[0].score < 0.90
+
+
+async def test_only_what_reaches_the_band_counts_as_found(journal: Journal, memory: Memory) -> None:
+    workflow, session = await begun(journal)
+    texts = ("red green blue black white", *CHATTER, "red and green", *CHATTER[:2], "green green green")
+    await journal.append(workflow, *say(*texts), session_id=session)
+    recalled = await recall(memory, "red green blue black white")
+    assert (recalled.verdict, recalled.found) == ("recalled", 1)
+    assert recalled.results[0].text == "red green blue black white"
+    assert len(recalled.results) > 1
+    assert all(each.score < 0.90 for each in recalled.results[1:])
+    assert (await recall(memory, "green moorings")).found == 0
 
 
 async def test_what_is_new_is_found_by_the_next_question(journal: Journal, memory: Memory) -> None:
@@ -293,6 +366,43 @@ async def test_an_event_is_recalled_by_its_number(journal: Journal, memory: Memo
     seq = await journal.append(workflow, *say(long), session_id=session)
     found = await recall(memory, f"{slug}#{seq}", limit=50)
     assert "\n".join(each.text for each in found.results) == long
+
+
+async def test_an_event_that_does_not_exist_or_has_no_words_is_said_to(journal: Journal, memory: Memory) -> None:
+    workflow, session = await begun(journal)
+    slug = (await journal.workflow(workflow)).slug
+    silent = await journal.append(workflow, e.TodoUpdated(entries=()), session_id=session)
+    for seq in (0, 999, 10**30):
+        with pytest.raises(NotFound, match=f"{slug} has no event {seq}") as refused:
+            await recall(memory, f"{slug}#{seq}")
+        assert f"from 1 to {silent}" in refused.value.hint
+    with pytest.raises(NotFound, match="has no words"):
+        await recall(memory, f"{slug}#{silent}")
+
+
+async def test_a_name_is_looked_for_in_the_workflow_that_is_asked(journal: Journal, memory: Memory) -> None:
+    (one, first), (other, second) = await begun(journal), await begun(journal)
+    names = [(await journal.workflow(each)).slug for each in (one, other)]
+    await journal.append(one, *say("The first word."), session_id=first)
+    await journal.append(other, *say(f"As was done in {names[0]}."), session_id=second)
+    for name in (names[0], first):
+        found = await recall(memory, name, workflow=names[1])
+        assert {each.provenance.workflow_id for each in found.results} <= {other}, name
+    assert (await recall(memory, names[0], workflow=names[1])).results[0].text == f"As was done in {names[0]}."
+    assert (await recall(memory, names[0], workflow=one)).results[0].text == "The first word."
+    with pytest.raises(WorkflowNotFound, match="nobody"):
+        await recall(memory, names[0], workflow="nobody")
+
+
+async def test_a_workflow_called_by_one_word_hides_nothing_that_has_the_word(journal: Journal, memory: Memory) -> None:
+    (one, first), (other, second) = await begun(journal, replace(new_workflow(), slug="zeppelin")), await begun(journal)
+    await journal.append(one, *say(*CHATTER, *CHATTER[:2], "The end."), session_id=first)
+    await journal.append(other, *say("A zeppelin lands."), session_id=second)
+    found = (await recall(memory, "zeppelin")).results
+    assert found[0].text == "The end."
+    assert "A zeppelin lands." in {each.text for each in found}
+    assert len(found) == 5
+    assert len({(each.provenance.workflow_id, each.text) for each in found}) == 5
 
 
 async def test_old_work_is_found_with_a_warning(journal: Journal, memory: Memory, clock: TickingClock) -> None:

@@ -31,19 +31,21 @@ def recall(out: Output, query: tuple[str, ...], limit: int, workflow: str | None
         found = client.call("POST", "/api/recall", body, timeout=CATCHING_UP)
     out.result(found)
     out.say(_verdict(found))
-    for each in found["results"]:
+    for place, each in enumerate(found["results"]):
+        if place and place == found["found"]:
+            out.say("\nThe nearest beside:")
         out.say(f"\n{_source(each)}")
         text = block(each["text"]) if full else plain(each["excerpt"], 400)
         out.say("\n".join(f"  {line}" for line in text.splitlines()))
 
 
 def _verdict(found: dict[str, Any]) -> str:
-    number = len(found["results"])
-    if not number:
+    if not found["results"]:
         return "Nothing in past work has any of these words."
     if found["verdict"] == "not_found":
         return "Nothing in past work has all of this. The nearest:"
-    return f"Recalled {counted(number, 'passage')}:" if found["verdict"] == "recalled" else "Several may be meant:"
+    passages = counted(found["found"], "passage")
+    return f"Recalled {passages}:" if found["verdict"] == "recalled" else f"{passages} may be meant:"
 
 
 def _source(each: dict[str, Any]) -> str:

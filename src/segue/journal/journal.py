@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from segue.journal import reading, rows
@@ -32,6 +32,13 @@ from segue.store.writer import GroupWriter, Outcome, as_write_failure
 T = TypeVar("T")
 
 PAGE = 500
+
+_ALONE = {
+    "sqlite": text("BEGIN IMMEDIATE"),
+    # Any number does but that of the server's own lock.
+    "postgresql": text("SELECT pg_advisory_xact_lock(386063)"),
+}
+"""How a transaction gets the lock that `Journal.write` holds from its beginning."""
 
 
 @dataclass(slots=True)
@@ -140,8 +147,16 @@ class Journal:
         return await run_sync(run)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run one of the functions of `search` or `memories`: what is written there is no workflow's own."""
-        return await self._transact(work)
+        """Run one of the functions of `search` or `memories`: what is written there is no workflow's own.
+
+        One at a time, so that what `work` reads stays true until it commits.
+        """
+
+        def alone(connection: Connection) -> T:
+            connection.execute(_ALONE[connection.dialect.name])
+            return work(connection)
+
+        return await self._transact(alone)
 
     async def keep_hold(self) -> None:
         """Make sure that the database is still ours; raises when another server has taken it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, exists, func, insert, or_, select, update
 
 from segue.model.ids import WorkflowId
 from segue.model.memories import RETENTION, AccessRecord, MemoryEntry, MemoryId, Provenance
@@ -73,20 +73,39 @@ def erase_memory(connection: Connection, memory_id: MemoryId) -> None:
 
 def without_clipping(connection: Connection, now: datetime) -> list[Kept]:
     """Entries that could be found and cannot, since the index was taken down."""
-    alive = or_(t.memories.c.expires_at.is_(None), t.memories.c.expires_at > now)
-    query = _entries().join(t.clippings, t.clippings.c.id == t.memories.c.number, isouter=True)
-    return [_read(row) for row in connection.execute(query.where(t.clippings.c.id.is_(None), alive))]
+    return _where(connection, _without_clipping(now))
 
 
 def expired(connection: Connection, now: datetime) -> list[Kept]:
     """Entries whose time is over, and which are found still."""
-    query = _entries().join(t.clippings, t.clippings.c.id == t.memories.c.number)
-    return [_read(row) for row in connection.execute(query.where(t.memories.c.expires_at <= now))]
+    return _where(connection, _expired(now))
 
 
 def outlived(connection: Connection, now: datetime) -> list[Kept]:
     """Entries that expired so long ago that they are not to be kept."""
-    return [_read(row) for row in connection.execute(_entries().where(t.memories.c.expires_at <= now - RETENTION))]
+    return _where(connection, _outlived(now))
+
+
+def untidy(connection: Connection, now: datetime) -> bool:
+    """Whether there is any entry of these three sorts."""
+    sorts = (_without_clipping(now), _expired(now), _outlived(now))
+    return connection.execute(select(or_(*(exists().where(sort) for sort in sorts)))).scalar_one()
+
+
+def _without_clipping(now: datetime) -> ColumnElement[bool]:
+    return and_(or_(t.memories.c.expires_at.is_(None), t.memories.c.expires_at > now), ~_clipped())
+
+
+def _expired(now: datetime) -> ColumnElement[bool]:
+    return and_(t.memories.c.expires_at <= now, _clipped())
+
+
+def _outlived(now: datetime) -> ColumnElement[bool]:
+    return t.memories.c.expires_at <= now - RETENTION
+
+
+def _clipped() -> ColumnElement[bool]:
+    return exists().where(t.clippings.c.id == t.memories.c.number).correlate(t.memories)
 
 
 # ── the log ─────────────────────────────────────────────────────────────────────────────────────────
@@ -136,6 +155,10 @@ def _entries() -> Select[Any]:
     return select(t.memories, t.workflows.c.slug).join(
         t.workflows, t.workflows.c.id == t.memories.c.workflow_id, isouter=True
     )
+
+
+def _where(connection: Connection, condition: ColumnElement[bool]) -> list[Kept]:
+    return [_read(row) for row in connection.execute(_entries().where(condition))]
 
 
 def _first(connection: Connection, query: Select[Any]) -> Kept | None:

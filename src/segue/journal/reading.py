@@ -16,7 +16,7 @@ from segue.model.codec import decode_checkpoint, decode_findings
 from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
 from segue.model.events import PromptQueued, Record, TaskStarted
 from segue.model.findings import FINDINGS_VERSION, Findings
-from segue.model.ids import CheckpointId, PromptId, Seq, TaskId, WorkflowId
+from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.state.story import Stretch
 from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
 
@@ -108,6 +108,11 @@ def times_of(connection: Connection, workflow_id: WorkflowId, seqs: Collection[i
     """When some events were written."""
     query = select(events.c.seq, events.c.at).where(events.c.workflow_id == workflow_id, events.c.seq.in_(seqs))
     return {row.seq: datetime.fromisoformat(row.at) for row in connection.execute(query)}
+
+
+def sessions_of(connection: Connection, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[Seq, SessionId | None]:
+    query = select(events.c.seq, events.c.session_id).where(events.c.workflow_id == workflow_id, events.c.seq.in_(seqs))
+    return {row.seq: row.session_id for row in connection.execute(query)}
 
 
 def task_starts(connection: Connection, workflow_id: WorkflowId) -> list[tuple[int, TaskId]]:

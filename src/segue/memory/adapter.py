@@ -8,12 +8,20 @@ from sqlalchemy import Connection
 from segue.journal import Journal
 from segue.journal import memories as kept
 from segue.journal.redaction import redact_text
-from segue.journal.rows import workflow_named
 from segue.journal.search import take_memory
 from segue.memory.index import Index
-from segue.memory.memorizing import check, entry_named, sections_of, store_new, store_or_update, update
-from segue.memory.recall import MEMORIZED, answers, by_words, is_over, verdict_on
-from segue.memory.scan import found_in, without_private
+from segue.memory.memorizing import (
+    check,
+    entry_named,
+    private_in,
+    sections_of,
+    store_new,
+    store_or_update,
+    update,
+    workflow_to_tell,
+)
+from segue.memory.recall import MEMORIZED, answers, by_words, is_over, judged
+from segue.memory.scan import without_private
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
 from segue.model.memories import (
     AccessRecord,
@@ -51,10 +59,12 @@ class Memory:
         await self._index.catch_up()
         now = self._now
         results = await self._journal.read(lambda c: answers(c, question, now))
-        verdict = verdict_on(results)
+        verdict, found, others = judged(results)
         query = redact_text(question.query)
         log_id = await self._log("recall", verdict, detail={"query": query, "results": str(len(results))})
-        return Recollection(verdict=verdict, query=query, results=tuple(results), access_log_id=log_id)
+        return Recollection(
+            verdict=verdict, query=query, results=(*found, *others), found=len(found), access_log_id=log_id
+        )
 
     async def search(
         self, query: str, *, limit: int = 5, threshold: float = 0.70, semantic: bool = False
@@ -118,7 +128,7 @@ class Memory:
         try:
             check(note)
         except SecretFound:
-            await self._log(mode, "blocked", detail={"found": ", ".join(found_in(note.content))})
+            await self._log(mode, "blocked", detail={"found": ", ".join(private_in(note))})
             raise
         now = self._now
         if mode == "update":
@@ -136,7 +146,7 @@ class Memory:
         now = self._now
 
         def memorize(connection: Connection) -> Memorized:
-            workflow = workflow_named(connection, name)
+            workflow = workflow_to_tell(connection, name)
             content = without_private(sections_of(connection, workflow))
             note = Note(content=content, domain="workflow", keeping=Keeping.PERSISTENT, workflow=workflow.id)
             return update(connection, workflow.slug, note, now)

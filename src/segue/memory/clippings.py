@@ -3,15 +3,16 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from segue.model import events as e
 from segue.model.checkpoint import Checkpoint
-from segue.model.findings import Decision, ErrorRecord
-from segue.model.ids import CheckpointId
+from segue.model.findings import Decision, ErrorRecord, Findings
+from segue.model.ids import CheckpointId, Seq, SessionId
 from segue.model.memories import Clipping, ClippingKind
 
-RULES = 1
+RULES = 2
 """Counted up whenever the same events would be clipped differently: what was clipped before is then clipped again."""
 
 PIECE = 3_000
@@ -22,15 +23,27 @@ END = 1_000
 
 _FOR_TERMINALS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
-Checkpoints = Mapping[CheckpointId, Checkpoint]
 Words = Iterator[tuple[ClippingKind, str]]
 
 
-def clip(record: e.Record, checkpoints: Checkpoints) -> list[Clipping]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the events that are clipped speak of, and do not carry themselves."""
+
+    checkpoints: Mapping[CheckpointId, Checkpoint] = field(default_factory=dict[CheckpointId, Checkpoint])
+    studies: Mapping[Seq, Findings] = field(default_factory=dict[Seq, Findings])
+    """For the event of a study, what the study before it had found."""
+    sessions: Mapping[Seq, SessionId | None] = field(default_factory=dict[Seq, SessionId | None])
+    """For an event that findings come from, its session."""
+
+
+def clip(record: e.Record, known: Known) -> list[Clipping]:
     """The clippings of one event; none of most kinds."""
+    if isinstance(record.event, e.SnapshotStudied):
+        return list(_studied(record, record.event.findings, known))
     return [
         Clipping(kind=kind, text=text, at=record.at, session_id=record.session_id, seq=record.seq)
-        for kind, words in _words(record.event, checkpoints)
+        for kind, words in _words(record.event, known)
         if (text := _readable(words))
     ]
 
@@ -40,9 +53,9 @@ def _readable(words: str) -> str:
     return _FOR_TERMINALS.sub("", words).replace("\0", " ").strip()
 
 
-def _words(event: e.Event, checkpoints: Checkpoints) -> Words:
+def _words(event: e.Event, known: Known) -> Words:
     if isinstance(event, e.CheckpointCreated):
-        if (checkpoint := checkpoints.get(event.checkpoint_id)) is not None:
+        if (checkpoint := known.checkpoints.get(event.checkpoint_id)) is not None:
             yield "checkpoint", _checkpoint(checkpoint)
     elif (words := _WORDS.get(type(event))) is not None:
         yield from words(event)
@@ -82,11 +95,22 @@ def _answered(event: e.PermissionAnswered) -> Words:
         yield "decision", f"{event.outcome}: {event.reason}"
 
 
-def _studied(event: e.SnapshotStudied) -> Words:
-    for decision in event.findings.decisions:
-        yield "decision", _cut(_decision(decision))
-    for error in event.findings.errors:
-        yield "error", _cut(_error(error))
+def _studied(record: e.Record, findings: Findings, known: Known) -> Iterator[Clipping]:
+    """What the study before did not say in the same words, each as of the event that it comes from."""
+    before = known.studies.get(record.seq)
+    told = {text for _, _, text in _findings(before)} if before else set[str]()
+    for kind, finding, text in _findings(findings):
+        if text and text not in told:
+            seq = record.seq if finding.seq is None else finding.seq
+            session_id = known.sessions.get(seq, record.session_id)
+            yield Clipping(kind=kind, text=text, at=finding.timestamp, session_id=session_id, seq=seq)
+
+
+def _findings(findings: Findings) -> Iterator[tuple[ClippingKind, Decision | ErrorRecord, str]]:
+    for decision in findings.decisions:
+        yield "decision", decision, _readable(_cut(_decision(decision)))
+    for error in findings.errors:
+        yield "error", error, _readable(_cut(_error(error)))
 
 
 def _decision(decision: Decision) -> str:
@@ -96,7 +120,9 @@ def _decision(decision: Decision) -> str:
 
 
 def _error(error: ErrorRecord) -> str:
-    lines = (f"{error.error_type}: {error.error_message}", error.context, error.resolution, error.resolution_notes)
+    named = error.error_type in error.error_message
+    message = error.error_message if named else f"{error.error_type}: {error.error_message}"
+    lines = (message, error.context, error.resolution, error.resolution_notes)
     return "\n".join(line for line in lines if line)
 
 
@@ -120,7 +146,6 @@ _WORDS: Mapping[type[Any], Callable[[Any], Words]] = {
     e.ToolFinished: _finished,
     e.TodoUpdated: _todo,
     e.PermissionAnswered: _answered,
-    e.SnapshotStudied: _studied,
     e.TurnFailed: _went_wrong("message"),
     e.TaskFailed: _went_wrong("reason"),
     e.IncidentLogged: _went_wrong("what", "detail"),

@@ -3,20 +3,23 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 import anyio
 from sqlalchemy import Connection
 
 from segue.journal import Journal, search
 from segue.journal import memories as kept
-from segue.journal.reading import checkpoint_named, records_after
-from segue.memory.clippings import RULES, Checkpoints, clip
+from segue.journal.reading import checkpoint_named, last_records, records_after, sessions_of
+from segue.memory.clippings import RULES, Known, clip
 from segue.memory.words import names
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound, StoreError
-from segue.model.events import CheckpointCreated, Record
-from segue.model.ids import CheckpointId, Seq
+from segue.model.events import CheckpointCreated, Record, SnapshotStudied
+from segue.model.findings import Findings
+from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq, SessionId
 from segue.model.memories import Clipping, MemoryEntry
+from segue.state.story import Stretch
 
 STEP = 100
 """Events that are clipped under one lock: whoever appends to a journal waits no longer than that."""
@@ -59,14 +62,8 @@ class Index:
     async def _tidy_memories(self) -> None:
         """What has expired is found no more, and erased when it need not be kept."""
         now = self._journal.clock.now()
-        if await self._journal.read(lambda c: _untidy(c, now)):
+        if await self._journal.read(lambda c: kept.untidy(c, now)):
             await self._journal.write(lambda c: _tidy(c, now))
-
-
-def _untidy(connection: Connection, now: datetime) -> bool:
-    return bool(
-        kept.without_clipping(connection, now) or kept.expired(connection, now) or kept.outlived(connection, now)
-    )
 
 
 def _tidy(connection: Connection, now: datetime) -> None:
@@ -91,12 +88,16 @@ def _next_batch(connection: Connection, shelf: search.Shelf) -> _Batch | None:
     records = records_after(connection, shelf.workflow_id, shelf.seq, STEP)
     if not records:
         return None
-    checkpoints = _checkpoints(connection, records)
-    clippings = [clipping for record in records for clipping in clip(record, checkpoints)]
+    known = Known(
+        checkpoints=_checkpoints(connection, records),
+        studies=_studies_before(connection, records),
+        sessions=_sessions(connection, records),
+    )
+    clippings = [clipping for record in records for clipping in clip(record, known)]
     return _Batch(records[-1].seq, clippings, [names(clipping.text) for clipping in clippings])
 
 
-def _checkpoints(connection: Connection, records: list[Record]) -> Checkpoints:
+def _checkpoints(connection: Connection, records: list[Record]) -> dict[CheckpointId, Checkpoint]:
     """The checkpoints that these records speak of; one that cannot be read is not found, and hides nothing else."""
     found: dict[CheckpointId, Checkpoint] = {}
     for record in records:
@@ -105,3 +106,22 @@ def _checkpoints(connection: Connection, records: list[Record]) -> Checkpoints:
                 id = record.event.checkpoint_id
                 found[id] = checkpoint_named(connection, record.workflow_id, id)
     return found
+
+
+def _studies_before(connection: Connection, records: list[Record]) -> dict[Seq, Findings]:
+    """For each study among these records, what the workflow's last study before it had found."""
+    studies = [record for record in records if isinstance(record.event, SnapshotStudied)]
+    if not studies:
+        return {}
+    earlier = Stretch(after=NOTHING_SEEN, until=Seq(studies[0].seq - 1))
+    last = last_records(connection, studies[0].workflow_id, ("snapshot.studied",), 1, earlier)
+    # Where there is none before the first, the first has no other to be compared with.
+    pairs = pairwise((*last, *studies))
+    return {this.seq: before.event.findings for before, this in pairs if isinstance(before.event, SnapshotStudied)}
+
+
+def _sessions(connection: Connection, records: list[Record]) -> dict[Seq, SessionId | None]:
+    """The sessions of the events that findings among these records come from."""
+    studies = [record.event.findings for record in records if isinstance(record.event, SnapshotStudied)]
+    seqs = {each.seq for study in studies for each in (*study.decisions, *study.errors) if each.seq is not None}
+    return sessions_of(connection, records[0].workflow_id, seqs) if seqs else {}

@@ -15,7 +15,7 @@ from segue.journal.reading import findings_of, snapshots_of
 from segue.journal.rows import WorkflowRow, current_session, head_of, workflow_named
 from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
-from segue.memory.scan import refuse_private
+from segue.memory.scan import found_in, refuse_private
 from segue.memory.sections import in_sections
 from segue.memory.words import likeness, wanted
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
@@ -45,7 +45,7 @@ _TAG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*_[a-z0-9]+(?:-[a-z0-9]+)*_\d{4}")
 def check(note: Note) -> None:
     if not note.content.strip():
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
-    if "\0" in note.content:
+    if "\0" in _stored(note):
         raise BadInput("This is no text: it holds a NUL.", hint="Give what it says as text.")
     if len(note.content) > LONGEST:
         raise BadInput(
@@ -59,7 +59,17 @@ def check(note: Note) -> None:
             f"The tag {note.tag!r} has another form than topic_context_YYYY.",
             hint="Write words in small letters joined by hyphens: retry-policy_payments_2026.",
         )
-    refuse_private("\n".join((note.content, note.domain or "", *(note.tags or ()))))
+    refuse_private(private_in(note))
+
+
+def private_in(note: Note) -> list[str]:
+    """The kinds of what must not be put down, whichever field they stand in."""
+    return list(dict.fromkeys(found_in(_stored(note))))
+
+
+def _stored(note: Note) -> str:
+    """Every word of a note that would be written to the disk."""
+    return "\n".join((note.content, note.domain or "", note.tag or "", note.key or "", *(note.tags or ())))
 
 
 def entry_named(connection: Connection, name: str) -> Kept:
@@ -83,14 +93,16 @@ def store_new(connection: Connection, note: Note, now: datetime) -> Memorized:
         return _told(connection, "new", "unchanged", before.entry, now)
     if before is not None:
         return _change(connection, before, note, now)
-    if note.tag is not None and kept.memory_named(connection, note.tag) is not None:
-        raise BadInput(
-            f"The tag {note.tag!r} is taken.", hint=f"Change that entry with: segue memorize update {note.tag}"
-        )
     return _store(connection, note, note.tag or _free_tag(connection, note, now), now)
 
 
+def _refuse_taken(connection: Connection, tag: str) -> None:
+    if kept.memory_named(connection, tag) is not None:
+        raise BadInput(f"The tag {tag!r} is taken.", hint=f"Change that entry with: segue memorize update {tag}")
+
+
 def _store(connection: Connection, note: Note, tag: str, now: datetime) -> Memorized:
+    _refuse_taken(connection, tag)
     keeping = note.keeping or Keeping.LONG_TERM
     id = MemoryId(str(uuid4()))
     entry = MemoryEntry(
@@ -164,6 +176,8 @@ def update(connection: Connection, name: str, note: Note, now: datetime) -> Memo
 
 def _change(connection: Connection, before: Kept, note: Note, now: datetime) -> Memorized:
     old = before.entry
+    if note.tag not in (None, old.tag):
+        _refuse_taken(connection, note.tag)
     keeping = note.keeping or old.keeping
     provenance = replace(_provenance(connection, note), memory_id=old.id) if note.workflow else old.provenance
     entry = replace(
@@ -217,6 +231,19 @@ def _unclear(like: list[tuple[float, Kept]]) -> MemoryUnclear:
 
 
 # ── small things ────────────────────────────────────────────────────────────────────────────────────
+
+
+def workflow_to_tell(connection: Connection, name: str) -> WorkflowRow:
+    """The workflow that is to be put down as it stands; an entry has nothing of its own to say anew."""
+    try:
+        return workflow_named(connection, name)
+    except WorkflowNotFound:
+        if kept.memory_named(connection, name) is None:
+            raise
+        raise BadInput(
+            f"CONTENT is missing: what the entry {name!r} is to say.",
+            hint=f"Give it as text, @FILE, or -: segue memorize update {name} TEXT",
+        ) from None
 
 
 def sections_of(connection: Connection, workflow: WorkflowRow) -> str:

@@ -1,30 +1,32 @@
 """Answering a question: directly where it is a name, by its words where it is not."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection
 
 from segue.journal import search
 from segue.journal.memories import memories_of, memory_named, memory_numbered
-from segue.journal.rows import session_by_id, workflow_named
+from segue.journal.rows import head_of, session_by_id, workflow_named
 from segue.journal.search import SHELF, ClippingRow
 from segue.memory.asking import ranked
 from segue.memory.words import wanted
-from segue.model.errors import SessionNotFound, WorkflowNotFound
+from segue.model.errors import NotFound, SessionNotFound, WorkflowNotFound
 from segue.model.ids import WorkflowId
 from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, Question, Verdict
 
-RECALLED, SEVERAL = 0.90, 0.75
+BANDS: Mapping[Verdict, float] = {"recalled": 0.90, "several": 0.75}
 """From these scores on something counts as recalled, or as one of several."""
-SPARE = 5
+SPARE = 20
 """How many more than asked for are looked at, since the same words may stand in several places."""
 MEMORIZED = range(1, SHELF)
 """Where entries stand among the clippings."""
 WIDTH = 280
 TOLD: tuple[ClippingKind, ...] = ("issue", "prompt", "message", "decision", "error", "checkpoint", "summary")
 """What is told of a workflow that was asked for by name."""
+FINDINGS: tuple[ClippingKind, ...] = ("decision", "error")
+"""What is told again when more is known of it."""
 
 _EVENT = re.compile(r"(\S+)#(\d+)")
 _NAME = re.compile(r"\S+")
@@ -32,28 +34,40 @@ _NAME = re.compile(r"\S+")
 
 def answers(connection: Connection, question: Question, now: datetime) -> list[Found]:
     """What answers the question, the best first."""
-    direct = _direct(connection, question, now)
-    return direct if direct is not None else _search(connection, question, now)
+    named = _direct(connection, question, now)
+    if not named:
+        return _search(connection, question, now)
+    if not question.query.isalnum():
+        return named
+    # A workflow that is called by one word is one thing that may be meant, and what has the word is another.
+    has_word = _search(connection, question, now)
+    first = named[: question.limit - min(len(has_word), question.limit // 2)]
+    shown = {(each.provenance, each.text) for each in first}
+    return [*first, *(each for each in has_word if (each.provenance, each.text) not in shown)][: question.limit]
 
 
-def verdict_on(results: Sequence[Found]) -> Verdict:
-    best = results[0].score if results else 0.0
-    return "recalled" if best >= RECALLED else "several" if best >= SEVERAL else "not_found"
+def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]:
+    """How sure the answer is, what reaches the band of that, and the others."""
+    for verdict, band in BANDS.items():
+        if found := [each for each in results if each.score >= band]:
+            return verdict, found, [each for each in results if each.score < band]
+    return "not_found", [], list(results)
 
 
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _direct(connection: Connection, question: Question, now: datetime) -> list[Found] | None:
+def _direct(connection: Connection, question: Question, now: datetime) -> list[Found]:
     """What the question names, if it is a name: an entry, a workflow, a session, or an event (`slug#12`)."""
     name = question.query.strip()
     if not _NAME.fullmatch(name):
-        return None
+        return []
+    asked = None if question.workflow is None else workflow_named(connection, question.workflow).id
     for look in _LOOKS:
         found = look(connection, name, question.limit, now)
         if found is not None:
-            return found
-    return None
+            return [each for each in found if asked in (None, each.provenance.workflow_id)]
+    return []
 
 
 def _entry(connection: Connection, name: str, _limit: int, now: datetime) -> list[Found] | None:
@@ -67,7 +81,7 @@ def _workflow(connection: Connection, name: str, limit: int, now: datetime) -> l
     except WorkflowNotFound:
         return None
     entries = [kept.entry for kept in memories_of(connection, workflow.id) if not is_over(kept.entry, now)]
-    told = search.latest_clippings(connection, TOLD, limit, workflow_id=workflow.id)
+    told = _once(search.latest_clippings(connection, TOLD, limit * SPARE, workflow_id=workflow.id))
     return [
         *(_found_entry(entry, "", 1.0, now) for entry in entries),
         *(_found(row, workflow.slug, "", 1.0, now) for row in told),
@@ -80,8 +94,8 @@ def _session(connection: Connection, name: str, limit: int, now: datetime) -> li
     except SessionNotFound:
         return None
     slug = workflow_named(connection, session.workflow_id).slug
-    told = search.latest_clippings(connection, TOLD, limit, session_id=session.id)
-    return [_found(row, slug, "", 1.0, now) for row in told]
+    told = _once(search.latest_clippings(connection, TOLD, limit * SPARE, session_id=session.id))
+    return [_found(row, slug, "", 1.0, now) for row in told][:limit]
 
 
 def _event(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
@@ -91,7 +105,12 @@ def _event(connection: Connection, name: str, limit: int, now: datetime) -> list
         workflow = workflow_named(connection, match[1])
     except WorkflowNotFound:
         return None
-    rows = search.clippings_of_event(connection, workflow.id, int(match[2]))
+    seq, head = int(match[2]), head_of(connection, workflow.id)
+    if not 0 < seq <= head:
+        raise NotFound(f"{workflow.slug} has no event {seq}.", hint=f"Its events are numbered from 1 to {head}.")
+    rows = search.clippings_of_event(connection, workflow.id, seq)
+    if not rows:
+        raise NotFound(f"Event {seq} of {workflow.slug} has no words to recall.")
     return [_found(row, workflow.slug, "", 1.0, now) for row in rows][:limit]
 
 
@@ -118,13 +137,37 @@ def by_words(connection: Connection, query: str, limit: int, now: datetime, with
     total = search.count_clippings(connection)
     best = ranked(connection, query, total, limit * SPARE, within)
     rows = search.clippings_with(connection, [each.id for each in best])
+    scores = {each.id: each.score for each in best}
     slugs: dict[WorkflowId, str] = {}
-    found: dict[tuple[WorkflowId | None, str], Found] = {}
-    for each in best:
-        row = rows.get(each.id)
-        if row is not None and len(found) < limit and (row.workflow_id, row.text) not in found:
-            found[row.workflow_id, row.text] = _resolved(connection, row, slugs, query, each.score, now)
-    return list(found.values())
+    told = _once([rows[each.id] for each in best if each.id in rows])[:limit]
+    return [_resolved(connection, row, slugs, query, scores[row.id], now) for row in told]
+
+
+def _once(rows: Sequence[ClippingRow]) -> list[ClippingRow]:
+    """Without what says the same again; of a finding that was told in several versions, the latest."""
+    told: list[ClippingRow] = []
+    for row in rows:
+        place = next((place for place, other in enumerate(told) if _same(row, other)), None)
+        if place is None:
+            told.append(row)
+        elif row.id > told[place].id and _first_line(row) == _first_line(told[place]):
+            told[place] = row
+    return told
+
+
+def _same(one: ClippingRow, other: ClippingRow) -> bool:
+    """An error, say, is the same before and after it was fixed, and in the output that it was read from."""
+    if one.workflow_id != other.workflow_id:
+        return False
+    if one.text == other.text:
+        return True
+    if one.kind != other.kind or one.kind not in FINDINGS or one.seq != other.seq:
+        return False
+    return _first_line(one) in other.text or _first_line(other) in one.text
+
+
+def _first_line(row: ClippingRow) -> str:
+    return row.text.partition("\n")[0]
 
 
 def _resolved(

@@ -41,9 +41,9 @@ _PERSONAL: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
 }
 
 
-def refuse_private(text: str) -> None:
+def refuse_private(kinds: list[str]) -> None:
     """Raises with the kinds of what was found, and never with the thing itself."""
-    if kinds := list(dict.fromkeys(found_in(text))):
+    if kinds:
         raise SecretFound(
             f"Nothing was stored: the text holds {_listed(kinds)}.",
             hint="Take it out, or write down where it can be found instead.",

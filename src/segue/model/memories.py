@@ -106,6 +106,8 @@ class Recollection:
     verdict: Verdict
     query: str
     results: tuple[Found, ...] = ()
+    found: int = 0
+    """So many of the results, the first ones, reach the verdict's band; the others are only the nearest."""
     access_log_id: int
 
 

@@ -354,6 +354,10 @@ memories = Table(
     Column("seq", BigInteger),
 )
 
+Index("ix_memories_content_sha256", memories.c.content_sha256)
+Index("ix_memories_workflow_id", memories.c.workflow_id)
+Index("ix_memories_expires_at", memories.c.expires_at)
+
 # Everything that was done with memories and with the search, refusals included.
 memory_log = Table(
     "memory_log",

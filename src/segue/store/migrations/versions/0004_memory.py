@@ -86,6 +86,8 @@ def _memories() -> None:
         sa.UniqueConstraint("number", name=op.f("uq_memories_number")),
         sa.UniqueConstraint("tag", name=op.f("uq_memories_tag")),
     )
+    for column in ("content_sha256", "workflow_id", "expires_at"):
+        op.create_index(f"ix_memories_{column}", "memories", [column], unique=False)
     op.create_table(
         "memory_log",
         sa.Column("id", sa.Integer(), nullable=False),

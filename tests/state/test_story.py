@@ -5,8 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.model.events import Stretch
 from segue.model.ids import Seq
-from segue.state.story import Rewind, Stretch, story
+from segue.state.story import Rewind, story
 
 WORK, BACK = "work", "back"
 steps = st.lists(st.tuples(st.sampled_from([WORK, WORK, BACK]), st.integers(min_value=0)), max_size=40)

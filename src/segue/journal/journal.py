@@ -19,11 +19,10 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.clock import Clock
 from segue.model.crash import crash_point
 from segue.model.errors import DatabaseUnusable
-from segue.model.events import Event, Record
+from segue.model.events import Event, Record, Stretch
 from segue.model.ids import NOTHING_SEEN, AttemptId, Seq, SessionId, WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.state.fold import WorkflowState, fold
-from segue.state.story import Stretch
 from segue.store.engines import Engines, open_engines
 from segue.store.exclusive import Hold, hold_database
 from segue.store.migrate import migrate

@@ -14,10 +14,9 @@ from segue.journal.rows import workflow_named
 from segue.model.checkpoint import SCHEMA_VERSION, Checkpoint
 from segue.model.codec import decode_checkpoint, decode_findings
 from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
-from segue.model.events import PromptQueued, Record, TaskStarted
+from segue.model.events import PromptQueued, Record, Stretch, TaskStarted
 from segue.model.findings import FINDINGS_VERSION, Findings
 from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
-from segue.state.story import Stretch
 from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
 
 VERIFY_PAGE = 1_000

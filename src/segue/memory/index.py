@@ -15,11 +15,10 @@ from segue.memory.clippings import RULES, Known, clip
 from segue.memory.words import names
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound, StoreError
-from segue.model.events import CheckpointCreated, Record, SnapshotStudied
+from segue.model.events import CheckpointCreated, Record, SnapshotStudied, Stretch
 from segue.model.findings import Findings
 from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq, SessionId
 from segue.model.memories import Clipping, MemoryEntry
-from segue.state.story import Stretch
 
 STEP = 100
 """Events that are clipped under one lock: whoever appends to a journal waits no longer than that."""

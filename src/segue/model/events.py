@@ -635,3 +635,11 @@ class Record:
     run: int | None
     event: Event
     hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The events after one number, up to and including another."""
+
+    after: Seq
+    until: Seq

@@ -10,14 +10,14 @@ from anyio.to_thread import run_sync
 from segue.journal import Journal
 from segue.journal.reading import task_starts, times_of
 from segue.model.checkpoint import Checkpoint
-from segue.model.events import Record
+from segue.model.events import Record, Stretch
 from segue.model.facts import SessionFacts
 from segue.model.ids import Seq, WorkflowId
 from segue.snapshot.facts import Collector
 from segue.snapshot.facts.journal import lines_of
 from segue.snapshot.findings import Calendar, seqs_of
 from segue.state.fold import WorkflowState
-from segue.state.story import Stretch, story
+from segue.state.story import story
 
 MOST_KEPT = 8
 """Workflows whose hearing is kept; that of another begins anew when it is asked for."""

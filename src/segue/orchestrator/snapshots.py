@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from segue.journal.reading import all_findings, last_records, queued_prompt, snapshot_ids
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound
-from segue.model.events import PromptQueued, PromptSent, Record
+from segue.model.events import PromptQueued, PromptSent, Record, Stretch
 from segue.model.findings import Findings
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, Seq
 from segue.model.snapshots import History, Message, Page, Part, Snapshot
@@ -17,7 +17,6 @@ from segue.orchestrator.studies import findings
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
 from segue.snapshot.messages import KINDS, messages
-from segue.state.story import Stretch
 
 log = logging.getLogger("segue")
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from segue.model.events import Stretch
 from segue.model.ids import NOTHING_SEEN, Seq
 
 
@@ -12,14 +13,6 @@ class Rewind:
 
     at: Seq
     after: Seq
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """The events after one number, up to and including another."""
-
-    after: Seq
-    until: Seq
 
 
 def story(rewinds: Sequence[Rewind], until: Seq) -> tuple[Stretch, ...]:

@@ -7,6 +7,7 @@ when the words around it explain it; so what was told already adds nothing, and 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 
 from segue.model.naming import names_in
@@ -132,10 +133,21 @@ def _candidate(
 def told_names(piece: Piece, weights: Mapping[str, float]) -> Mapping[str, int]:
     """The known names that a piece brings: 1 if it only names them, 2 if its words explain them."""
     found: dict[str, int] = {}
-    for (key, _, _), at in names_in(piece.text):
+    for key, at in _names(piece.text):
         if key in weights and found.get(key, 0) < 2:
-            found[key] = 2 if piece.verbatim and explained(piece.text, at, len(key)) else 1
+            found[key] = 2 if piece.verbatim and _explains(piece.text, at, len(key)) else 1
     return found
+
+
+# A snapshot is examined when it is taken, and what it tells is compiled again when the work goes on.
+@lru_cache(maxsize=20_000)
+def _names(text: str) -> tuple[tuple[str, int], ...]:
+    return tuple((key, at) for (key, _, _), at in names_in(text))
+
+
+@lru_cache(maxsize=20_000)
+def _explains(text: str, at: int, length: int) -> bool:
+    return explained(text, at, length)
 
 
 def explained(text: str, at: int, length: int) -> bool:

@@ -115,6 +115,8 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ('agents.mine = {command = ["x"], modes = {ask = 1}}', "agents.mine.modes.ask must be a text"),
         ('agents.mine = {command = ["x"], modes = "plan"}', "agents.mine.modes must be a table"),
         ('agents.mine = {command = ["x"], serves = ["tea"]}', "serves names 'tea', which is none of files, terminals"),
+        ('agents.mine = {command = ["x"], capacity = {fork = 2}}', "agents.mine.capacity.fork must be a share"),
+        ('agents.mine = {command = ["x"], capacity = {jump = 0.5}}', "agents.mine.capacity has an unknown key: jump"),
         ('agents.mine = {command = ["x"], history = 1}', "agents.mine.history must be true or false"),
         ('agents.mine = {command = ["x"], install = 1}', "agents.mine.install must be a text"),
         ("port =", "is not TOML"),

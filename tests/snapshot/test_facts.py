@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from segue.model.transcript import FilesChanged, Line, Said, Standing, Summarise
 from segue.snapshot.facts import Collector, facts_of
 from segue.snapshot.facts.commands import headline
 from segue.snapshot.facts.journal import lines_of
+from segue.snapshot.facts.passages import MOST_NAMES
 from tests.recordings import DIRECTORY, edited, facts, ran, todo, transcript
 from tests.recordings.kettle import CORRECTION, REQUEST, kettle_lines
 
@@ -302,17 +302,6 @@ def test_a_made_up_session_is_understood(tmp_path: Path) -> None:
     assert found.commits[-1].subject == "Stop at the boiling point"
 
 
-def test_the_cost_grows_with_the_length_and_not_with_its_square(tmp_path: Path) -> None:
-    def seconds(rounds: int) -> float:
-        lines = list(kettle_lines(tmp_path, rounds))
-        begun = process_time()
-        facts_of(lines)
-        return process_time() - begun
-
-    seconds(100)
-    assert seconds(4000) < 40 * max(seconds(200), 0.01)
-
-
 @pytest.mark.parametrize(
     "output",
     [
@@ -324,12 +313,11 @@ def test_the_cost_grows_with_the_length_and_not_with_its_square(tmp_path: Path) 
     ],
     ids=["empty lines", "one line of names", "one line of failures", "digits", "slashes"],
 )
-def test_an_output_without_end_costs_little(output: str) -> None:
-    begun = process_time()
-    facts(
-        *ran("1", "go test ./... && " + "go task " * 500, output), *ran("2", f"python -c '{output}'", "", failed=True)
-    )
-    assert process_time() - begun < 5
+def test_an_output_without_end_is_heard_to_its_end(output: str) -> None:
+    """What grows with the square of the length would not come back from these."""
+    endless = "go test ./... && " + "go task " * 500
+    found = facts(*ran("1", endless, output), *ran("2", f"python -c '{output}'", "", failed=True))
+    assert found.tests is not None and len(found.names) <= MOST_NAMES
 
 
 texts = st.text(max_size=200)

@@ -56,6 +56,8 @@ from segue.workspace.programs import require_program
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
 W = WorkflowStatus
+MOST_WAITING = 10
+"""Messages that may wait for one agent."""
 READY_WITHIN = 90.0
 """Seconds that somebody who said something waits for the agent to get it."""
 
@@ -188,7 +190,7 @@ class Resuming:
         said = PromptQueued(prompt_id=new_prompt_id(), text=text)
         ask = self._ask(row, Purpose.TALK, environment)
         head = await self._journal.head(row.id)
-        launched = await self._launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
+        launched = await self._launch(row, ask, lambda t: _put_in_line(t, said))
         crash_point("prompt.queued")
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
         return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
@@ -334,7 +336,7 @@ class Resuming:
             _refuse_at_work(t)
         if run.purpose is Purpose.LEAVING:
             raise Leaving
-        if ask.agent.name != t.session.agent:
+        if ask.purpose is Purpose.WORK and ask.agent.name != t.session.agent:
             raise AtWork(f"{t.session.agent} is at work on it.")
         if ask.way not in (None, run.way):
             raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
@@ -359,6 +361,8 @@ class Resuming:
 
     def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
         session = means.session
+        if ask.choices is None and ask.agent.name != t.workflow.agent:
+            raise WrongState(f"{t.workflow.agent} has taken it over just now.", hint="Try again.")
         if ask.back is not None:
             means = replace(means, goes_back=True)
             t.rewind(ask.back.event)
@@ -462,6 +466,15 @@ class Resuming:
                 case _:
                     pass
         raise AssertionError("a journal is followed for ever")
+
+
+def _put_in_line(t: Transaction, said: PromptQueued) -> None:
+    if len(t.messages) >= MOST_WAITING:
+        raise WrongState(
+            f"{MOST_WAITING} messages wait for the agent already; this one was not taken.",
+            hint="Wait until it has read some: `segue logs -f` shows that.",
+        )
+    t.queue_prompt(said, t.session.id, None)
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

@@ -172,7 +172,7 @@ async def test_a_title_cannot_hold_what_no_database_takes(theatre: Theatre, data
     file = settled(ClaudeFile().user("# Boil\0 it\ud800\nnow").says("Yes."), theatre.repository)
     async with theatre.open():
         view = (await imported(theatre, file.write(tmp_path))).workflow
-    assert view.title == "Boil it"
+    assert view.title == "Boil it?"
 
 
 # ── once and wholly ─────────────────────────────────────────────────────────────────────────────────

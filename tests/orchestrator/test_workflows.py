@@ -1,5 +1,6 @@
 """What becomes of a workflow: the real orchestrator, the real agent process, real git."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -274,7 +275,8 @@ async def test_an_agent_that_exits_at_once_fails_the_workflow_with_its_own_words
         await theatre.event("build-it", e.WorktreeDiscarded)
         assert not worktree_of(theatre).exists()
         assert git(theatre.repository, "branch", "--list", "segue/*") == ""
-        theatre.house.agents = {**theatre.house.agents, "hasty": theatre.house.agents["rehearsal"]}
+        mended = replace(theatre.house.agents["rehearsal"], name="hasty")
+        theatre.house.agents = {**theatre.house.agents, "hasty": mended}
         assert (await theatre.resume("build-it")).session_number == 2
         await theatre.until("build-it", "completed")
 

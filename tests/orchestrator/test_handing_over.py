@@ -154,3 +154,6 @@ async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
         (carried,) = await theatre.events("build-it", e.ContextCarried)
         warned = [event.code for event in await theatre.events("build-it", e.Warned)]
     assert (carried.way, "context_failed" in warned) == (Way.HISTORY, True)
+    # No context says what the issue and the plan are, so the prompt must.
+    told = theatre.diary("prompt")[1]["text"].split("=== CURRENT REQUEST ===")[1]
+    assert "# Build it" in told and "[x] Do A" in told

@@ -192,6 +192,8 @@ class Dialogue:
                 log.exception("no context could be compiled for %s", self._tenure.workflow_id)
                 message = "No context could be compiled; the server's log says why. The history is told instead."
                 await self._recorder.record(e.Warned(code="context_failed", message=message))
+                if self._occasion is not None:
+                    self._occasion = replace(self._occasion, way=Way.HISTORY)
         records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
         return _Told(Way.HISTORY, history(records), with_history)
 

@@ -190,7 +190,7 @@ class Resuming:
         said = PromptQueued(prompt_id=new_prompt_id(), text=text)
         ask = self._ask(row, Purpose.TALK, environment)
         head = await self._journal.head(row.id)
-        launched = await self._launch(row, ask, lambda t: _put_in_line(t, said))
+        launched = await self._launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
         crash_point("prompt.queued")
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
         return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
@@ -288,6 +288,8 @@ class Resuming:
         def go_on(t: Transaction) -> Resumed:
             if ask.back is None and t.workflow_id in self._files_moving:
                 raise FilesMoving
+            if then is not None:
+                _refuse_a_longer_line(t)
             launched = self._join(t, ask) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
@@ -468,13 +470,13 @@ class Resuming:
         raise AssertionError("a journal is followed for ever")
 
 
-def _put_in_line(t: Transaction, said: PromptQueued) -> None:
+def _refuse_a_longer_line(t: Transaction) -> None:
+    """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
     if len(t.messages) >= MOST_WAITING:
         raise WrongState(
             f"{MOST_WAITING} messages wait for the agent already; this one was not taken.",
             hint="Wait until it has read some: `segue logs -f` shows that.",
         )
-    t.queue_prompt(said, t.session.id, None)
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

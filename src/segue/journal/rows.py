@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import Connection, Row, func, or_, select
 
 from segue.model.errors import SessionNotFound, WorkflowNotFound
 from segue.model.ids import AttemptId, BootId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
@@ -15,6 +15,7 @@ from segue.model.status import (
     Permissions,
     PromptStatus,
     Purpose,
+    Role,
     RunStatus,
     RuntimeStatus,
     SessionStatus,
@@ -23,7 +24,7 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.state.moves import WORKFLOW_ENDED
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
 from segue.store import tables as t
 
 
@@ -50,6 +51,7 @@ class WorkflowRow:
     created_at: datetime
     updated_at: datetime
     choices: str
+    retry_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class SessionRow:
     carrying: Carrying
     created_at: datetime
     moved_at: datetime
+    role: Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +173,8 @@ def session_by_id(connection: Connection, session_id: str) -> SessionRow:
 
 def sessions_of(connection: Connection, workflow_id: WorkflowId) -> list[SessionRow]:
     """The workflow's sessions, the first one first."""
-    query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number)
+    query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id)
+    query = query.order_by(t.sessions.c.created_at, t.sessions.c.number)
     return [_as(SessionRow, row) for row in connection.execute(query)]
 
 
@@ -205,6 +209,21 @@ def current_session(connection: Connection, workflow_id: WorkflowId) -> SessionR
     """The workflow's latest session."""
     query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number.desc())
     return _as(SessionRow, connection.execute(query.limit(1)).one())
+
+
+def lowest_session_number(connection: Connection, workflow_id: WorkflowId) -> int:
+    query = select(func.min(t.sessions.c.number)).where(t.sessions.c.workflow_id == workflow_id)
+    return connection.execute(query).scalar_one()
+
+
+def open_helpers(connection: Connection, workflow_id: WorkflowId) -> list[SessionRow]:
+    """Reviewers and fixers that have not ended."""
+    query = select(t.sessions).where(
+        t.sessions.c.workflow_id == workflow_id,
+        t.sessions.c.role != Role.WRITER,
+        t.sessions.c.status.not_in(SESSION_ENDED | {SessionStatus.FAILED}),
+    )
+    return [_as(SessionRow, row) for row in connection.execute(query)]
 
 
 def open_runs(connection: Connection, workflow_id: WorkflowId | None = None) -> list[RunRow]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from segue.journal import rows
@@ -36,6 +36,7 @@ from segue.model.status import (
     Permissions,
     PromptStatus,
     Purpose,
+    Role,
     RunStatus,
     RuntimeStatus,
     SessionStatus,
@@ -55,7 +56,7 @@ class NewWorkflowRow:
     id: WorkflowId
     slug: str
     issue: Issue
-    plan: Plan
+    plan: Plan | None
     agent: str
     permissions: Permissions
     repository: str
@@ -108,7 +109,8 @@ class Transaction:
         except IntegrityError as error:
             raise _collision(error, new) from error
         connection.execute(insert(t.journal_heads), {"workflow_id": new.id, "seq": 0, "hash": GENESIS})
-        connection.execute(insert(t.tasks), _task_rows(new))
+        if rows_ := _task_rows(new):
+            connection.execute(insert(t.tasks), rows_)
         transaction = cls(connection, new.id, now)
         transaction.append(
             e.WorkflowCreated(
@@ -170,8 +172,34 @@ class Transaction:
             pause_trigger=None,
             pause_reason=None,
             force_pause_at=None,
+            retry_at=None,
         )
         self.append(e.WorkflowMoved(before=before, after=after, reason=reason, trigger=trigger))
+
+    def schedule_retry(self, retry: e.RetryScheduled, session_id: SessionId, run: int | None) -> None:
+        """The work goes on by itself then, unless somebody decides otherwise before."""
+        self._workflow(retry_at=retry.at)
+        self.append(retry, session_id=session_id, run=run)
+
+    def cancel_retry(self, step: str, reason: str) -> None:
+        self._workflow(retry_at=None)
+        self.append(e.RetryCancelled(step=step, reason=reason))
+
+    def adopt_plan(self, adopted: e.PlanAdopted) -> None:
+        """The tasks are those of this plan from now on; what was done stays done."""
+        done = {task.id for task in self.tasks if task.status is TaskStatus.COMPLETED}
+        self.connection.execute(delete(t.tasks).where(t.tasks.c.workflow_id == self.workflow_id))
+        fresh = [
+            {
+                "workflow_id": self.workflow_id,
+                "id": task.id,
+                "position": position,
+                "status": TaskStatus.COMPLETED if task.id in done else TaskStatus.PENDING,
+            }
+            for position, task in enumerate(adopted.plan.tasks)
+        ]
+        self.connection.execute(insert(t.tasks), fresh)
+        self.append(adopted)
 
     def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
         self._workflow(pause_trigger=trigger, pause_reason=redact_text(reason), force_pause_at=force_at)
@@ -223,6 +251,19 @@ class Transaction:
     ) -> None:
         number = self.workflow.session_count + 1
         self._workflow(session_count=number)
+        self._insert_session(session_id, number, agent, parent, Role.WRITER, carrying)
+        created = e.SessionCreated(number=number, agent=agent, parent=parent, choices=choices)
+        self.append(created, session_id=session_id)
+
+    def create_helper(self, session_id: SessionId, agent: str, parent: SessionId, role: Role) -> None:
+        """A session beside the one that works: it is not numbered, and nothing follows from it."""
+        lowest = rows.lowest_session_number(self.connection, self.workflow_id)
+        self._insert_session(session_id, min(lowest, 0) - 1, agent, parent, role, Carrying.NOTHING)
+        self.append(e.SessionCreated(number=0, agent=agent, parent=parent, role=role), session_id=session_id)
+
+    def _insert_session(
+        self, session_id: SessionId, number: int, agent: str, parent: SessionId | None, role: Role, carrying: Carrying
+    ) -> None:
         row = {
             "id": session_id,
             "workflow_id": self.workflow_id,
@@ -235,12 +276,11 @@ class Transaction:
             "created_at": self.now,
             "moved_at": self.now,
             "carrying": carrying,
+            "role": role,
         }
         self.connection.execute(insert(t.sessions), row)
         runtime = {"session_id": session_id, "status": RuntimeStatus.NONE, "generation": 0, "dropped_events": 0}
         self.connection.execute(insert(t.runtimes), runtime)
-        created = e.SessionCreated(number=number, agent=agent, parent=parent, choices=choices)
-        self.append(created, session_id=session_id)
 
     def move_session(
         self,
@@ -455,7 +495,7 @@ class Transaction:
         query = update(t.prompts).where(t.prompts.c.id == prompt_id, *conditions).values(**values)
         return self.connection.execute(query).rowcount == 1
 
-    def ask(self, question: e.PermissionRequested, session_id: SessionId, run: int, deadline: datetime) -> None:
+    def ask(self, question: e.PermissionRequested, session_id: SessionId, run: int | None, deadline: datetime) -> None:
         seq = self.append(question, session_id=session_id, run=run)
         row = {
             "id": question.request_id,
@@ -550,7 +590,7 @@ def _task_rows(new: NewWorkflowRow) -> list[dict[str, Any]]:
             "position": position,
             "status": stood.get(task.id, TaskStatus.PENDING),
         }
-        for position, task in enumerate(new.plan.tasks)
+        for position, task in enumerate(new.plan.tasks if new.plan else ())
     ]
 
 

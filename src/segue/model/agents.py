@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from segue.model.status import Permissions
@@ -38,14 +39,50 @@ class Limits:
     usd: float | None = None
 
 
+class CommitPolicy(StrEnum):
+    """When Segue commits the work to the workflow's branch."""
+
+    NONE = "none"
+    TASK = "task"
+    """After each task that is done, tested and reviewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify:
+    """How the work is tested after each task."""
+
+    command: str
+    seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """Who looks at each task when it is done, and how often."""
+
+    agent: str = "same"
+    """An agent's name, or `same` for the one that does the work."""
+    personas: tuple[str, ...] = ("reviewer",)
+    passes: int = 2
+    """Reviews of one task before a person decides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What the user chose for a workflow: every conversation is opened so, and the work stops there."""
+    """What the user chose for a workflow: every conversation is opened so, and the work is done and stops so."""
 
     model: str | None = None
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     limits: Limits = Limits()
+    approve_plan: bool = False
+    """Whether a plan that the agent proposes is taken without asking."""
+    verify: Verify | None = None
+    commit: CommitPolicy = CommitPolicy.NONE
+    review: Review | None = None
+    fixer: str = "same"
+    """The agent that is asked for a fix when a step keeps failing: a name, `same`, or `off`."""
+    wait_for_quota: bool = False
+    """Whether the work goes on by itself when a used-up quota is full again."""
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -27,6 +27,15 @@ class SessionStatus(StrEnum):
     TERMINATED = "terminated"
 
 
+class Role(StrEnum):
+    """What a session is there for."""
+
+    WRITER = "writer"
+    """It does the work; writers are numbered, and one follows the other."""
+    REVIEWER = "reviewer"
+    FIXER = "fixer"
+
+
 class WaitingFor(StrEnum):
     """What a session in `waiting_for_input` waits for."""
 
@@ -124,4 +133,5 @@ class Failure(StrEnum):
     NOT_RESTORED = "not_restored"
     WORKTREE_MISSING = "worktree_missing"
     PROGRAM_MISSING = "program_missing"
+    NEVER_ANSWERED = "never_answered"
     OTHER = "other"

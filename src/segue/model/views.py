@@ -18,6 +18,7 @@ from segue.model.status import (
     Carrying,
     Failure,
     Permissions,
+    Role,
     RuntimeStatus,
     SessionStatus,
     WaitingFor,
@@ -145,6 +146,8 @@ class SessionDetail:
     id: SessionId
     workflow_id: WorkflowId
     number: int
+    """0 for one that only helps."""
+    role: Role = Role.WRITER
     agent: str
     status: SessionStatus
     waiting_for: WaitingFor | None

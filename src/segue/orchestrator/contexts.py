@@ -70,7 +70,7 @@ def handover_of(
     return Handover(
         workflow_id=workflow_id,
         session_number=number,
-        session_count=max(number, len(state.sessions)),
+        session_count=max(number, state.writers),
         issue=state.issue,
         tasks=state.marks,
         current_task=state.current_task,

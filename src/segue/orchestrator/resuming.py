@@ -29,6 +29,7 @@ from segue.model.status import (
     Failure,
     PromptStatus,
     Purpose,
+    Role,
     RunStatus,
     SessionStatus,
     Trigger,
@@ -212,6 +213,10 @@ class Resuming:
         """The workflow whose current session this is: an older one is never woken again."""
         session = await self._journal.read(lambda c: session_by_id(c, session_id))
         row = await self._journal.workflow(session.workflow_id)
+        if session.role is not Role.WRITER:
+            raise WrongState(
+                f"This session was a {session.role}'s, and is over.", hint=f"Talk to the workflow itself: {row.slug}."
+            )
         if session.number != row.session_count:
             raise WrongState(
                 f"Session {session.number} was followed by session {row.session_count}.",

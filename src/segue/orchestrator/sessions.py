@@ -41,7 +41,8 @@ async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row
     return SessionDetail(
         id=row.id,
         workflow_id=row.workflow_id,
-        number=row.number,
+        number=max(row.number, 0),
+        role=row.role,
         agent=row.agent,
         status=row.status,
         waiting_for=row.waiting_for,

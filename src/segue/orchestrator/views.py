@@ -32,7 +32,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         tasks_total=len(state.tasks),
         current_task=state.current_task,
         session=session_view(state) if session else None,
-        sessions=len(state.sessions),
+        sessions=state.writers,
         runs=sum(session.runs for session in state.sessions.values()),
         context=_context(session),
         question=_question(session),

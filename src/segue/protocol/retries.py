@@ -36,7 +36,6 @@ class Outcome(StrEnum):
     MACHINE_FULL = "machine_full"
     """No disk, memory or processes are left."""
     STEP_TIMED_OUT = "step_timed_out"
-    NEVER_ANSWERED = "never_answered"
     WRONG_APPROACH = "wrong_approach"
     """A reviewer, the fixer or a person says that this way does not lead there."""
     REVIEW_NOT_PASSED = "review_not_passed"
@@ -85,13 +84,13 @@ CLASSES: Mapping[Failure | Outcome, FailureClass] = {
     Failure.NOT_RESTORED: FailureClass.PERSISTENT,
     Failure.WORKTREE_MISSING: FailureClass.PERSISTENT,
     Failure.PROGRAM_MISSING: FailureClass.PERSISTENT,
+    Failure.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Failure.OTHER: FailureClass.TRANSIENT,
     Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
     Outcome.TURN_REFUSED: FailureClass.PERSISTENT,
     Outcome.TURN_CUT_SHORT: FailureClass.TRANSIENT,
     Outcome.MACHINE_FULL: FailureClass.RESOURCE,
     Outcome.STEP_TIMED_OUT: FailureClass.TRANSIENT,
-    Outcome.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
     Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
 }

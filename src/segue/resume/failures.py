@@ -92,6 +92,9 @@ POLICIES: Mapping[Failure, Policy] = {
     Failure.PROGRAM_MISSING: Policy(
         session=None, meaning="The agent's program is not installed.", remedies=(Remedy.CHECK, Remedy.RESUME)
     ),
+    Failure.NEVER_ANSWERED: Policy(
+        session=None, meaning="The agent came up and never reacted to its prompt.", remedies=(*_KEPT, Remedy.CHECK)
+    ),
     Failure.OTHER: Policy(session=None, meaning="The agent could not go on.", remedies=_KEPT),
 }
 

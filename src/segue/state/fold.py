@@ -10,7 +10,7 @@ from segue.model import events as e
 from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import Failure, PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Failure, PromptStatus, Purpose, Role, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.state.story import Rewind
 
 TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
@@ -39,12 +39,38 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """One try at a step that failed."""
+
+    step: str
+    what: str
+    reason: str
+    at: datetime
+    reset_at: datetime | None = None
+    """When a used-up quota is full again, where the agent says so."""
+    after_fixer: bool = False
+    """Whether the step was tried with the fixer's advice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """The plan is being made."""
+
+    reason: str = ""
+    """Why what was planned before does not hold, where there was something."""
+    refusals: tuple[str, ...] = ()
+    """What people said against the proposals before."""
+    proposed: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
     """One conversation, as far as the journal knows it."""
 
     number: int
     agent: str
     parent: SessionId | None
+    role: Role = Role.WRITER
     status: SessionStatus = SessionStatus.CREATED
     reason: str = ""
     waiting_for: WaitingFor | None = None
@@ -85,6 +111,9 @@ class WorkflowState:
     slug: str = ""
     issue: Issue | None = None
     plan: Plan | None = None
+    """None until one is adopted."""
+    planning: Planning | None = None
+    """Set while a plan is to be made, or waits for somebody's word."""
     status: WorkflowStatus = WorkflowStatus.PENDING
     reason: str = ""
     pause_requested: bool = False
@@ -104,10 +133,27 @@ class WorkflowState:
     rewinds: tuple[Rewind, ...] = ()
     taken_back: e.WorkflowRewound | None = None
     """The last going back, until a task was finished from there."""
+    asked: e.PersonAsked | None = None
+    """What a person has to say before the work goes on."""
+    failures: tuple[Failed, ...] = ()
+    """What failed in a row since something last succeeded, the oldest first."""
+    retry: e.RetryScheduled | None = None
+    """What is tried again by itself, and when."""
+    advice: e.FixerAdvised | None = None
+    """What the fixer said of the step that is tried now."""
+    reviews: tuple[e.ReviewGiven, ...] = ()
+    """Everything that reviewers said, marked where it is seen to."""
+    tests: e.TestsRan | None = None
+    """The last time that Segue ran the tests."""
 
     @property
     def session(self) -> SessionState | None:
         return self.sessions[self.current_session] if self.current_session else None
+
+    @property
+    def writers(self) -> int:
+        """How many sessions have done the work, one after the other."""
+        return sum(session.role is Role.WRITER for session in self.sessions.values())
 
     @property
     def finished(self) -> tuple[TaskId, ...]:
@@ -163,8 +209,39 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
     match record.event:
         case e.WorkflowCreated(slug=slug, issue=issue, plan=plan, forked_from=origin):
             stood = origin.tasks if origin else {}
-            tasks = {task.id: stood.get(task.id, TaskStatus.PENDING) for task in plan.tasks}
-            return replace(state, slug=slug, issue=issue, plan=plan, tasks=tasks, forked_from=origin)
+            tasks = {task.id: stood.get(task.id, TaskStatus.PENDING) for task in plan.tasks} if plan else {}
+            planning = None if plan else Planning()
+            return replace(state, slug=slug, issue=issue, plan=plan, planning=planning, tasks=tasks, forked_from=origin)
+        case e.PlanProposed(plan=plan):
+            return replace(state, planning=replace(state.planning or Planning(), proposed=plan))
+        case e.PlanRejected(reason=reason):
+            before = state.planning or Planning()
+            return replace(state, planning=replace(before, proposed=None, refusals=(*before.refusals, reason)))
+        case e.PlanReopened(reason=reason):
+            return replace(state, planning=Planning(reason=reason))
+        case e.PlanAdopted(plan=plan):
+            tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
+            return replace(state, plan=plan, tasks=tasks, planning=None, failures=(), advice=None)
+        case e.PersonAsked():
+            return replace(state, asked=record.event)
+        case e.PersonAnswered():
+            return replace(state, asked=None)
+        case e.StepFailed(step=step, what=what, reason=reason, reset_at=reset_at):
+            advised = state.advice is not None and state.advice.step == step
+            failed = Failed(step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised)
+            return replace(state, failures=(*state.failures, failed))
+        case e.RetryScheduled():
+            return replace(state, retry=record.event)
+        case e.RetryCancelled() | e.RunQueued(purpose=Purpose.WORK):
+            return replace(state, retry=None)
+        case e.FixerAdvised():
+            return replace(state, advice=record.event)
+        case e.ReviewGiven():
+            return replace(state, reviews=(*state.reviews, record.event))
+        case e.FeedbackAddressed(task_id=task_id):
+            return replace(state, reviews=tuple(_addressed(each, task_id) for each in state.reviews))
+        case e.TestsRan():
+            return replace(state, tests=record.event)
         case e.WorkflowRewound():
             return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
@@ -174,10 +251,11 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, worktree=path, branch=branch, base=state.base or commit)
         case e.WorktreeDiscarded():
             return replace(state, worktree=None, branch=None, base=None)
-        case e.SessionCreated(number=number, agent=agent, parent=parent) if record.session_id:
-            session = SessionState(number=number, agent=agent, parent=parent)
+        case e.SessionCreated(number=number, agent=agent, parent=parent, role=role) if record.session_id:
+            session = SessionState(number=number, agent=agent, parent=parent, role=role)
             sessions = {**state.sessions, record.session_id: session}
-            return replace(state, sessions=sessions, current_session=record.session_id)
+            current = record.session_id if role is Role.WRITER else state.current_session
+            return replace(state, sessions=sessions, current_session=current)
         case e.PromptQueued(prompt_id=prompt_id, task_id=None):
             return replace(state, messages=(*state.messages, prompt_id))
         case e.PromptSent(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id) if prompt_id in state.messages:
@@ -185,7 +263,8 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.TaskStarted(task_id=task_id):
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
-            return replace(_task(state, task_id, TaskStatus.COMPLETED), taken_back=None)
+            done = _task(state, task_id, TaskStatus.COMPLETED)
+            return replace(done, taken_back=None, failures=(), advice=None)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
         case e.TaskInterrupted(task_id=task_id):
@@ -209,6 +288,17 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
         rewinds=(*state.rewinds, Rewind(at, event.after)),
         taken_back=event,
     )
+
+
+def _kept(status: TaskStatus | None) -> TaskStatus:
+    """What becomes of a task under a new plan."""
+    return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
+
+
+def _addressed(review: e.ReviewGiven, task_id: TaskId) -> e.ReviewGiven:
+    if review.task_id != task_id or review.feedback.addressed:
+        return review
+    return replace(review, feedback=replace(review.feedback, addressed=True))
 
 
 def _task(state: WorkflowState, task_id: TaskId, status: TaskStatus) -> WorkflowState:
@@ -286,6 +376,22 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.PauseWithdrawn()
             | e.CheckpointCreated()
             | e.LimitsChanged()
+            | e.PlanProposed()
+            | e.PlanAdopted()
+            | e.PlanRejected()
+            | e.PlanReopened()
+            | e.TestsRan()
+            | e.ReviewGiven()
+            | e.FeedbackAddressed()
+            | e.WorkCommitted()
+            | e.PersonAsked()
+            | e.PersonAnswered()
+            | e.StepFailed()
+            | e.RetryScheduled()
+            | e.RetryCancelled()
+            | e.FixerAdvised()
+            | e.ContextRefreshed()
+            | e.ApprovalAwaited()
             | e.CapacityReached()
             | e.SnapshotStudied()
             | e.AgentReported()

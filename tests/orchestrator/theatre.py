@@ -19,6 +19,8 @@ from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.orchestrator.house import House
 from segue.orchestrator.sweep import sweep
+from segue.server.rules import rules_of
+from segue.settings import Settings
 from segue.testing.clock import FakeClock
 from segue.testing.rehearsal.diary import DiaryEntry, read_diary
 
@@ -52,17 +54,7 @@ class Theatre:
         }
         self.choices = Choices()
         self.orchestrator: Orchestrator
-        self.settings: dict[str, Any] = {
-            "setup": None,
-            "setup_watchdog": 600.0,
-            "start_watchdog": 120.0,
-            "silence_watchdog": 3600.0,
-            "handshake_timeout": 30.0,
-            "permission_timeout": 3600.0,
-            "pause_force_after": 300.0,
-            "sweep_interval": 60.0,
-            "recovery": "settle",
-        }
+        self.settings: dict[str, Any] = {"handshake_timeout": 30.0}
 
     @asynccontextmanager
     async def open(self, **settings: Any) -> AsyncIterator["Theatre"]:
@@ -75,7 +67,7 @@ class Theatre:
             home=self.root,
             agents=agents,
             clock=self.clock,
-            **{**self.settings, **settings},
+            rules=rules_of(Settings(**{**self.settings, **settings})),
         ) as self.orchestrator:
             yield self
 

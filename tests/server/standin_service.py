@@ -407,8 +407,8 @@ class Standin:
         assert found.findings is not None
         return FOUND[category](found.findings)
 
-    async def limit(self, name: str, limits: Limits) -> WorkflowView:
-        self._enter("limit", name, limits)
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
+        self._enter("limit", name, limits, wait_for_quota)
         return self._named(name)
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
@@ -470,7 +470,7 @@ def context(service: Standin, stopping: Stopping | None = None) -> Context:
         service=service,
         home=Path("/data"),
         started_at=NOON,
-        default_agent="claude",
+        settings=Settings(),
         stopping=stopping,
         stop=stopping.begin,
     )

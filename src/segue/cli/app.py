@@ -16,7 +16,7 @@ from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
-from segue.cli.limits import given, limited
+from segue.cli.limits import given, limited, quota, work_settings, working
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
@@ -137,6 +137,7 @@ def doctor(out: Output) -> None:
 @click.option("--model", help="The model it works with, as the agent calls it.")
 @click.option("--mode", help="The mode it works in, as the agent calls it (default: what --permissions means to it).")
 @click.option("--mcp", type=click.Path(path_type=Path), help='Servers of tools: a JSON file with "mcpServers".')
+@working
 @limited
 @click.option("--here", is_flag=True, help="Work in this checkout instead of a worktree of its own.")
 @click.option("--detach", is_flag=True, help="Begin, and do not follow.")
@@ -153,7 +154,7 @@ def run(
     here: bool,
     detach: bool,
     repository: Path,
-    **limits: float | None,
+    **options: Any,
 ) -> None:
     """Begin a workflow: let an agent work on ISSUE.
 
@@ -171,7 +172,7 @@ def run(
             "model": model,
             "mode": mode,
             "mcp_servers": read_servers(mcp) if mcp else [],
-            "limits": limits,
+            **work_settings(options),
         },
         "environment": environment(),
     }
@@ -183,6 +184,8 @@ def run(
             # What was refused leaves nothing behind, not even the server that refused it.
             client.stop_idle_server()
         raise
+    if view["from_repository"]:
+        out.note(f"From the repository's own settings: {plain('; '.join(view['from_repository']), 500)}")
     _watch_or_leave(view, 0, detach, out)
 
 
@@ -244,6 +247,7 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
 @click.option("--from", "snapshot", help="Take files and tasks back first: a snapshot's id or number, or `previous`.")
 @limited
+@quota
 @click.option("--agent", help="Another agent takes over, by a compiled context.")
 @click.option("--model", help="The model that the other agent works with.")
 @click.option("--mode", help="The mode that the other agent works in.")

@@ -230,10 +230,12 @@ class Transaction:
             self.connection.execute(update(t.tasks).where(*mine).values(status=status, attempt=None))
         self.append(event)
 
-    def change_limits(self, limits: Limits) -> None:
+    def change_limits(self, limits: Limits, wait_for_quota: bool | None = None) -> None:
         choices = replace(decode(Choices, self.workflow.choices), limits=limits)
+        if wait_for_quota is not None:
+            choices = replace(choices, wait_for_quota=wait_for_quota)
         self._workflow(choices=redact(encode(choices)).decode())
-        self.append(e.LimitsChanged(limits=limits))
+        self.append(e.LimitsChanged(limits=limits, wait_for_quota=choices.wait_for_quota))
 
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)

@@ -74,6 +74,8 @@ class Choices:
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     limits: Limits = Limits()
+    setup: str | None = None
+    """The command that makes the worktree ready; None is the server's own, and an empty one none."""
     approve_plan: bool = False
     """Whether a plan that the agent proposes is taken without asking."""
     verify: Verify | None = None
@@ -83,6 +85,8 @@ class Choices:
     """The agent that is asked for a fix when a step keeps failing: a name, `same`, or `off`."""
     wait_for_quota: bool = False
     """Whether the work goes on by itself when a used-up quota is full again."""
+    from_repository: tuple[str, ...] = ()
+    """What of this the repository's own settings say, for people to read."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -114,7 +118,9 @@ class AgentConfiguration:
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Rungs of the capacity ladder as shares of the window (`warn`, `fork`, `pause`, `force`); 0 switches one off."""
+    """What the agent does otherwise than the setting `capacity` says."""
+    model_capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """The same for single models, by the name that `--model` gives them."""
     serves: frozenset[Service] = frozenset()
     """What Segue does for it if it asks: `files`, `terminals`."""
     install: str = ""

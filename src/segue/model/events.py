@@ -657,6 +657,7 @@ class LimitsChanged:
 
     kind: Literal["limits.changed"] = "limits.changed"
     limits: Limits
+    wait_for_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -273,6 +273,8 @@ class WorkflowView:
     undelivered: tuple[Undelivered, ...] = ()
     head: Seq
     merge_hint: str | None = None
+    from_repository: tuple[str, ...] = ()
+    """What the repository's own settings say of the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ class Dialogue:
                 if self._occasion is not None:
                     self._occasion = replace(self._occasion, way=Way.HISTORY)
         records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
-        return _Told(Way.HISTORY, history(records), with_history)
+        return _Told(Way.HISTORY, history(records, self._house.rules.history), with_history)
 
     async def _context(self) -> _Told:
         git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())

@@ -137,9 +137,9 @@ async def _fill(house: House, row: WorkflowRow, commit: str, environment: Mappin
     """The files of the checkpoint, and what the setup command adds to those that no checkpoint holds."""
     path, rules = Path(row.worktree), house.rules
     await restore(path, commit)
-    if rules.setup is not None:
+    if (setup := rules.setup_for(decode(Choices, row.choices))) is not None:
         agent = agent_named(house, row.agent)
-        await run_setup(rules.setup, path, allowed(environment, agent.environment), rules.setup_watchdog)
+        await run_setup(setup, path, allowed(environment, agent.environment), rules.setup_watchdog)
         await restore(path, commit)
 
 

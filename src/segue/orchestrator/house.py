@@ -10,13 +10,16 @@ from pathlib import Path
 import anyio
 
 from segue.journal import Journal
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices
 from segue.model.clock import Clock
 from segue.model.ids import BootId, RequestId, SessionId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.protocol.retries import Policy
+from segue.resume.handover import Lengths
+from segue.resume.history import Cuts
 
 RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
@@ -46,9 +49,20 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    delivery_wait: float
+    messages_waiting: int
+    capacity: Mapping[str, float]
     context_budget: int
     """Tokens that a compiled resume context may take."""
+    lengths: Lengths
+    history: Cuts
     extraction: Extraction
+    retries: Policy
+    stall_notice: float
+
+    def setup_for(self, choices: Choices) -> str | None:
+        """The command that makes the worktree of such a workflow ready."""
+        return self.setup if choices.setup is None else choices.setup or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

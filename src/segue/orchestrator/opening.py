@@ -9,12 +9,10 @@ import anyio
 from segue.journal import open_journal
 from segue.model.agents import AgentConfiguration
 from segue.model.clock import Clock
-from segue.model.findings import Extractor
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.engine import open_engine
-from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
 from segue.orchestrator.house import House, Rules, Stop, SystemClock
 from segue.orchestrator.runner import run_session
@@ -35,39 +33,10 @@ async def open_orchestrator(
     database_url: str,
     home: Path,
     agents: Mapping[str, AgentConfiguration],
-    setup: str | None,
-    setup_watchdog: float,
-    start_watchdog: float,
-    handshake_timeout: float,
-    permission_timeout: float,
-    pause_force_after: float,
-    sweep_interval: float,
-    recovery: str,
-    silence_watchdog: float = 3600.0,
-    talk_linger: float = 60.0,
-    context_budget: int = 4000,
-    extraction: Extractor = "rules",
-    extraction_model: str | None = None,
-    extraction_timeout: float = 60.0,
-    extraction_base_url: str | None = None,
+    rules: Rules,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
-    rules = Rules(
-        setup=setup,
-        setup_watchdog=setup_watchdog,
-        start_watchdog=start_watchdog,
-        silence_watchdog=silence_watchdog,
-        handshake_timeout=handshake_timeout,
-        permission_timeout=permission_timeout,
-        pause_force_after=pause_force_after,
-        sweep_interval=sweep_interval,
-        talk_linger=talk_linger,
-        context_budget=context_budget,
-        extraction=Extraction(
-            by=extraction, model=extraction_model or "", timeout=extraction_timeout, base_url=extraction_base_url
-        ),
-    )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
         house = House(

@@ -57,10 +57,6 @@ from segue.workspace.programs import require_program
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
 W = WorkflowStatus
-MOST_WAITING = 10
-"""Messages that may wait for one agent."""
-READY_WITHIN = 90.0
-"""Seconds that somebody who said something waits for the agent to get it."""
 
 RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
     Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
@@ -116,7 +112,7 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         session=session,
         agent=agent,
         budget=house.rules.context_budget if standing else None,
-        history=history(records),
+        history=history(records, house.rules.history),
         request=_request(state, standing),
     )
 
@@ -294,7 +290,7 @@ class Resuming:
             if ask.back is None and t.workflow_id in self._files_moving:
                 raise FilesMoving
             if then is not None:
-                _refuse_a_longer_line(t)
+                _refuse_a_longer_line(t, self._house.rules.messages_waiting)
             launched = self._join(t, ask) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
@@ -330,7 +326,7 @@ class Resuming:
 
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
         if (live := self._house.live.get(workflow_id)) is not None:
-            with anyio.move_on_after(READY_WITHIN):
+            with anyio.move_on_after(self._house.rules.delivery_wait):
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask) -> Resumed | None:
@@ -443,7 +439,7 @@ class Resuming:
             reason="The agent gets it at the end of what it does now.",
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
-        with anyio.move_on_after(READY_WITHIN * patience):
+        with anyio.move_on_after(self._house.rules.delivery_wait * patience):
             ended = await self._sent_or_ended(launched, prompt_id, head)
             if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launch(row, ask)
@@ -475,11 +471,11 @@ class Resuming:
         raise AssertionError("a journal is followed for ever")
 
 
-def _refuse_a_longer_line(t: Transaction) -> None:
+def _refuse_a_longer_line(t: Transaction, most: int) -> None:
     """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
-    if len(t.messages) >= MOST_WAITING:
+    if len(t.messages) >= most:
         raise WrongState(
-            f"{MOST_WAITING} messages wait for the agent already; this one was not taken.",
+            f"{most} messages wait for the agent already; this one was not taken.",
             hint="Wait until it has read some: `segue logs -f` shows that.",
         )
 

@@ -158,9 +158,9 @@ class Run:
 
     async def _set_up(self, path: Path) -> None:
         rules = self.house.rules
-        if rules.setup is not None:
+        if (setup := rules.setup_for(self.choices)) is not None:
             environment = self._environment()
-            await run_setup(rules.setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
+            await run_setup(setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
 
     async def _look_back(self, git: GitState) -> PromptOccasion:
         """What this run finds: the last snapshot, and what was seen to have changed in the worktree since."""

@@ -161,7 +161,8 @@ class Orchestrator:
     async def create(self, request: NewWorkflow) -> WorkflowView:
         """Everything that can be refused is refused here, before anything is written."""
         agent = agents.agent_named(self._house, request.agent)
-        require_program(agent.command[0], request.environment, hint=agent.install)
+        for each in (agent, *agents.helpers(self._house, request.choices)):
+            require_program(each.command[0], request.environment, hint=each.install)
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
         if not request.issue.title.strip():
@@ -292,11 +293,13 @@ class Orchestrator:
     ) -> Resumed:
         return await self._resuming.resume(name, environment, way, successor, snapshot)
 
-    async def limit(self, name: str, limits: Limits) -> WorkflowView:
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from its next run on."""
         row = await self._journal.workflow(name)
         refuse_unlimited(limits)
-        await self._journal.transact(row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits)))
+        await self._journal.transact(
+            row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
+        )
         return await self.workflow(row.id)
 
     async def fork(self, request: NewFork) -> Forked:

@@ -3,6 +3,8 @@
 from shlex import quote
 
 from segue.journal.rows import WorkflowRow
+from segue.model.agents import Choices
+from segue.model.codec import decode
 from segue.model.status import PromptStatus, WorkflowStatus
 from segue.model.views import ContextView, FailureView, Question, SessionView, TaskView, Undelivered, WorkflowView
 from segue.resume.failures import POLICIES
@@ -43,6 +45,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         undelivered=_undelivered(state),
         head=state.seq,
         merge_hint=_merge_hint(row, state),
+        from_repository=decode(Choices, row.choices).from_repository,
     )
 
 

@@ -55,8 +55,8 @@ class Rule:
     """What follows a failure of one class."""
 
     retried: bool = True
-    first: timedelta = timedelta(seconds=1)
-    """How long the first retry waits; each further one waits twice as long."""
+    first: timedelta | None = None
+    """How long the first retry waits, if not as long as the policy says; each further one waits twice as long."""
     undo: Undo = Undo.NOTHING
     fixer: bool = True
     """Whether the fixer is asked before a person is, when all attempts have failed."""
@@ -102,6 +102,8 @@ class Policy:
 
     attempts: int = 3
     """How often a step is tried before the fixer, or a person, is asked."""
+    first: timedelta = timedelta(seconds=1)
+    """How long the first retry waits."""
     longest: timedelta = timedelta(seconds=60)
     """The longest that a retry waits."""
     quick_failures: int = 3
@@ -195,15 +197,15 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     if _too_quick(policy, failures):
         quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
         return AskPerson(reason=f"{_said(last)}: {quick}.")
-    at = last.at + backoff(rule, policy.longest, len(tries), chance)
+    at = last.at + backoff(rule.first or policy.first, policy.longest, len(tries), chance)
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
-def backoff(rule: Rule, longest: timedelta, failures: int, chance: float) -> timedelta:
+def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) -> timedelta:
     """How long to wait after so many failures: twice as long each time, less up to a half by chance."""
     # By then the doubling has passed any wait; further on, it would pass what a timedelta holds.
-    whole = min(rule.first * 2 ** min(failures - 1, 20), longest)
-    return max(whole * (1 - chance / 2), min(rule.first, longest))
+    whole = min(first * 2 ** min(failures - 1, 20), longest)
+    return max(whole * (1 - chance / 2), min(first, longest))
 
 
 def recovered(retry: Retry, status: RetryStatus) -> Retry | AskPerson:

@@ -11,7 +11,6 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
-from segue.model.agents import Limits
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -30,12 +29,15 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
+from segue.model.work import NOTHING_SAID, WorkSettings
+from segue.server.choosing import new_workflow
 from segue.server.documents import (
     AgentList,
     AgentsRequest,
     ApproveRequest,
     CancelRequest,
     ForkRequest,
+    LimitsRequest,
     OpenRequest,
     PauseRequest,
     PromptRequest,
@@ -50,6 +52,7 @@ from segue.server.documents import (
 )
 from segue.server.service import Service
 from segue.server.stopping import Stopping
+from segue.settings import Settings
 
 MOST_SHOWN = 20
 LONGEST_WAIT = 60.0
@@ -67,7 +70,9 @@ class Context:
     service: Service
     home: Path
     started_at: datetime
-    default_agent: str
+    settings: Settings
+    spoken: WorkSettings = NOTHING_SAID
+    """What the server's own variables say of the work."""
     stopping: Stopping
     stop: Callable[[], None]
 
@@ -133,7 +138,7 @@ async def create(request: StartRequest, context: InContext) -> WorkflowView:
         raise BadInput("The issue has no title.", hint="Say in one line what is to be done.")
     if not request.repository.is_absolute():
         raise BadInput(f"The repository {request.repository} is not an absolute path.")
-    return await context.service.create(request.workflow(context.default_agent))
+    return await context.service.create(await new_workflow(request, context.settings, context.spoken))
 
 
 @api.get("/workflows")
@@ -169,9 +174,9 @@ async def resume(name: str, request: ResumeRequest, service: WithService) -> Res
 
 
 @api.post("/workflows/{name}/limits")
-async def limit(name: str, limits: Limits, service: WithService) -> WorkflowView:
+async def limit(name: str, request: LimitsRequest, service: WithService) -> WorkflowView:
     """Let the workflow use more, or less, from its next run on; what is left out stays, and 0 lifts a limit."""
-    return await service.limit(name, limits)
+    return await service.limit(name, request.limits, request.wait_for_quota)
 
 
 @api.post("/workflows/{name}/workspace")

@@ -64,6 +64,7 @@ class Theatre:
             "recovery": "settle",
             # What happens without retries, and what they do, is played each by its own tests.
             "retry_attempts": 1,
+            "stall_notice": 1e6,
             "chance": lambda: 0.0,
         }
 

@@ -46,6 +46,8 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    session_idle: float
+    session_ttl: float
     context_budget: int
     """Tokens that a compiled resume context may take."""
     extraction: Extraction

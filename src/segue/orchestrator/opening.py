@@ -45,6 +45,8 @@ async def open_orchestrator(
     recovery: str,
     silence_watchdog: float = 3600.0,
     talk_linger: float = 60.0,
+    session_idle: float = 1800.0,
+    session_ttl: float = 2_592_000.0,
     context_budget: int = 4000,
     extraction: Extractor = "rules",
     extraction_model: str | None = None,
@@ -63,6 +65,8 @@ async def open_orchestrator(
         pause_force_after=pause_force_after,
         sweep_interval=sweep_interval,
         talk_linger=talk_linger,
+        session_idle=session_idle,
+        session_ttl=session_ttl,
         context_budget=context_budget,
         extraction=Extraction(
             by=extraction, model=extraction_model or "", timeout=extraction_timeout, base_url=extraction_base_url

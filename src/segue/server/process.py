@@ -280,6 +280,8 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             pause_force_after=chosen.pause_force_after,
             sweep_interval=chosen.sweep_interval,
             talk_linger=chosen.talk_linger,
+            session_idle=chosen.session_idle,
+            session_ttl=chosen.session_ttl,
             context_budget=chosen.context_budget,
             extraction=chosen.extraction,
             extraction_model=chosen.extraction_model,

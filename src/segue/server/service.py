@@ -110,6 +110,8 @@ class OpenService(Protocol):
         pause_force_after: float,
         sweep_interval: float,
         talk_linger: float,
+        session_idle: float,
+        session_ttl: float,
         context_budget: int,
         extraction: Extractor,
         extraction_model: str | None,

@@ -119,6 +119,8 @@ class Settings:
     """Seconds between two looks for work that lost its agent; 300 at most."""
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
+    agents_at_once: int = 64
+    """Agents that may be up at the same time; other work waits, and begins in the order in which it was asked for."""
     session_idle: float = 1800.0
     """Seconds without a word after which a session that waits for one, and has no agent any more, is suspended."""
     session_ttl: float = 2_592_000.0
@@ -211,6 +213,13 @@ def _tokens(key: str, value: object) -> int:
     number = _number(key, value)
     if number != int(number) or number < 100:
         raise ValueError(f"{key} must be a whole number of tokens, at least 100, not {value!r}")
+    return int(number)
+
+
+def _count(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"{key} must be a whole number, at least 1, not {value!r}")
     return int(number)
 
 
@@ -352,6 +361,7 @@ READERS: Mapping[str, Reader] = {
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
+    "agents_at_once": _count,
     "session_idle": _seconds(most=LONGEST),
     "session_ttl": _seconds(most=LONGEST),
     "context_budget": _tokens,

@@ -17,6 +17,7 @@ from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.orchestrator.places import Places
 
 RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
@@ -88,6 +89,7 @@ class House:
     home: Path
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
+    places: Places
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""

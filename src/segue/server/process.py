@@ -280,6 +280,7 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             pause_force_after=chosen.pause_force_after,
             sweep_interval=chosen.sweep_interval,
             talk_linger=chosen.talk_linger,
+            agents_at_once=chosen.agents_at_once,
             session_idle=chosen.session_idle,
             session_ttl=chosen.session_ttl,
             context_budget=chosen.context_budget,

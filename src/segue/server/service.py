@@ -110,6 +110,7 @@ class OpenService(Protocol):
         pause_force_after: float,
         sweep_interval: float,
         talk_linger: float,
+        agents_at_once: int,
         session_idle: float,
         session_ttl: float,
         context_budget: int,

@@ -80,6 +80,9 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
     )
 }
 
+LONGEST = 100 * 365 * 86_400.0
+"""Seconds, for times that only mean \"never\" beyond that."""
+
 RUNGS = ("warn", "fork", "pause", "force")
 """What happens as a context fills, and can be set for each agent."""
 
@@ -116,6 +119,13 @@ class Settings:
     """Seconds between two looks for work that lost its agent; 300 at most."""
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
+    agents_at_once: int = 64
+    """Agents that may be up at the same time; other work waits, and begins in the order in which it was asked for."""
+    session_idle: float = 1800.0
+    """Seconds without a word after which a session that waits for one, and has no agent any more, is suspended."""
+    session_ttl: float = 2_592_000.0
+    """Seconds after which a session that nobody came back to expires; the files of such sessions, and of those that
+    ended so long ago, are moved to `archive/`."""
     context_budget: int = 4000
     """Tokens that a compiled resume context may take; at least 100."""
     extraction: Extractor = "rules"
@@ -206,6 +216,13 @@ def _tokens(key: str, value: object) -> int:
     return int(number)
 
 
+def _count(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"{key} must be a whole number, at least 1, not {value!r}")
+    return int(number)
+
+
 def _number(key: str, value: object) -> float:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str) or not isfinite(float(value)):
@@ -221,7 +238,7 @@ def _seconds(most: float | None = None) -> Reader:
         if seconds <= 0:
             raise ValueError(f"{key} must be more than 0 seconds, not {value!r}")
         if most is not None and seconds > most:
-            raise ValueError(f"{key} must be {most:g} seconds at most, not {value!r}")
+            raise ValueError(f"{key} must be {most:.12g} seconds at most, not {value!r}")
         return seconds
 
     return read
@@ -344,6 +361,9 @@ READERS: Mapping[str, Reader] = {
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
+    "agents_at_once": _count,
+    "session_idle": _seconds(most=LONGEST),
+    "session_ttl": _seconds(most=LONGEST),
     "context_budget": _tokens,
     "extraction": _extraction,
     "extraction_model": _model,
@@ -395,7 +415,7 @@ def _default(kind: type, name: str) -> str:
         case bool():
             return f"`{str(default).lower()}`"
         case float():
-            return f"`{default:g}`"
+            return f"`{default:.12g}`"
         case str() | int() if default != "":
             return f"`{default}`"
         case _:

@@ -99,6 +99,8 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ("pause_force_after = 0", "pause_force_after must be more than 0 seconds"),
         ("pause_force_after = inf", "pause_force_after must be a number"),
         ("sweep_interval = 301", "sweep_interval must be 300 seconds at most"),
+        ("agents_at_once = 0", "agents_at_once must be a whole number, at least 1, not 0"),
+        ("session_ttl = 3153600001", "session_ttl must be 3153600000 seconds at most"),
         ('extraction = "magic"', "extraction must be one of rules, agent, model, not 'magic'"),
         ('extraction_model = "gpt-5-mini"', "extraction_model must be written as provider:name"),
         ("extraction_timeout = 0", "extraction_timeout must be more than 0 seconds"),

@@ -18,6 +18,7 @@ from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.orchestrator.places import Places
 from segue.protocol.retries import Policy
 
 RunId = tuple[SessionId, int]
@@ -48,6 +49,8 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    session_idle: float
+    session_ttl: float
     context_budget: int
     """Tokens that a compiled resume context may take."""
     extraction: Extraction
@@ -90,6 +93,7 @@ class House:
     home: Path
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
+    places: Places
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""

@@ -21,6 +21,7 @@ from segue.orchestrator.engine import open_engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
 from segue.orchestrator.house import House, Rules, Stop, SystemClock
+from segue.orchestrator.places import Places
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.runner import run_session
 from segue.orchestrator.service import Orchestrator
@@ -28,8 +29,8 @@ from segue.orchestrator.studies import study_forever
 from segue.orchestrator.sweep import settle_left_runs, sweep_forever
 from segue.protocol.retries import Policy
 
-WORKERS = 64
-"""Agents that may work at the same time, each in a workflow of its own."""
+WORKERS = 8192
+"""Runs that the engine may have taken from its queue: all of them. They stand in line for a place of their own."""
 STOP_WITHIN = 5.0
 
 STOPPED = Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work")
@@ -51,6 +52,9 @@ async def open_orchestrator(
     recovery: str,
     silence_watchdog: float = 3600.0,
     talk_linger: float = 60.0,
+    agents_at_once: int = 64,
+    session_idle: float = 1800.0,
+    session_ttl: float = 2_592_000.0,
     context_budget: int = 4000,
     extraction: Extractor = "rules",
     extraction_model: str | None = None,
@@ -78,6 +82,8 @@ async def open_orchestrator(
         pause_force_after=pause_force_after,
         sweep_interval=sweep_interval,
         talk_linger=talk_linger,
+        session_idle=session_idle,
+        session_ttl=session_ttl,
         context_budget=context_budget,
         extraction=Extraction(
             by=extraction, model=extraction_model or "", timeout=extraction_timeout, base_url=extraction_base_url
@@ -101,6 +107,7 @@ async def open_orchestrator(
             home=home,
             agents=agents,
             rules=rules,
+            places=Places(agents_at_once),
             hearings=Hearings(journal),
             environment=os.environ if environment is None else environment,
             chance=chance,
@@ -123,6 +130,7 @@ async def open_orchestrator(
 
 async def _bring_to_rest(house: House) -> None:
     """Within a bound: what does not settle in time is settled at the next start."""
+    house.places.close()
     with anyio.move_on_after(STOP_WITHIN, shield=True):
         lives = list(house.live.values())
         for live in lives:

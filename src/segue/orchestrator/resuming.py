@@ -411,13 +411,14 @@ class Resuming:
     ) -> SessionId:
         """The session itself, or a child that takes over from it."""
         parent = t.session
-        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and parent.status is not SessionStatus.FAILED):
+        over = parent.status in SESSION_ENDED | {SessionStatus.FAILED}
+        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and not over):
             return parent.id
         carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
-        if session.unborn and ask.choices is None and ask.back is None:
+        if session.unborn and not over and ask.choices is None and ask.back is None:
             t.will_carry(parent.id, carrying)
             return parent.id
-        if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
+        if not over and parent.status is not SessionStatus.CREATED:
             t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
         if ask.choices is not None:
             t.change_agent(ask.agent.name, ask.choices)

@@ -18,7 +18,7 @@ from segue.model.crash import crash_point
 from segue.model.errors import SegueError
 from segue.model.ids import AttemptId, SessionId, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import Carrying, Purpose, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Carrying, Purpose, RunStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
@@ -53,16 +53,25 @@ HEARTBEAT = 10.0
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
     """What the engine calls. Nothing is raised: the engine would store it, words and all."""
     try:
-        session = await house.journal.read(lambda c: session_by_id(c, session_id))
-        workflow = await house.journal.workflow(session.workflow_id)
-        run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
-        with house.alive(workflow.id) as live:
-            await Run(house, live, workflow, session, run).carry_out()
-            await projections.refresh(house, session_id)
-            house.environments.pop((session_id, number), None)
+        queued = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+        async with house.places.one(queued.queued_at) as place:
+            if place:
+                await _run_session(house, session_id, number)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
+
+
+async def _run_session(house: House, session_id: SessionId, number: int) -> None:
+    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    # One that was paused or cancelled while it stood in line must not be taken for the one that may have followed it.
+    if run.status is not RunStatus.ENDED:
+        session = await house.journal.read(lambda c: session_by_id(c, session_id))
+        workflow = await house.journal.workflow(session.workflow_id)
+        with house.alive(workflow.id) as live:
+            await Run(house, live, workflow, session, run).carry_out()
+            await projections.refresh(house, session_id)
+    house.environments.pop((session_id, number), None)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:

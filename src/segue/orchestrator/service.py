@@ -9,7 +9,7 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
+from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like
 from segue.memory import Memory
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
@@ -254,6 +254,8 @@ class Orchestrator:
             type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
         )
 
+        unstarted: list[RunRow] = []
+
         def pause(t: Transaction) -> None:
             if t.workflow.status is W.PAUSED:
                 return
@@ -263,9 +265,14 @@ class Orchestrator:
             write_checkpoint(t, t.session.id, run.number if run else 0, occasion, state, workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+                unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
         await self._journal.transact(row.id, pause)
+        for run in unstarted:
+            # It stands in line for nothing, and the next one may not stand behind it.
+            self._house.environments.pop((run.session_id, run.number), None)
+            await self._house.engine.forget(run.session_id, run.number)
         self._house.unstudied.put_nowait(row.id)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:

@@ -5,6 +5,7 @@ from shlex import quote
 from segue.journal.rows import WorkflowRow
 from segue.model.status import PromptStatus, WorkflowStatus
 from segue.model.views import ContextView, FailureView, Question, SessionView, TaskView, Undelivered, WorkflowView
+from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
@@ -34,6 +35,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         session=session_view(state) if session else None,
         sessions=len(state.sessions),
         runs=sum(session.runs for session in state.sessions.values()),
+        spent=total(each.account for each in sessions_of(state)),
         context=_context(session),
         question=_question(session),
         last_snapshot=state.last_snapshot,

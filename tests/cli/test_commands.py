@@ -136,6 +136,7 @@ def test_the_workflow_of_the_current_directory_is_asked_for(segue: Any, service:
         ("logs", "No workflow in current directory."),
         ("sessions list", "No workflow in current directory."),
         ("sessions show", "No workflow in current directory."),
+        ("usage", "No workflow in current directory."),
     ],
 )
 def test_without_one_here_the_command_is_refused(segue: Any, service: Standin, name: str, sentence: str) -> None:

@@ -36,6 +36,20 @@ def _cost(price: Fields) -> str:
     return "unknown" if price["tokens"] is None else f"{price['tokens']:,} tokens"
 
 
+def cost(account: Fields) -> str:
+    """In dollars; more than that where a part of it is unknown."""
+    if account["cost_usd"] is None:
+        return "unknown"
+    at_least = "" if account["complete"] else "at least "
+    return f"{at_least}${account['cost_usd']:,.2f}"
+
+
+def spent(account: Fields) -> str:
+    """The cost and how it is known, in a word."""
+    about = "about " if account["cost_source"] == "estimated" else ""
+    return f"{about}{cost(account)}"
+
+
 def failure(view: Fields, slug: str) -> list[str]:
     """What ended the last run and what can be done about it; nothing where that is no matter any more."""
     found = view["failure"]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from segue.model.accounts import Account
 from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
@@ -175,6 +176,7 @@ class SessionDetail:
     carrying: Carrying
     compactions: int
     usage: Usage
+    spent: Account = field(default_factory=Account)
     failure: FailureView | None
     runtime: RuntimeView
     way_back: WayBack | None
@@ -277,6 +279,8 @@ class WorkflowView:
     session: SessionView | None = None
     sessions: int = 0
     runs: int = 0
+    spent: Account = field(default_factory=Account)
+    """What all its sessions used, and what that cost as far as it is known."""
     context: ContextView | None = None
     question: Question | None = None
     last_snapshot: CheckpointId | None = None

@@ -205,6 +205,7 @@ class Run:
             model=self.choices.model,
             mcp_servers=self.choices.mcp_servers,
             serves=self.agent.serves,
+            counts_since_start=self.agent.counts_since_start,
         )
         if self.way is Way.NATIVE and self.tenure.token is not None:
             return driver.resume(launch, self.tenure.token)

@@ -11,6 +11,7 @@ from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
 from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like
 from segue.memory import Memory
+from segue.model.accounts import WorkflowAccount
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
@@ -61,6 +62,7 @@ from segue.orchestrator.resuming import Resuming, queue
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
+from segue.protocol.accounts import account_of
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
@@ -143,6 +145,10 @@ class Orchestrator:
 
     async def sessions(self, name: str) -> list[SessionDetail]:
         return await sessions.details(self._house, await self._journal.workflow(name))
+
+    async def usage(self, name: str) -> WorkflowAccount:
+        row = await self._journal.workflow(name)
+        return account_of(row.id, await self._journal.state(row.id))
 
     async def session(self, session_id: str) -> SessionDetail:
         return await sessions.detail(self._house, session_id)

@@ -15,6 +15,7 @@ from segue.model.views import (
     Undelivered,
     WorkflowView,
 )
+from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
@@ -44,6 +45,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         session=session_view(state) if session else None,
         sessions=state.writers,
         runs=sum(session.runs for session in state.sessions.values()),
+        spent=total(each.account for each in sessions_of(state)),
         context=_context(session),
         question=_question(session),
         last_snapshot=state.last_snapshot,

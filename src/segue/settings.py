@@ -67,6 +67,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             command=("copilot", "--acp"),
             environment=("COPILOT_*", "GH_*", "GITHUB_*"),
             compacts=True,
+            counts_since_start=True,
             install="npm install -g @github/copilot",
             login="copilot login",
         ),
@@ -82,6 +83,9 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
         ),
     )
 }
+
+LONGEST = 100 * 365 * 86_400.0
+"""Seconds, for times that only mean \"never\" beyond that."""
 
 SHARES: Mapping[str, float | None] = {
     "snapshot_before_compaction": None,
@@ -125,6 +129,13 @@ class Settings(WorkSettings):
     """Seconds between two looks for work that lost its agent; 300 at most."""
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
+    agents_at_once: int = 64
+    """Agents that may be up at the same time; other work waits, and begins in the order in which it was asked for."""
+    session_idle: float = 1800.0
+    """Seconds without a word after which a session that waits for one, and has no agent any more, is suspended."""
+    session_ttl: float = 2_592_000.0
+    """Seconds after which a session that nobody came back to expires; the files of such sessions, and of those that
+    ended so long ago, are moved to `archive/`."""
     delivery_wait: float = 90.0
     """Seconds that somebody who says something waits for the agent to get it."""
     messages_waiting: int = 10
@@ -348,7 +359,7 @@ def _seconds(most: float | None = None) -> Reader:
         if seconds <= 0:
             raise ValueError(f"{key} must be more than 0 seconds, not {value!r}")
         if most is not None and seconds > most:
-            raise ValueError(f"{key} must be {most:g} seconds at most, not {value!r}")
+            raise ValueError(f"{key} must be {most:.12g} seconds at most, not {value!r}")
         return seconds
 
     return read
@@ -461,6 +472,7 @@ AGENT_READERS: Mapping[str, Reader] = {
     "history": _switch,
     "compacts": _switch,
     "modes": _modes,
+    "counts_since_start": _switch,
     "capacity": _capacity,
     "model_capacity": _model_capacity,
     "serves": _serves,
@@ -482,6 +494,9 @@ SERVER_READERS: Mapping[str, Reader] = {
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
+    "agents_at_once": _whole(1),
+    "session_idle": _seconds(most=LONGEST),
+    "session_ttl": _seconds(most=LONGEST),
     "delivery_wait": _seconds(),
     "messages_waiting": _whole(1),
     "stall_notice": _seconds(),

@@ -8,6 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from segue.model import events as e
+from segue.model.agents import Choices, Review, Verify
 from segue.model.errors import (
     AgentMissing,
     BadPlan,
@@ -295,6 +296,16 @@ async def test_setup_runs_once_before_the_first_session(theatre: Theatre) -> Non
     assert (worktree_of(theatre) / "setup.log").read_text() == "ready\n"
 
 
+@pytest.mark.parametrize(("chosen", "left"), [("echo mine > setup.log", "mine\n"), ("", None)])
+async def test_a_workflow_may_have_a_setup_of_its_own_or_none(theatre: Theatre, chosen: str, left: str | None) -> None:
+    theatre.choices = Choices(setup=chosen)
+    async with theatre.open(setup="echo ready > setup.log"):
+        await theatre.begin(SIMPLE)
+        await theatre.until("build-it", "completed")
+    log = worktree_of(theatre) / "setup.log"
+    assert (log.read_text() if log.exists() else None) == left
+
+
 async def test_what_changed_while_the_work_stood_still_is_said(theatre: Theatre) -> None:
     async with theatre.open():
         await theatre.begin(HELD)
@@ -394,12 +405,17 @@ async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre
     [
         ({"agent": "nobody"}, UnknownAgent),
         ({"agent": "missing"}, AgentMissing),
+        ({"choices": Choices(review=Review(agent="nobody"))}, UnknownAgent),
+        ({"choices": Choices(review=Review(agent="missing"))}, AgentMissing),
+        ({"choices": Choices(fixer="nobody")}, UnknownAgent),
+        ({"choices": Choices(verify=Verify(command="TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz make"))}, BadInput),
         ({"plan": "[{id: a, title: A, depends_on: [b]}, {id: b, title: B, depends_on: [a]}]"}, BadPlan),
     ],
 )
 async def test_what_cannot_work_is_refused_before_anything_is_written(
     theatre: Theatre, change: dict, error: type[Exception]
 ) -> None:
+    theatre.choices = change.pop("choices", Choices())
     async with theatre.open():
         with pytest.raises(error):
             await theatre.begin(SIMPLE, **change)

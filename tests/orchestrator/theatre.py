@@ -54,10 +54,11 @@ class Theatre:
         }
         self.choices = Choices()
         self.orchestrator: Orchestrator
-        self.settings: dict[str, Any] = {"handshake_timeout": 30.0}
+        # What happens without retries, and what they do, is played each by its own tests.
+        self.settings: dict[str, Any] = {"handshake_timeout": 30.0, "retry_attempts": 1, "stall_notice": 1e6}
 
     @asynccontextmanager
-    async def open(self, **settings: Any) -> AsyncIterator["Theatre"]:
+    async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncIterator["Theatre"]:
         agents = {
             name: AgentConfiguration(name=name, command=command, environment=("SEGUE_REHEARSAL_*",))
             for name, command in self.commands.items()
@@ -67,6 +68,8 @@ class Theatre:
             home=self.root,
             agents=agents,
             clock=self.clock,
+            environment=environment,
+            chance=lambda: 0.0,
             rules=rules_of(Settings(**{**self.settings, **settings})),
         ) as self.orchestrator:
             yield self

@@ -1,4 +1,4 @@
-"""What a command, the environment, a repository and the user's own settings say of the work, and who goes before whom."""
+"""What a command, the environment, a repository and the user say of the work, and who goes before whom."""
 
 import re
 from dataclasses import asdict, replace
@@ -206,7 +206,7 @@ def test_an_agent_that_is_not_there_is_refused_when_the_server_starts(tmp_path: 
 def test_the_rules_are_those_of_the_thinking_rooms_unless_something_is_set() -> None:
     rules = rules_of(Settings())
     assert (rules.retries, rules.history, rules.lengths) == (Policy(), Cuts(), Lengths())
-    assert {**SHARES, **TOKENS} == asdict(Ladder())
+    assert asdict(Ladder()) == {**SHARES, **TOKENS}
 
 
 def test_what_is_set_reaches_the_rules() -> None:

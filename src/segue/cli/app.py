@@ -22,6 +22,7 @@ from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
 from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
+from segue.cli.usage import usage
 from segue.model.errors import AgentMissing, BadInput, NotRunning
 
 PORT = click.IntRange(0, 65535)
@@ -41,6 +42,7 @@ segue.add_command(snapshots)
 segue.add_command(agents)
 command(import_)
 command(recall)
+command(usage)
 segue.add_command(memorize)
 
 

@@ -117,6 +117,8 @@ class AgentConfiguration:
     nor paused because its window is full."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
+    counts_since_start: bool = False
+    """Whether the tokens that it reports with each turn are those of all turns since its program started."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
     """What the agent does otherwise than the setting `capacity` says."""
     model_capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])

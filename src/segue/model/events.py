@@ -125,8 +125,14 @@ class UsageReported:
     context_tokens: int | None = None
     window: int | None = None
     input_tokens: int | None = None
+    """Of this stretch, without what was read from the vendor's cache."""
     output_tokens: int | None = None
     cost_usd: float | None = None
+    """Of the conversation so far."""
+    cached_tokens: int | None = None
+    """Of this stretch, read from the vendor's cache; None where nobody counted."""
+    model: str | None = None
+    """Who was asked, as the agent calls it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from segue.model.accounts import Account
 from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
@@ -116,6 +117,19 @@ class FailureView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryView:
+    """What is tried again by itself, and when; `segue pause` calls it off."""
+
+    step: str
+    attempt: int
+    of: int
+    at: datetime
+    reason: str
+    rewind: bool = False
+    fixer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeView:
     """A session's agent process, dead or alive."""
 
@@ -162,6 +176,7 @@ class SessionDetail:
     carrying: Carrying
     compactions: int
     usage: Usage
+    spent: Account = field(default_factory=Account)
     failure: FailureView | None
     runtime: RuntimeView
     way_back: WayBack | None
@@ -264,11 +279,14 @@ class WorkflowView:
     session: SessionView | None = None
     sessions: int = 0
     runs: int = 0
+    spent: Account = field(default_factory=Account)
+    """What all its sessions used, and what that cost as far as it is known."""
     context: ContextView | None = None
     question: Question | None = None
     last_snapshot: CheckpointId | None = None
     snapshots: int = 0
     failure: FailureView | None = None
+    retry: RetryView | None = None
     waiting_messages: int = 0
     undelivered: tuple[Undelivered, ...] = ()
     head: Seq

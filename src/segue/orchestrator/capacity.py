@@ -19,7 +19,7 @@ class Capacity:
 
     def __init__(self, tenure: Tenure, agent: AgentConfiguration, *, joined: bool) -> None:
         model = decode(Choices, tenure.workflow.choices).model
-        self._ladder = _ladder(tenure.house.rules.capacity, agent, model)
+        self._ladder = ladder_of(tenure.house.rules.capacity, agent, model)
         self._gauge = Gauge() if joined else Gauge(highest=0)
         self.hand_over: Reached | None = None
         """The soft cap: at the next boundary a new session goes on."""
@@ -41,7 +41,7 @@ def event_of(reached: Reached) -> CapacityReached:
     return CapacityReached(rung=reached.rung, context_tokens=reached.context_tokens, window=reached.window)
 
 
-def _ladder(everybody: Mapping[str, float], agent: AgentConfiguration, model: str | None) -> Ladder:
+def ladder_of(everybody: Mapping[str, float], agent: AgentConfiguration, model: str | None) -> Ladder:
     """What is said of the model goes before what is said of the agent, and that before what is said of everybody."""
     ladder = ladder_for(agent, model)
     better_known = (*(LEFT_TO_COMPACTION if agent.compacts else ()), *(WINDOW if ladder.known_window else ()))

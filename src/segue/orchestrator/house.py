@@ -1,7 +1,8 @@
 """What everybody in the orchestrator shares: the journal, the engine, the rules and the runs that are alive."""
 
 import asyncio
-from collections.abc import Generator, Mapping
+import random
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.orchestrator.places import Places
 from segue.protocol.retries import Policy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
@@ -49,6 +51,9 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    agents_at_once: int
+    session_idle: float
+    session_ttl: float
     delivery_wait: float
     messages_waiting: int
     capacity: Mapping[str, float]
@@ -100,9 +105,18 @@ class House:
     home: Path
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
+    places: Places
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""
+    kept_environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
+    """Those of runs that failed and are tried again."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The server's own variables, for a retry whose caller's are gone."""
+    retry_scheduled: anyio.Event = field(default_factory=anyio.Event)
+    """Something is to be tried again; look at the workflows for what, and when."""
+    chance: Callable[[], float] = random.random
+    """Numbers from 0 up to 1, which keep retries apart."""
     hearings: Hearings
     unstudied: asyncio.Queue[WorkflowId] = field(default_factory=asyncio.Queue[WorkflowId])
     """Workflows with a snapshot that wants a second look."""

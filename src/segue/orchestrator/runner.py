@@ -18,7 +18,7 @@ from segue.model.crash import crash_point
 from segue.model.errors import SegueError
 from segue.model.ids import AttemptId, SessionId, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import Carrying, Purpose, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Carrying, Purpose, RunStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
@@ -53,16 +53,25 @@ HEARTBEAT = 10.0
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
     """What the engine calls. Nothing is raised: the engine would store it, words and all."""
     try:
-        session = await house.journal.read(lambda c: session_by_id(c, session_id))
-        workflow = await house.journal.workflow(session.workflow_id)
-        run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
-        with house.alive(workflow.id) as live:
-            await Run(house, live, workflow, session, run).carry_out()
-            await projections.refresh(house, session_id)
-            house.environments.pop((session_id, number), None)
+        queued = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+        async with house.places.one(queued.queued_at) as place:
+            if place:
+                await _run_session(house, session_id, number)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
+
+
+async def _run_session(house: House, session_id: SessionId, number: int) -> None:
+    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    # One that was paused or cancelled while it stood in line must not be taken for the one that may have followed it.
+    if run.status is not RunStatus.ENDED:
+        session = await house.journal.read(lambda c: session_by_id(c, session_id))
+        workflow = await house.journal.workflow(session.workflow_id)
+        with house.alive(workflow.id) as live:
+            await Run(house, live, workflow, session, run).carry_out()
+            await projections.refresh(house, session_id)
+    house.environments.pop((session_id, number), None)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:
@@ -196,6 +205,7 @@ class Run:
             model=self.choices.model,
             mcp_servers=self.choices.mcp_servers,
             serves=self.agent.serves,
+            counts_since_start=self.agent.counts_since_start,
         )
         if self.way is Way.NATIVE and self.tenure.token is not None:
             return driver.resume(launch, self.tenure.token)
@@ -280,9 +290,10 @@ class Run:
             await self._discard_worktree()
 
     async def _discard_worktree(self) -> None:
-        """A first start that failed leaves nothing behind; a worktree that was there before stays."""
+        """A first start that failed leaves nothing behind; a worktree that was there before, or is needed for the next
+        try, stays."""
         row = await self.house.journal.workflow(self.tenure.workflow_id)
-        if self.workflow.base is not None or row.base is None or row.here:
+        if self.workflow.base is not None or row.base is None or row.here or row.retry_at is not None:
             return
         worktree = Worktree(Path(row.worktree), row.branch, row.base)
         if await discard_worktree(Path(row.repository), worktree):

@@ -9,8 +9,9 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
+from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like
 from segue.memory import Memory
+from segue.model.accounts import WorkflowAccount
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
@@ -61,6 +62,7 @@ from segue.orchestrator.resuming import Resuming, queue
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
+from segue.protocol.accounts import account_of
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
@@ -77,10 +79,10 @@ FINISHED = WORKFLOW_ENDED | {W.FAILED}
 class Orchestrator:
     """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, resuming: Resuming) -> None:
         self._house = house
         self._journal = house.journal
-        self._resuming = Resuming(house)
+        self._resuming = resuming
         self.memory = Memory(house.journal)
 
     @property
@@ -89,7 +91,7 @@ class Orchestrator:
 
     @property
     def busy(self) -> bool:
-        return bool(self._house.live or self._house.environments)
+        return bool(self._house.live or self._house.environments or self._house.kept_environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,6 +145,10 @@ class Orchestrator:
 
     async def sessions(self, name: str) -> list[SessionDetail]:
         return await sessions.details(self._house, await self._journal.workflow(name))
+
+    async def usage(self, name: str) -> WorkflowAccount:
+        row = await self._journal.workflow(name)
+        return account_of(row.id, await self._journal.state(row.id))
 
     async def session(self, session_id: str) -> SessionDetail:
         return await sessions.detail(self._house, session_id)
@@ -215,11 +221,13 @@ class Orchestrator:
     async def pause(self, name: str, reason: str, wait: bool) -> Action:
         """At the next boundary, forced after a while; asking twice changes nothing."""
         row = await self._journal.workflow(name)
+        state = await self._journal.state(row.id)
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
 
         def ask(t: Transaction) -> bool:
             """True when there is a run to wait for."""
             workflow, run = t.workflow, t.open_run
+            t.cancel_retry(state, reason or "somebody wants it paused")
             if workflow.status is W.PAUSED:
                 return False
             if workflow.status in FINISHED:
@@ -233,6 +241,7 @@ class Orchestrator:
         crash_point("pause.before")
         running = await self._journal.transact(row.id, ask)
         crash_point("pause.requested")
+        self._house.kept_environments.pop(row.id, None)
         if not running:
             await self._resuming.put_away(row.id, reason or "the workflow is paused")
             await self._pause_at_once(row, reason)
@@ -252,6 +261,8 @@ class Orchestrator:
             type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
         )
 
+        unstarted: list[RunRow] = []
+
         def pause(t: Transaction) -> None:
             if t.workflow.status is W.PAUSED:
                 return
@@ -261,9 +272,14 @@ class Orchestrator:
             write_checkpoint(t, t.session.id, run.number if run else 0, occasion, state, workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+                unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
         await self._journal.transact(row.id, pause)
+        for run in unstarted:
+            # It stands in line for nothing, and the next one may not stand behind it.
+            self._house.environments.pop((run.session_id, run.number), None)
+            await self._house.engine.forget(run.session_id, run.number)
         self._house.unstudied.put_nowait(row.id)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
@@ -341,11 +357,13 @@ class Orchestrator:
     async def cancel(self, name: str, reason: str) -> Action:
         """For good: the agent is ended, the worktree stays as it is."""
         row = await self._journal.workflow(name)
+        state = await self._journal.state(row.id)
         stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
 
         def cancel(t: Transaction) -> None:
             if t.workflow.status is W.CANCELLED:
                 return
+            t.cancel_retry(state, stop.reason)
             for message in t.messages:
                 t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
             t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
@@ -356,6 +374,7 @@ class Orchestrator:
         crash_point("cancel.before")
         await self._journal.transact(row.id, cancel)
         crash_point("cancel.after")
+        self._house.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))
         for session in await self._journal.read(lambda c: sessions_of(c, row.id)):
             await projections.refresh(self._house, session.id)

@@ -95,10 +95,13 @@ def _no_native(means: Means) -> str:
         refused = "the agent did not take its conversation back"
         return refused if session.refused_tokens else "no conversation was recorded"
     if session.status in SESSION_ENDED - {SessionStatus.FAILED}:
-        return f"the last session is {session.status}"
+        return _ENDED.get(session.status, f"the last session is {session.status}")
     if session.capabilities is not None and not {"load", "resume"} & set(session.capabilities):
         return f"{means.agent.name} says that it cannot go back to a conversation"
     return ""
+
+
+_ENDED = {SessionStatus.EXPIRED: "the last session expired, since nobody came back to it"}
 
 
 def _context(means: Means) -> Price:

@@ -11,6 +11,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
+from segue.model.accounts import WorkflowAccount
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -248,6 +249,12 @@ async def verify(name: str, service: WithService) -> Verification:
 async def sessions(name: str, service: WithService) -> SessionList:
     """The conversations of a workflow, the first one first."""
     return SessionList(sessions=await service.sessions(name))
+
+
+@api.get("/workflows/{name}/usage")
+async def usage(name: str, service: WithService) -> WorkflowAccount:
+    """Tokens and cost of a workflow, by session and by model; each cost says how it is known."""
+    return await service.usage(name)
 
 
 @api.get("/sessions/{session_id}")

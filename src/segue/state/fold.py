@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import reduce
 from typing import TypeVar, assert_never
 
 from segue.model import events as e
+from segue.model.accounts import ModelUsage, known_sum
 from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
@@ -81,6 +82,10 @@ class SessionState:
     told_by: Way | None = None
     """How it is told what came before it, where it began by being told."""
     usage: Usage = field(default_factory=Usage)
+    models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """What each model was given and gave; one that the agent does not name has an empty name."""
+    told_cost: float | None = None
+    """As the agent last told it, which may count from nothing again."""
     capabilities: tuple[str, ...] | None = None
     """What the agent said it can do, the last time it was up."""
     was_given_a_task: bool = False
@@ -177,7 +182,6 @@ class WorkflowState:
     def usage(self) -> Usage:
         """The current context of the current session, and what all sessions used together."""
         sessions = list(self.sessions.values())
-        costs = [s.usage.cost_usd for s in sessions if s.usage.cost_usd is not None]
         now = self.session.usage if self.session else Usage()
         return replace(
             now,
@@ -185,7 +189,8 @@ class WorkflowState:
             output_tokens=sum(s.usage.output_tokens for s in sessions),
             tool_calls=sum(s.usage.tool_calls for s in sessions),
             turns=sum(s.usage.turns for s in sessions),
-            cost_usd=sum(costs) if costs else None,
+            cost_usd=known_sum(s.usage.cost_usd for s in sessions),
+            cached_tokens=known_sum(s.usage.cached_tokens for s in sessions),
         )
 
 
@@ -232,7 +237,12 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, failures=(*state.failures, failed))
         case e.RetryScheduled():
             return replace(state, retry=record.event)
-        case e.RetryCancelled() | e.RunQueued(purpose=Purpose.WORK):
+        case e.RetryCancelled():
+            return replace(state, retry=None)
+        case e.RunQueued(purpose=Purpose.WORK) if state.retry is None:
+            # Nobody had promised this try: a person wants it, and all attempts are open again.
+            return replace(state, failures=(), advice=None)
+        case e.RunQueued(purpose=Purpose.WORK):
             return replace(state, retry=None)
         case e.FixerAdvised():
             return replace(state, advice=record.event)
@@ -319,7 +329,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
-            return replace(state, usage=_used(state.usage, record.event))
+            return _reported(state, record.event, record.at.date())
         case e.UserSpoke():
             # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
@@ -414,13 +424,43 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 
-def _used(usage: Usage, report: e.UsageReported) -> Usage:
-    """The latest figures; what a report leaves out stays as it was. Totals are per turn and add up."""
-    return replace(
-        usage,
-        context_tokens=usage.context_tokens if report.context_tokens is None else report.context_tokens,
-        window=usage.window if report.window is None else report.window,
-        input_tokens=usage.input_tokens + (report.input_tokens or 0),
-        output_tokens=usage.output_tokens + (report.output_tokens or 0),
-        cost_usd=usage.cost_usd if report.cost_usd is None else report.cost_usd,
+def _reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
+    """The latest figures; what a report leaves out stays as it was. Tokens are of one stretch and add up."""
+    cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
+    usage = replace(
+        used,
+        context_tokens=used.context_tokens if report.context_tokens is None else report.context_tokens,
+        window=used.window if report.window is None else report.window,
+        input_tokens=used.input_tokens + (report.input_tokens or 0),
+        output_tokens=used.output_tokens + (report.output_tokens or 0),
+        cached_tokens=known_sum((used.cached_tokens, report.cached_tokens)),
+        cost_usd=known_sum((used.cost_usd, cost)),
     )
+    told = state.told_cost if report.cost_usd is None else report.cost_usd
+    return replace(state, usage=usage, told_cost=told, models=_by_model(state, report, cost, on))
+
+
+def _new_cost(before: float | None, told: float | None) -> float | None:
+    """What was spent since the last report; one that is lower than the last counts from nothing again."""
+    if told is None or before is None or told < before:
+        return told
+    return told - before
+
+
+def _by_model(state: SessionState, report: e.UsageReported, cost: float | None, on: date) -> Mapping[str, ModelUsage]:
+    counts = report.input_tokens is not None or report.output_tokens is not None
+    if not counts and cost is None:
+        return state.models
+    fullest = max(filter(None, (state.usage.context_tokens, report.context_tokens)), default=None)
+    name = report.model or ""
+    before = state.models.get(name, ModelUsage())
+    after = ModelUsage(
+        input_tokens=known_sum((before.input_tokens, report.input_tokens)),
+        cached_tokens=known_sum((before.cached_tokens, report.cached_tokens)),
+        output_tokens=known_sum((before.output_tokens, report.output_tokens)),
+        cost_usd=known_sum((before.cost_usd, cost)),
+        cache_known=before.cache_known and not (counts and report.cached_tokens is None),
+        fullest=max(filter(None, (before.fullest, fullest)), default=None),
+        last_on=on,
+    )
+    return {**state.models, name: after}

@@ -51,6 +51,7 @@ class Theatre:
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
         self.choices = Choices()
+        self.native_fork = False
         self.orchestrator: Orchestrator
         self.settings: dict[str, Any] = {
             "setup": None,
@@ -67,7 +68,9 @@ class Theatre:
     @asynccontextmanager
     async def open(self, **settings: Any) -> AsyncIterator["Theatre"]:
         agents = {
-            name: AgentConfiguration(name=name, command=command, environment=("SEGUE_REHEARSAL_*",))
+            name: AgentConfiguration(
+                name=name, command=command, environment=("SEGUE_REHEARSAL_*",), native_fork=self.native_fork
+            )
             for name, command in self.commands.items()
         }
         async with open_orchestrator(

@@ -49,6 +49,8 @@ class Rules:
     context_budget: int
     """Tokens that a compiled resume context may take."""
     extraction: Extraction
+    plan_tasks: int = 30
+    """Tasks that a plan may have which an agent proposes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from segue.model.findings import Extractor
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.answering import announce
 from segue.orchestrator.engine import open_engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
@@ -50,6 +51,7 @@ async def open_orchestrator(
     extraction_model: str | None = None,
     extraction_timeout: float = 60.0,
     extraction_base_url: str | None = None,
+    plan_tasks: int = 30,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
@@ -67,6 +69,7 @@ async def open_orchestrator(
         extraction=Extraction(
             by=extraction, model=extraction_model or "", timeout=extraction_timeout, base_url=extraction_base_url
         ),
+        plan_tasks=plan_tasks,
     )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
@@ -86,6 +89,7 @@ async def open_orchestrator(
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
             await settle_left_runs(house)
+            await announce(house)
             try:
                 async with alongside(lambda: sweep_forever(house), lambda: study_forever(house)):
                     yield Orchestrator(house)

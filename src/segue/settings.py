@@ -182,6 +182,8 @@ class Settings(WorkSettings):
     """How many of the latest messages are read for that."""
     extraction_base_url: str | None = None
     """Where the model is asked, if not at its provider's own address."""
+    plan_tasks: int = 30
+    """Tasks that a plan may have which an agent proposes; one with more is sent back to it once."""
     recovery: str = "settle"
     """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
 
@@ -346,6 +348,13 @@ def _personas(key: str, value: object) -> tuple[str, ...]:
     if not personas or not all(personas):
         raise ValueError(f"{key} must name at least one, not {value!r}")
     return personas
+
+
+def _count(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"{key} must be a whole number, at least 1, not {value!r}")
+    return int(number)
 
 
 def _number(key: str, value: object) -> float:
@@ -523,6 +532,7 @@ SERVER_READERS: Mapping[str, Reader] = {
     "extraction_timeout": _seconds(),
     "extraction_messages": _whole(1),
     "extraction_base_url": _address,
+    "plan_tasks": _count,
     "recovery": _recovery,
 }
 WORK_READERS: Mapping[str, Reader] = {

@@ -11,6 +11,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Review, Verify
 from segue.model.errors import (
     AgentMissing,
+    BadInput,
     BadPlan,
     EmptyRepository,
     NotARepository,
@@ -20,6 +21,7 @@ from segue.model.errors import (
     WrongState,
 )
 from segue.model.status import SessionStatus, Trigger, Way
+from segue.model.views import Answer
 from segue.orchestrator.house import Stop
 from segue.orchestrator.settling import settle, settling_for
 from segue.workspace.processes import marked
@@ -167,11 +169,11 @@ async def test_the_users_answer_reaches_the_agent(theatre: Theatre, allow: bool,
         view = await theatre.orchestrator.workflow("build-it")
         assert view.question is not None and view.question.title == "Delete it?"
         assert view.status == "in_progress"
-        answered = await theatre.orchestrator.answer("build-it", allow, "", None)
+        answered = await theatre.orchestrator.answer("build-it", Answer(allow=allow))
         assert answered.status == ("approved" if allow else "rejected")
         await theatre.until("build-it", "completed")
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", allow, "", None)
+            await theatre.orchestrator.answer("build-it", Answer(allow=allow))
     assert (worktree_of(theatre) / "yes.txt").exists() is file
 
 
@@ -367,7 +369,7 @@ async def test_an_answer_after_a_forced_pause_finds_no_question(theatre: Theatre
         (answer,) = await theatre.events("build-it", e.PermissionAnswered)
         assert answer.outcome == "interrupted"
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", True, "", None)
+            await theatre.orchestrator.answer("build-it", Answer(allow=True))
 
 
 async def test_a_page_of_events_tells_where_the_journal_ends(theatre: Theatre) -> None:

@@ -62,6 +62,8 @@ class Rules:
     lengths: Lengths
     history: Cuts
     extraction: Extraction
+    plan_tasks: int
+    """Tasks that a plan may have which an agent proposes."""
     retries: Policy
     stall_notice: float
 

@@ -14,6 +14,7 @@ from segue.model.clock import Clock
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.answering import announce
 from segue.orchestrator.dispatching import dispatch_forever
 from segue.orchestrator.engine import open_engine
 from segue.orchestrator.hearing import Hearings
@@ -65,6 +66,7 @@ async def open_orchestrator(
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
             await settle_left_runs(house)
+            await announce(house)
             resuming = Resuming(house)
             jobs = (lambda: sweep_forever(house), lambda: study_forever(house), lambda: dispatch_forever(resuming))
             try:

@@ -25,6 +25,7 @@ from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
 from segue.model.events import Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
 from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
+from segue.model.plan import TaskStatus
 from segue.model.status import (
     Carrying,
     Failure,
@@ -49,6 +50,7 @@ from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
+from segue.resume.planning import planning_prompt
 from segue.resume.prompts import Occasion, task_prompt
 from segue.state.fold import TELLING, SessionState, WorkflowState
 from segue.state.moves import SESSION_ENDED
@@ -61,7 +63,7 @@ W = WorkflowStatus
 
 RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
     Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
-    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW}),
+    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.BLOCKED}),
 }
 ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
 """Where a session is whose run was queued and whose agent is not up yet."""
@@ -107,6 +109,9 @@ class Ask:
     """The files were taken back for this; what is left is to write it down."""
     due: datetime | None = None
     """The retry that this is; it is made only while it stands scheduled for then."""
+    word: Callable[[Transaction], None] | None = None
+    """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
+    reason: str = "resumed"
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -120,16 +125,18 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         agent=agent,
         budget=house.rules.context_budget if standing else None,
         history=history(records, house.rules.history),
-        request=_request(state, standing),
+        request=_request(state, standing, house.rules.plan_tasks),
         original=await forking.original(house, state),
     )
 
 
-def _request(state: WorkflowState, checkpoint: Checkpoint | None) -> int:
+def _request(state: WorkflowState, checkpoint: Checkpoint | None, most: int) -> int:
     """Characters of the prompt that a new conversation would begin with."""
+    occasion = Occasion(way=Way.FRESH, checkpoint=checkpoint, git=checkpoint.git if checkpoint else None)
+    if state.issue is not None and state.planning is not None:
+        return len(planning_prompt(state.issue, state.planning, state.marks, occasion, most))
     if state.issue is None or state.plan is None or state.next_task is None:
         return 0
-    occasion = Occasion(way=Way.FRESH, checkpoint=checkpoint, git=checkpoint.git if checkpoint else None)
     return len(task_prompt(state.issue, state.plan, state.next_task, occasion))
 
 
@@ -170,6 +177,8 @@ class Resuming:
     ) -> Resumed:
         """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflow(name)
+        if (waiting := await self._block_again(row, as_it_is=not (way or successor or snapshot))) is not None:
+            return waiting
         ask = self._ask(row, Purpose.WORK, environment, way, successor)
         if ask.choices is not None:
             refuse_secrets(ask.choices)
@@ -186,6 +195,29 @@ class Resuming:
         ask = replace(self._ask(row, Purpose.WORK, environment), due=due)
         with suppress(Overtaken):
             await self._launch(row, ask)
+
+    async def after_a_word(
+        self, row: WorkflowRow, environment: Mapping[str, str], word: Callable[[Transaction], None], reason: str
+    ) -> Resumed:
+        """Go on because somebody said what the work waited for; that is the user's word to start an agent, too."""
+        ask = self._ask(row, Purpose.WORK, environment)
+        return await self._launch(row, replace(ask, word=word, reason=reason))
+
+    async def _block_again(self, row: WorkflowRow, *, as_it_is: bool) -> Resumed | None:
+        """A plan that waited for a word before the pause waits for it after; no agent is started for that."""
+        state = await self._journal.state(row.id)
+
+        def block(t: Transaction) -> Resumed | None:
+            now = t.catch_up(state)
+            if t.workflow.status is not W.PAUSED or now.planning is None or now.planning.proposed is None:
+                return None
+            if not as_it_is:
+                hint = f"Bring it back first (segue resume {row.slug}), then approve or reject it."
+                raise WrongState("Its plan waits for a word before anything else.", hint=hint)
+            t.move_workflow(W.BLOCKED, reason="its plan waits for approval, as it did before the pause")
+            return _blocked(t, now, row)
+
+        return await self._journal.transact(row.id, block)
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
@@ -310,6 +342,8 @@ class Resuming:
                 raise Overtaken
             if then is not None:
                 _refuse_a_longer_line(t, self.house.rules.messages_waiting)
+            if ask.word is not None:
+                ask.word(t)
             launched = self._join(t, ask, state) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
@@ -320,8 +354,8 @@ class Resuming:
             return replace(
                 launched,
                 paused_at=row.paused_at,
-                tasks_done=len(after.finished),
-                tasks_remaining=len(after.tasks) - len(after.finished),
+                tasks_done=sum(task.status is TaskStatus.COMPLETED for task in t.tasks),
+                tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in t.tasks),
                 divergence=changes,
             )
 
@@ -352,7 +386,8 @@ class Resuming:
         """The run that is there already, if there is one that serves; nothing is started twice."""
         run = t.open_run
         if run is None:
-            refuse_unless_resumable(t.workflow, ask.purpose)
+            if ask.word is None:
+                refuse_unless_resumable(t.workflow, ask.purpose)
             return None
         if ask.back is not None:
             _refuse_at_work(t)
@@ -368,7 +403,7 @@ class Resuming:
             if t.workflow.pause_trigger is not None:
                 t.withdraw_pause()
             if t.workflow.status is not W.IN_PROGRESS:
-                t.move_workflow(W.IN_PROGRESS, reason="resumed")
+                t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
             return _answer(t, run, "resumed", "the agent is awake already")
         if ask.purpose is Purpose.WORK and t.session.status not in ON_ITS_WAY and run.status is not RunStatus.QUEUED:
             refuse_unless_resumable(t.workflow, ask.purpose)
@@ -396,7 +431,7 @@ class Resuming:
         plan = plan_resume(means, ask.way)
         session_id = self._session_for(t, plan, child, ask, means.session)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
-            t.move_workflow(W.IN_PROGRESS, reason="resumed")
+            t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
         wanted = (*ask.agent.environment, *decode(Choices, t.workflow.choices).variables)
         queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
         run = t.open_run
@@ -476,8 +511,8 @@ class Resuming:
 
     async def _not_taken(self, row: WorkflowRow, answer: Prompted, ended: RunEnded) -> Prompted:
         """Words wait for the next run, unless there will be none."""
-        if ended.outcome == "paused":
-            return replace(answer, reason="The workflow was paused; the agent gets it when the work goes on.")
+        if ended.outcome in ("paused", "asked"):
+            return replace(answer, reason="The workflow stopped; the agent gets it when the work goes on.")
         if ended.outcome in ("completed", "cancelled"):
             await self._journal.transact(row.id, lambda t: _withdraw(t, answer.prompt_id))
         return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
@@ -546,12 +581,30 @@ def _answer(
     )
 
 
+def _blocked(t: Transaction, state: WorkflowState, row: WorkflowRow) -> Resumed:
+    """What there is instead of a run: a plan, and a question."""
+    return Resumed(
+        status="blocked",
+        workflow_id=row.id,
+        session=t.session.id,
+        session_number=t.session.number,
+        agent=t.session.agent,
+        run=t.session.run_count,
+        way=(state.session.way if state.session else None) or Way.FIRST,
+        reason="its plan waits for a word; no agent was started",
+        paused_at=row.paused_at,
+        tasks_done=len(state.finished),
+        tasks_remaining=len(state.tasks) - len(state.finished),
+    )
+
+
 def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose) -> None:
     if row.status in RESUMABLE[purpose]:
         return
     hints = {
         W.IN_PROGRESS: "`segue logs -f` follows it.",
         W.PENDING: "`segue resume` starts it.",
+        W.BLOCKED: "Its plan waits for your word: `segue approve`, or `segue reject` with a reason.",
         W.COMPLETED: "Go on from it in a new workflow: `segue sessions fork`.",
         W.CANCELLED: "Go on from it in a new workflow: `segue sessions fork`.",
     }

@@ -303,14 +303,15 @@ class Run:
         child = new_session_id(self.house.clock.now())
 
         def finish(t: Transaction) -> None:
+            now = t.catch_up(state)
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
-            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
+            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
-                t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+                _move_workflow(t, end)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
             if end.status is WorkflowStatus.IN_PROGRESS:
                 self._hand_over(t, child, end.reason)
@@ -354,6 +355,14 @@ class Run:
     async def _settle(self, settling: Settling) -> None:
         with anyio.CancelScope(shield=True):
             await settle(self.house, self.tenure.session_id, self.tenure.number, settling)
+
+
+def _move_workflow(t: Transaction, end: End) -> None:
+    """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
+    wanted = t.workflow
+    t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+    if end.status is WorkflowStatus.BLOCKED and wanted.pause_trigger is not None:
+        t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)
 
 
 def _process(agent: Agent, execution: AttemptId) -> Process:

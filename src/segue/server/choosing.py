@@ -23,6 +23,7 @@ async def new_workflow(request: StartRequest, own: Settings, spoken: WorkSetting
     return NewWorkflow(
         issue=request.issue,
         plan=request.plan,
+        propose=request.propose,
         agent=work.agent,
         permissions=request.permissions,
         repository=request.repository,

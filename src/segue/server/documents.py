@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, S
 
 from segue.model.agents import Choices, CommitPolicy, Limits, McpServer
 from segue.model.errors import BadInput
-from segue.model.ids import BootId, CheckpointId, SessionId, WorkflowId
+from segue.model.ids import BootId, CheckpointId, RequestId, SessionId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
-from segue.model.views import AgentView, NewFork, PlanText, SessionDetail, Successor, WorkflowView
+from segue.model.views import AgentView, Answer, NewFork, PlanText, SessionDetail, Successor, WorkflowView
 from segue.model.work import WorkSettings
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -55,6 +55,8 @@ class ChosenRequest(Request):
 class StartRequest(Request):
     issue: Issue
     plan: PlanText | None = None
+    propose: bool = False
+    """Whether the agent proposes a plan first, if none is given; else the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
     repository: Path
@@ -141,13 +143,24 @@ class AgentsRequest(Request):
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
-class ApproveRequest(Request):
+class AnswerRequest(Request):
     request_id: str | None = None
+    """The permission that is meant; without one, the oldest open question."""
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    """For the agent that goes on with it, if the work had stopped for the answer."""
+
+    def answer(self, allow: bool, *, reason: str = "", plan: PlanText | None = None) -> Answer:
+        wanted = RequestId(self.request_id) if self.request_id else None
+        return Answer(allow=allow, reason=reason, request_id=wanted, plan=plan, environment=self.environment)
 
 
-class RejectRequest(Request):
+class ApproveRequest(AnswerRequest):
+    plan: PlanText | None = None
+    """Another plan than the one that was proposed."""
+
+
+class RejectRequest(AnswerRequest):
     reason: str = ""
-    request_id: str | None = None
 
 
 class CancelRequest(Request):

@@ -15,6 +15,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
+    Answer,
     Answered,
     CompiledContext,
     EventPage,
@@ -23,6 +24,7 @@ from segue.model.views import (
     NewFork,
     NewImport,
     NewWorkflow,
+    PlanView,
     Prompted,
     Resumed,
     SessionDetail,
@@ -70,7 +72,8 @@ class Service(Protocol):
         self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
     ) -> Prompted: ...
     async def restore_workspace(self, name: str) -> WorkspaceRestored: ...
-    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered: ...
+    async def answer(self, name: str, answer: Answer) -> Answered: ...
+    async def plan(self, name: str) -> PlanView: ...
     async def cancel(self, name: str, reason: str) -> Action: ...
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage: ...
     async def snapshots(self, name: str) -> list[Snapshot]:

@@ -62,6 +62,9 @@ class Theatre:
             "pause_force_after": 300.0,
             "sweep_interval": 60.0,
             "recovery": "settle",
+            # What happens without retries, and what they do, is played each by its own tests.
+            "retry_attempts": 1,
+            "chance": lambda: 0.0,
         }
 
     @asynccontextmanager

@@ -52,6 +52,16 @@ def remedy(command: str, slug: str, agent: str) -> str:
     return f"{command} {agent if command.startswith('segue agents') else slug}"
 
 
+def retry(view: Fields) -> list[str]:
+    """What is tried again by itself, and when."""
+    found = view["retry"]
+    if found is None:
+        return []
+    slug, when = view["slug"], moment(found["at"])
+    attempt = f"attempt {found['attempt']} of {found['of']} comes by itself at {when}"
+    return [f"{attempt} (segue resume {slug}: now; segue pause {slug}: not at all)"]
+
+
 def trouble(view: Fields) -> list[str]:
     """The failure of a workflow that rests because of it."""
-    return failure(view, view["slug"]) if view["status"] in RESTING else []
+    return [*failure(view, view["slug"]), *retry(view)] if view["status"] in RESTING else []

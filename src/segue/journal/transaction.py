@@ -172,7 +172,6 @@ class Transaction:
             pause_trigger=None,
             pause_reason=None,
             force_pause_at=None,
-            retry_at=None,
         )
         self.append(e.WorkflowMoved(before=before, after=after, reason=reason, trigger=trigger))
 
@@ -181,9 +180,12 @@ class Transaction:
         self._workflow(retry_at=retry.at)
         self.append(retry, session_id=session_id, run=run)
 
-    def cancel_retry(self, step: str, reason: str) -> None:
-        self._workflow(retry_at=None)
-        self.append(e.RetryCancelled(step=step, reason=reason))
+    def cancel_retry(self, state: WorkflowState, reason: str) -> None:
+        """Nothing goes on by itself; does nothing where nothing was to."""
+        retry = self.catch_up(state).retry
+        if retry is not None:
+            self._workflow(retry_at=None)
+            self.append(e.RetryCancelled(step=retry.step, reason=reason))
 
     def adopt_plan(self, adopted: e.PlanAdopted) -> None:
         """The tasks are those of this plan from now on; what was done stays done."""
@@ -382,6 +384,9 @@ class Transaction:
             "queued_at": self.now,
         }
         self.connection.execute(insert(t.runs), row)
+        if queued.purpose is Purpose.WORK:
+            # Whatever was to be tried again is tried now.
+            self._workflow(retry_at=None)
         self.append(queued, session_id=session_id, run=number)
         return number
 

@@ -116,6 +116,19 @@ class FailureView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryView:
+    """What is tried again by itself, and when; `segue pause` calls it off."""
+
+    step: str
+    attempt: int
+    of: int
+    at: datetime
+    reason: str
+    rewind: bool = False
+    fixer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeView:
     """A session's agent process, dead or alive."""
 
@@ -269,6 +282,7 @@ class WorkflowView:
     last_snapshot: CheckpointId | None = None
     snapshots: int = 0
     failure: FailureView | None = None
+    retry: RetryView | None = None
     waiting_messages: int = 0
     undelivered: tuple[Undelivered, ...] = ()
     head: Seq

@@ -1,7 +1,8 @@
 """What everybody in the orchestrator shares: the journal, the engine, the rules and the runs that are alive."""
 
 import asyncio
-from collections.abc import Generator, Mapping
+import random
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.protocol.retries import Policy
 
 RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
@@ -49,6 +51,8 @@ class Rules:
     context_budget: int
     """Tokens that a compiled resume context may take."""
     extraction: Extraction
+    retries: Policy
+    stall_notice: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,14 @@ class House:
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""
+    kept_environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
+    """Those of runs that failed and are tried again."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The server's own variables, for a retry whose caller's are gone."""
+    retry_scheduled: anyio.Event = field(default_factory=anyio.Event)
+    """Something is to be tried again; look at the workflows for what, and when."""
+    chance: Callable[[], float] = random.random
+    """Numbers from 0 up to 1, which keep retries apart."""
     hearings: Hearings
     unstudied: asyncio.Queue[WorkflowId] = field(default_factory=asyncio.Queue[WorkflowId])
     """Workflows with a snapshot that wants a second look."""

@@ -1,7 +1,10 @@
 """Opening and closing the orchestrator."""
 
-from collections.abc import AsyncGenerator, Mapping
+import os
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -13,14 +16,17 @@ from segue.model.findings import Extractor
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.dispatching import dispatch_forever
 from segue.orchestrator.engine import open_engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
 from segue.orchestrator.house import House, Rules, Stop, SystemClock
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.runner import run_session
 from segue.orchestrator.service import Orchestrator
 from segue.orchestrator.studies import study_forever
 from segue.orchestrator.sweep import settle_left_runs, sweep_forever
+from segue.protocol.retries import Policy
 
 WORKERS = 64
 """Agents that may work at the same time, each in a workflow of its own."""
@@ -50,6 +56,15 @@ async def open_orchestrator(
     extraction_model: str | None = None,
     extraction_timeout: float = 60.0,
     extraction_base_url: str | None = None,
+    retry_attempts: int = 3,
+    retry_first: float = 1.0,
+    retry_longest: float = 60.0,
+    quick_failures: int = 3,
+    quick_within: float = 60.0,
+    fixer_time: float = 600.0,
+    stall_notice: float = 300.0,
+    environment: Mapping[str, str] | None = None,
+    chance: Callable[[], float] = random.random,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
@@ -67,6 +82,15 @@ async def open_orchestrator(
         extraction=Extraction(
             by=extraction, model=extraction_model or "", timeout=extraction_timeout, base_url=extraction_base_url
         ),
+        retries=Policy(
+            attempts=retry_attempts,
+            first=timedelta(seconds=retry_first),
+            longest=timedelta(seconds=retry_longest),
+            quick_failures=quick_failures,
+            quick_within=timedelta(seconds=quick_within),
+            fixer_time=timedelta(seconds=fixer_time),
+        ),
+        stall_notice=stall_notice,
     )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
@@ -78,6 +102,8 @@ async def open_orchestrator(
             agents=agents,
             rules=rules,
             hearings=Hearings(journal),
+            environment=os.environ if environment is None else environment,
+            chance=chance,
         )
 
         async def body(session_id: SessionId, number: int) -> None:
@@ -86,9 +112,11 @@ async def open_orchestrator(
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
             await settle_left_runs(house)
+            resuming = Resuming(house)
+            jobs = (lambda: sweep_forever(house), lambda: study_forever(house), lambda: dispatch_forever(resuming))
             try:
-                async with alongside(lambda: sweep_forever(house), lambda: study_forever(house)):
-                    yield Orchestrator(house)
+                async with alongside(*jobs):
+                    yield Orchestrator(house, resuming)
             finally:
                 await _bring_to_rest(house)
 

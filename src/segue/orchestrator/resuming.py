@@ -6,8 +6,9 @@ queues. So two that ask at once make one launch, and the second gets the first o
 """
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -86,6 +87,10 @@ class AtWork(WrongState):
     hint = "Pause it first: segue pause."
 
 
+class Overtaken(WrongState):
+    """Somebody else has decided how it goes on."""
+
+
 class FilesMoving(WrongState):
     """The workflow's files are being put in place just now."""
 
@@ -104,6 +109,8 @@ class Ask:
     """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
     back: TakenBack | None = None
     """The files were taken back for this; what is left is to write it down."""
+    due: datetime | None = None
+    """The retry that this is; it is made only while it stands scheduled for then."""
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -141,6 +148,8 @@ def queue(
     queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices)
     number = t.queue_run(session_id, queued, house.boot)
     house.environments[session_id, number] = environment
+    if purpose is Purpose.WORK:
+        house.kept_environments.pop(t.workflow_id, None)
     house.engine.enqueue(t, session_id, number)
     return number
 
@@ -149,7 +158,7 @@ class Resuming:
     """The four entry points."""
 
     def __init__(self, house: House) -> None:
-        self._house = house
+        self.house = house
         self._journal = house.journal
         self._files_moving: set[WorkflowId] = set()
         """Workflows whose files are being put in place; no agent is started there meanwhile."""
@@ -173,6 +182,13 @@ class Resuming:
         if way is not None or ask.agent.name != row.agent:
             await self.put_away(row.id, "the work goes on another way")
         return await self._launch(row, ask)
+
+    async def try_again(self, row: WorkflowRow, due: datetime) -> None:
+        """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
+        environment = self.house.kept_environments.get(row.id, self.house.environment)
+        ask = replace(self._ask(row, Purpose.WORK, environment), due=due)
+        with suppress(Overtaken):
+            await self._launch(row, ask)
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
@@ -232,7 +248,7 @@ class Resuming:
         way: Way | None = None,
         successor: Successor | None = None,
     ) -> Ask:
-        agent = agent_named(self._house, successor.agent if successor else row.agent)
+        agent = agent_named(self.house, successor.agent if successor else row.agent)
         require_program(agent.command[0], environment, hint=agent.install)
         choices = choices_for(successor, row) if successor else None
         return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
@@ -242,14 +258,14 @@ class Resuming:
     async def _go_back(self, row: WorkflowRow, ask: Ask, name: str) -> Resumed:
         """Everything that can be refused is refused before a file is touched."""
         await self._refuse_while_at_work(row)
-        target = await rewinding.target(self._house, row, name)
+        target = await rewinding.target(self.house, row, name)
         await rewinding.require_worktree_of(row, target)
         foreseen = rewinding.foreseen(await self._journal.state(row.id), target)
-        means = await means_of(self._house, foreseen, row.id, ask.agent)
+        means = await means_of(self.house, foreseen, row.id, ask.agent)
         plan_resume(replace(means, goes_back=True), ask.way)
         with self._alone_with(row.id):
             await self.put_away(row.id, f"the work is taken back to {target.checkpoint.id}")
-            back = await rewinding.take_back(self._house, row, target, _refuse_at_work)
+            back = await rewinding.take_back(self.house, row, target, _refuse_at_work)
             launched = await self._launch(row, replace(ask, back=back))
         return replace(launched, saved=back.event.saved, undone=back.event.undone, left_alone=back.left_alone)
 
@@ -275,7 +291,7 @@ class Resuming:
         """A fork whose server died before its files were there gets them now."""
         if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
             with self._alone_with(row.id):
-                await forking.prepare(self._house, row, environment)
+                await forking.prepare(self.house, row, environment)
 
     # ── the one path ────────────────────────────────────────────────────────────────────────────────
 
@@ -283,19 +299,21 @@ class Resuming:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
         if ask.purpose is Purpose.WORK:
-            refuse_if_used_up(limits_of(row), state, self._house.clock.now())
+            refuse_if_used_up(limits_of(row), state, self.house.clock.now())
         after = rewinding.after(state, ask.back.event) if ask.back else state
         means, changes = await both(
-            lambda: means_of(self._house, after, row.id, ask.agent), lambda: self._divergence(after, row.id)
+            lambda: means_of(self.house, after, row.id, ask.agent), lambda: self._divergence(after, row.id)
         )
-        child = new_session_id(self._house.clock.now())
+        child = new_session_id(self.house.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
             if ask.back is None and t.workflow_id in self._files_moving:
                 raise FilesMoving
+            if ask.due is not None and t.workflow.retry_at != ask.due:
+                raise Overtaken
             if then is not None:
                 _refuse_a_longer_line(t)
-            launched = self._join(t, ask) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
+            launched = self._join(t, ask, state) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
             if launched.status == "resumed":
@@ -313,11 +331,11 @@ class Resuming:
         crash_point("resume.before")
         launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
-        await self._house.engine.look()
-        if (live := self._house.live.get(row.id)) is not None:
+        await self.house.engine.look()
+        if (live := self.house.live.get(row.id)) is not None:
             live.spoken.set()
         if launched.session != state.current_session and state.current_session is not None:
-            await projections.refresh(self._house, state.current_session)
+            await projections.refresh(self.house, state.current_session)
         return launched
 
     async def _past_leavers(self, workflow_id: WorkflowId, go_on: Callable[[Transaction], Resumed]) -> Resumed:
@@ -329,11 +347,11 @@ class Resuming:
             return await self._journal.transact(workflow_id, go_on)
 
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
-        if (live := self._house.live.get(workflow_id)) is not None:
+        if (live := self.house.live.get(workflow_id)) is not None:
             with anyio.move_on_after(READY_WITHIN):
                 await live.done.wait()
 
-    def _join(self, t: Transaction, ask: Ask) -> Resumed | None:
+    def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
         """The run that is there already, if there is one that serves; nothing is started twice."""
         run = t.open_run
         if run is None:
@@ -349,6 +367,7 @@ class Resuming:
             raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
         if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
             t.repurpose(run.session_id, run.number, Purpose.WORK)
+            t.cancel_retry(state, "it goes on now, with the agent that is awake")
             if t.workflow.pause_trigger is not None:
                 t.withdraw_pause()
             if t.workflow.status is not W.IN_PROGRESS:
@@ -360,7 +379,7 @@ class Resuming:
 
     async def put_away(self, workflow_id: WorkflowId, reason: str) -> None:
         """An agent that waits for a word makes room."""
-        live = self._house.live.get(workflow_id)
+        live = self.house.live.get(workflow_id)
         runs = await self._journal.read(lambda c: open_runs(c, workflow_id))
         if live is not None and runs and runs[0].purpose is not Purpose.WORK:
             live.tear_away(Stop(trigger=Trigger.PAUSE, reason=reason))
@@ -382,7 +401,7 @@ class Resuming:
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
             t.move_workflow(W.IN_PROGRESS, reason="resumed")
         wanted = (*ask.agent.environment, *decode(Choices, t.workflow.choices).variables)
-        queue(self._house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
+        queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
         run = t.open_run
         assert run is not None, "it was queued just now"
         return _answer(t, run, "resumed", plan.reason, plan.prices)
@@ -408,7 +427,7 @@ class Resuming:
     async def present(self, row: WorkflowRow) -> Present:
         """What a successor would find in the worktree now."""
         state = await self._journal.state(row.id)
-        now = self._house.clock.now()
+        now = self.house.clock.now()
         if state.worktree is None:
             return Present(git=None, at=now)
         try:

@@ -280,9 +280,10 @@ class Run:
             await self._discard_worktree()
 
     async def _discard_worktree(self) -> None:
-        """A first start that failed leaves nothing behind; a worktree that was there before stays."""
+        """A first start that failed leaves nothing behind; a worktree that was there before, or is needed for the next
+        try, stays."""
         row = await self.house.journal.workflow(self.tenure.workflow_id)
-        if self.workflow.base is not None or row.base is None or row.here:
+        if self.workflow.base is not None or row.base is None or row.here or row.retry_at is not None:
             return
         worktree = Worktree(Path(row.worktree), row.branch, row.base)
         if await discard_worktree(Path(row.repository), worktree):

@@ -77,10 +77,10 @@ FINISHED = WORKFLOW_ENDED | {W.FAILED}
 class Orchestrator:
     """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, resuming: Resuming) -> None:
         self._house = house
         self._journal = house.journal
-        self._resuming = Resuming(house)
+        self._resuming = resuming
         self.memory = Memory(house.journal)
 
     @property
@@ -89,7 +89,7 @@ class Orchestrator:
 
     @property
     def busy(self) -> bool:
-        return bool(self._house.live or self._house.environments)
+        return bool(self._house.live or self._house.environments or self._house.kept_environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,11 +214,13 @@ class Orchestrator:
     async def pause(self, name: str, reason: str, wait: bool) -> Action:
         """At the next boundary, forced after a while; asking twice changes nothing."""
         row = await self._journal.workflow(name)
+        state = await self._journal.state(row.id)
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
 
         def ask(t: Transaction) -> bool:
             """True when there is a run to wait for."""
             workflow, run = t.workflow, t.open_run
+            t.cancel_retry(state, reason or "somebody wants it paused")
             if workflow.status is W.PAUSED:
                 return False
             if workflow.status in FINISHED:
@@ -232,6 +234,7 @@ class Orchestrator:
         crash_point("pause.before")
         running = await self._journal.transact(row.id, ask)
         crash_point("pause.requested")
+        self._house.kept_environments.pop(row.id, None)
         if not running:
             await self._resuming.put_away(row.id, reason or "the workflow is paused")
             await self._pause_at_once(row, reason)
@@ -338,11 +341,13 @@ class Orchestrator:
     async def cancel(self, name: str, reason: str) -> Action:
         """For good: the agent is ended, the worktree stays as it is."""
         row = await self._journal.workflow(name)
+        state = await self._journal.state(row.id)
         stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
 
         def cancel(t: Transaction) -> None:
             if t.workflow.status is W.CANCELLED:
                 return
+            t.cancel_retry(state, stop.reason)
             for message in t.messages:
                 t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
             t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
@@ -353,6 +358,7 @@ class Orchestrator:
         crash_point("cancel.before")
         await self._journal.transact(row.id, cancel)
         crash_point("cancel.after")
+        self._house.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))
         for session in await self._journal.read(lambda c: sessions_of(c, row.id)):
             await projections.refresh(self._house, session.id)

@@ -3,8 +3,18 @@
 from shlex import quote
 
 from segue.journal.rows import WorkflowRow
+from segue.model.events import RetryScheduled
 from segue.model.status import PromptStatus, WorkflowStatus
-from segue.model.views import ContextView, FailureView, Question, SessionView, TaskView, Undelivered, WorkflowView
+from segue.model.views import (
+    ContextView,
+    FailureView,
+    Question,
+    RetryView,
+    SessionView,
+    TaskView,
+    Undelivered,
+    WorkflowView,
+)
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
@@ -39,6 +49,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         last_snapshot=state.last_snapshot,
         snapshots=state.snapshots,
         failure=failure_view(session),
+        retry=_retry(state.retry),
         waiting_messages=len(state.messages),
         undelivered=_undelivered(state),
         head=state.seq,
@@ -74,6 +85,20 @@ def _question(session: SessionState | None) -> Question | None:
             request_id=request_id, title=question.title, tool=question.tool, requested_at=question.requested_at
         )
     return None
+
+
+def _retry(retry: RetryScheduled | None) -> RetryView | None:
+    if retry is None:
+        return None
+    return RetryView(
+        step=retry.step,
+        attempt=retry.attempt,
+        of=retry.of,
+        at=retry.at,
+        reason=retry.reason,
+        rewind=retry.rewind,
+        fixer=retry.fixer,
+    )
 
 
 def _undelivered(state: WorkflowState) -> tuple[Undelivered, ...]:

@@ -1,7 +1,7 @@
 """What follows a failure: one policy by class of failure, as a table.
 
-A step is whatever is tried as a whole: a task, a review, a start. Its failures are remembered until it succeeds. Each
-retry is written down by whoever makes it, so that it can be seen, cancelled, and found again after a restart.
+A step is whatever is tried as a whole: a task, the plan, a start. Its failures are remembered until it succeeds. Each
+retry is written down by whoever schedules it, so that it can be seen, called off, and found again after a restart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from segue.model.status import Failure, Permissions
 from segue.protocol.words import duration
+from segue.state.fold import Failed
 
 
 class FailureClass(StrEnum):
@@ -55,8 +56,8 @@ class Rule:
     """What follows a failure of one class."""
 
     retried: bool = True
-    first: timedelta = timedelta(seconds=1)
-    """How long the first retry waits; each further one waits twice as long."""
+    first: timedelta | None = None
+    """How long the first retry waits, if not as long as the policy says; each further one waits twice as long."""
     undo: Undo = Undo.NOTHING
     fixer: bool = True
     """Whether the fixer is asked before a person is, when all attempts have failed."""
@@ -71,7 +72,7 @@ RULES: Mapping[FailureClass, Rule] = {
     FailureClass.PERSISTENT: Rule(retried=False, fixer=False),
 }
 
-CLASSES: Mapping[Failure | Outcome, FailureClass] = {
+CLASSES: Mapping[str, FailureClass] = {
     Failure.TOKEN_REJECTED: FailureClass.PERSISTENT,
     Failure.OTHER_CONVERSATION: FailureClass.PERSISTENT,
     Failure.TRANSCRIPT_CORRUPT: FailureClass.PERSISTENT,
@@ -101,7 +102,9 @@ class Policy:
     """The numbers, and what the user chose."""
 
     attempts: int = 3
-    """How often a step is tried before the fixer, or a person, is asked."""
+    """How often a step is tried before the fixer, or a person, is asked; with one, a person is asked at once."""
+    first: timedelta = timedelta(seconds=1)
+    """How long the first retry waits."""
     longest: timedelta = timedelta(seconds=60)
     """The longest that a retry waits."""
     quick_failures: int = 3
@@ -110,23 +113,6 @@ class Policy:
     fixer_time: timedelta = timedelta(minutes=10)
     wait_for_quota: bool = False
     """Whether the work goes on by itself when a used-up quota is full again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A step failed."""
-
-    step: str
-    what: Failure | Outcome
-    at: datetime
-    reset_at: datetime | None = None
-    """When a used-up quota is full again, where the agent says so."""
-    after_fixer: bool = False
-    """Whether the step was tried with the fixer's advice."""
-
-    @property
-    def kind(self) -> FailureClass:
-        return CLASSES[self.what]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,14 +153,6 @@ class Wait:
 NextStep = Retry | Fixer | AskPerson | Wait
 
 
-class RetryStatus(StrEnum):
-    """How far a retry has come, as it was written down."""
-
-    SCHEDULED = "scheduled"
-    DISPATCHING = "dispatching"
-    """It was about to be sent; whether it was, only the agent knows."""
-
-
 def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance: float) -> NextStep:
     """What follows the last of these failures.
 
@@ -183,8 +161,8 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     """
     last = failures[-1]
     tries = _in_a_row(failures)
-    rule = RULES[last.kind]
-    if last.what is Failure.QUOTA:
+    rule = RULES[CLASSES[last.what]]
+    if last.what == Failure.QUOTA:
         return _after_quota(policy, last, len(tries), now)
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
@@ -195,25 +173,15 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     if _too_quick(policy, failures):
         quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
         return AskPerson(reason=f"{_said(last)}: {quick}.")
-    at = last.at + backoff(rule, policy.longest, len(tries), chance)
+    at = last.at + backoff(rule.first or policy.first, policy.longest, len(tries), chance)
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
-def backoff(rule: Rule, longest: timedelta, failures: int, chance: float) -> timedelta:
+def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) -> timedelta:
     """How long to wait after so many failures: twice as long each time, less up to a half by chance."""
     # By then the doubling has passed any wait; further on, it would pass what a timedelta holds.
-    whole = min(rule.first * 2 ** min(failures - 1, 20), longest)
-    return max(whole * (1 - chance / 2), min(rule.first, longest))
-
-
-def recovered(retry: Retry, status: RetryStatus) -> Retry | AskPerson:
-    """What becomes of a retry that was found after a restart."""
-    if status is RetryStatus.SCHEDULED:
-        return retry
-    return AskPerson(
-        reason=f"Attempt {retry.attempt} of {retry.of} was being sent when the server ended, "
-        "and nobody knows whether the agent has it."
-    )
+    whole = min(first * 2 ** min(failures - 1, 20), longest)
+    return max(whole * (1 - chance / 2), min(first, longest))
 
 
 def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
@@ -238,7 +206,9 @@ def _after_quota(policy: Policy, last: Failed, tries: int, now: datetime) -> Nex
 
 def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:
     reason = f"{_said(last)}, {tries} times in a row."
-    return Fixer(step=last.step, within=policy.fixer_time, reason=reason) if rule.fixer else AskPerson(reason=reason)
+    if not rule.fixer or policy.attempts == 1:
+        return AskPerson(reason=reason)
+    return Fixer(step=last.step, within=policy.fixer_time, reason=reason)
 
 
 def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:

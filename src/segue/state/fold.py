@@ -237,7 +237,12 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, failures=(*state.failures, failed))
         case e.RetryScheduled():
             return replace(state, retry=record.event)
-        case e.RetryCancelled() | e.RunQueued(purpose=Purpose.WORK):
+        case e.RetryCancelled():
+            return replace(state, retry=None)
+        case e.RunQueued(purpose=Purpose.WORK) if state.retry is None:
+            # Nobody had promised this try: a person wants it, and all attempts are open again.
+            return replace(state, failures=(), advice=None)
+        case e.RunQueued(purpose=Purpose.WORK):
             return replace(state, retry=None)
         case e.FixerAdvised():
             return replace(state, advice=record.event)

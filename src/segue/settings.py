@@ -126,6 +126,8 @@ class Settings:
     """Seconds the model or the agent has to answer; after that the rules' findings stand alone."""
     extraction_base_url: str | None = None
     """Where the model is asked, if not at its provider's own address."""
+    plan_tasks: int = 30
+    """Tasks that a plan may have which an agent proposes; one with more is sent back to it once."""
     recovery: str = "settle"
     """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
 
@@ -203,6 +205,13 @@ def _tokens(key: str, value: object) -> int:
     number = _number(key, value)
     if number != int(number) or number < 100:
         raise ValueError(f"{key} must be a whole number of tokens, at least 100, not {value!r}")
+    return int(number)
+
+
+def _count(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"{key} must be a whole number, at least 1, not {value!r}")
     return int(number)
 
 
@@ -349,6 +358,7 @@ READERS: Mapping[str, Reader] = {
     "extraction_model": _model,
     "extraction_timeout": _seconds(),
     "extraction_base_url": _address,
+    "plan_tasks": _count,
     "recovery": _recovery,
 }
 

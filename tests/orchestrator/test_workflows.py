@@ -166,11 +166,11 @@ async def test_the_users_answer_reaches_the_agent(theatre: Theatre, allow: bool,
         view = await theatre.orchestrator.workflow("build-it")
         assert view.question is not None and view.question.title == "Delete it?"
         assert view.status == "in_progress"
-        answered = await theatre.orchestrator.answer("build-it", allow, "", None)
+        answered = await theatre.orchestrator.answer("build-it", Answer(allow=allow))
         assert answered.status == ("approved" if allow else "rejected")
         await theatre.until("build-it", "completed")
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", allow, "", None)
+            await theatre.orchestrator.answer("build-it", Answer(allow=allow))
     assert (worktree_of(theatre) / "yes.txt").exists() is file
 
 
@@ -356,7 +356,7 @@ async def test_an_answer_after_a_forced_pause_finds_no_question(theatre: Theatre
         (answer,) = await theatre.events("build-it", e.PermissionAnswered)
         assert answer.outcome == "interrupted"
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", True, "", None)
+            await theatre.orchestrator.answer("build-it", Answer(allow=True))
 
 
 async def test_a_page_of_events_tells_where_the_journal_ends(theatre: Theatre) -> None:

@@ -291,6 +291,12 @@ def open_questions(connection: Connection, workflow_id: WorkflowId) -> list[Ques
     return [_as(QuestionRow, row) for row in connection.execute(query)]
 
 
+def workflows_asking(connection: Connection) -> set[WorkflowId]:
+    """Those whose agents wait for an answer."""
+    query = select(t.questions.c.workflow_id).where(t.questions.c.outcome.is_(None)).distinct()
+    return set(connection.execute(query).scalars())
+
+
 def all_questions_past(connection: Connection, now: datetime) -> list[QuestionRow]:
     """Permissions that were open for too long, of all workflows."""
     query = select(t.questions).where(t.questions.c.outcome.is_(None), t.questions.c.deadline <= now)

@@ -16,7 +16,7 @@ from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import CheckpointNotFound
-from segue.model.events import Origin
+from segue.model.events import Origin, PlanReopened
 from segue.model.ids import WorkflowId, new_session_id, new_workflow_id
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, SessionStatus, Trigger, WorkflowStatus
@@ -48,7 +48,7 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     refuse_secrets(choices)
     slug = await free_slug(request.title or f"{row.slug[:LONGEST_NAME]} fork", Path(row.repository))
     state, now = await house.journal.state(row.id), house.clock.now()
-    assert state.issue is not None and state.plan is not None, "every journal begins with its workflow's plan"
+    assert state.issue is not None, "every journal begins with its workflow's issue"
     new = NewWorkflowRow(
         id=new_workflow_id(now),
         slug=slug,
@@ -66,7 +66,13 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     )
     child = new_session_id(now)
     parent = at.checkpoint.session_id
-    await house.journal.create(new, lambda t: t.create_session(child, agent.name, parent, Carrying.NEEDED))
+
+    def begin(t: Transaction) -> None:
+        t.create_session(child, agent.name, parent, Carrying.NEEDED)
+        if state.planning is not None and state.plan is not None:
+            t.append(PlanReopened(reason=state.planning.reason))
+
+    await house.journal.create(new, begin)
     crash_point("fork.created")
     await prepare(house, await house.journal.workflow(new.id), request.environment)
     view = view_of(await house.journal.workflow(new.id), await house.journal.state(new.id))

@@ -53,6 +53,8 @@ class Rules:
     extraction: Extraction
     retries: Policy
     stall_notice: float
+    plan_tasks: int = 30
+    """Tasks that a plan may have which an agent proposes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from segue.model.findings import Extractor
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.answering import announce
 from segue.orchestrator.dispatching import dispatch_forever
 from segue.orchestrator.engine import open_engine
 from segue.orchestrator.extracting import Extraction
@@ -65,6 +66,7 @@ async def open_orchestrator(
     stall_notice: float = 300.0,
     environment: Mapping[str, str] | None = None,
     chance: Callable[[], float] = random.random,
+    plan_tasks: int = 30,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
@@ -91,6 +93,7 @@ async def open_orchestrator(
             fixer_time=timedelta(seconds=fixer_time),
         ),
         stall_notice=stall_notice,
+        plan_tasks=plan_tasks,
     )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
@@ -112,6 +115,7 @@ async def open_orchestrator(
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
             await settle_left_runs(house)
+            await announce(house)
             resuming = Resuming(house)
             jobs = (lambda: sweep_forever(house), lambda: study_forever(house), lambda: dispatch_forever(resuming))
             try:

@@ -246,12 +246,13 @@ class Run:
         child = new_session_id(self.house.clock.now())
 
         def finish(t: Transaction) -> None:
+            now = t.catch_up(state)
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
             if end.asks is not None:
                 self._ask_person(t, end.asks)
-            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
+            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
@@ -310,5 +311,5 @@ def _move_workflow(t: Transaction, end: End) -> None:
     """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
     wanted = t.workflow
     t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
-    if end.status is WorkflowStatus.REVIEW and wanted.pause_trigger is not None:
+    if end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW) and wanted.pause_trigger is not None:
         t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)

@@ -9,16 +9,15 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
+from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like, workflows_asking
 from segue.memory import Memory
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
-from segue.model.errors import BadInput, NothingToAnswer, WrongState
+from segue.model.errors import BadInput, WrongState
 from segue.model.events import RunEnded
 from segue.model.ids import (
     BootId,
-    RequestId,
     Seq,
     SessionId,
     WorkflowId,
@@ -32,6 +31,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
+    Answer,
     Answered,
     CompiledContext,
     EventPage,
@@ -40,6 +40,7 @@ from segue.model.views import (
     NewFork,
     NewImport,
     NewWorkflow,
+    PlanView,
     Prompted,
     RecordView,
     Resumed,
@@ -52,16 +53,16 @@ from segue.model.views import (
     WorkspaceRestored,
 )
 from segue.orchestrator import agents, forking, importing, projections, sessions, snapshots
+from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
-from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming, queue
 from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
-from segue.orchestrator.views import view_of
+from segue.orchestrator.views import plan_view, view_of
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
@@ -73,6 +74,8 @@ W = WorkflowStatus
 END_WITHIN = 15.0
 """Seconds a run gets to settle itself when it is cancelled."""
 FINISHED = WORKFLOW_ENDED | {W.FAILED}
+WAITING = frozenset({W.BLOCKED, W.REVIEW})
+"""Where somebody has to say something before the work goes on."""
 
 
 class Orchestrator:
@@ -82,6 +85,7 @@ class Orchestrator:
         self._house = house
         self._journal = house.journal
         self._resuming = resuming
+        self._answering = Answering(house, resuming)
         self.memory = Memory(house.journal)
 
     @property
@@ -105,10 +109,20 @@ class Orchestrator:
         return [await self._view(row) for row in rows]
 
     async def recent(self, most: int) -> list[WorkflowView]:
-        """What is going on first, then what was touched last."""
+        """What waits for somebody's word first, then what is going on, then what was touched last."""
         rows = await self._journal.workflows()
-        rows.sort(key=lambda row: (row.status in FINISHED, -row.updated_at.timestamp()))
+        asking = await self._journal.read(workflows_asking)
+
+        def order(row: WorkflowRow) -> tuple[bool, bool, float]:
+            waits = row.status in WAITING or row.id in asking
+            return not waits, row.status in FINISHED, -row.updated_at.timestamp()
+
+        rows.sort(key=order)
         return [await self._view(row) for row in rows[:most]]
+
+    async def plan(self, name: str) -> PlanView:
+        row = await self._journal.workflow(name)
+        return plan_view(row, await self._journal.state(row.id))
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
         row = await self._journal.workflow(name)
@@ -168,7 +182,7 @@ class Orchestrator:
         refuse_unusable(self._house, request.choices, request.environment)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
-        plan = read_plan(request.issue, request.plan)
+        plan = None if request.propose and request.plan is None else read_plan(request.issue, request.plan)
         repository = await repository_root(request.repository)
         slug = await self._free_slug(request.issue.title, repository)
         now = self._house.clock.now()
@@ -263,7 +277,7 @@ class Orchestrator:
             run = t.open_run
             if run is not None and run.status is RunStatus.ACTIVE:
                 raise WrongState("The workflow was starting just now.", hint="Pause it again.")
-            write_checkpoint(t, t.session.id, run.number if run else 0, occasion, state, workspace)
+            write_checkpoint(t, t.session.id, run.number if run else 0, occasion, t.catch_up(state), workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
@@ -332,14 +346,9 @@ class Orchestrator:
 
     # ── answering and ending ────────────────────────────────────────────────────────────────────────
 
-    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered:
-        row = await self._journal.workflow(name)
-        wanted = RequestId(request_id) if request_id else None
-        question = await answer_question(self._house, row.id, wanted, allow=allow, by="user", reason=reason)
-        if question is None:
-            raise NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
-        status = "approved" if allow else "rejected"
-        return Answered(status=status, workflow_id=row.id, request_id=question.id, title=question.title)
+    async def answer(self, name: str, answer: Answer) -> Answered:
+        """A person's word on the oldest open question: a permission, or a plan."""
+        return await self._answering.answer(name, answer)
 
     async def cancel(self, name: str, reason: str) -> Action:
         """For good: the agent is ended, the worktree stays as it is."""

@@ -4,10 +4,12 @@ from shlex import quote
 
 from segue.journal.rows import WorkflowRow
 from segue.model.events import RetryScheduled
+from segue.model.plan import Task
 from segue.model.status import PromptStatus, WorkflowStatus
 from segue.model.views import (
     ContextView,
     FailureView,
+    PlanView,
     Question,
     RetryView,
     SessionView,
@@ -15,6 +17,7 @@ from segue.model.views import (
     Undelivered,
     WorkflowView,
 )
+from segue.orchestrator.plans import write_plan
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
@@ -46,6 +49,8 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         runs=sum(session.runs for session in state.sessions.values()),
         context=_context(session),
         question=_question(session),
+        asks=open_question(state),
+        proposed_plan=_proposed(state),
         last_snapshot=state.last_snapshot,
         snapshots=state.snapshots,
         failure=failure_view(session),
@@ -55,6 +60,26 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         head=state.seq,
         merge_hint=_merge_hint(row, state),
     )
+
+
+def open_question(state: WorkflowState) -> str:
+    """What a person has to say before the work goes on."""
+    if state.status is WorkflowStatus.BLOCKED and (tasks := _proposed(state)):
+        return f"Is this plan good ({len(tasks)} task{'' if len(tasks) == 1 else 's'})?"
+    if state.status is WorkflowStatus.REVIEW and state.asked is not None:
+        return state.asked.question
+    return ""
+
+
+def _proposed(state: WorkflowState) -> tuple[Task, ...]:
+    return state.planning.proposed.tasks if state.planning and state.planning.proposed else ()
+
+
+def plan_view(row: WorkflowRow, state: WorkflowState) -> PlanView:
+    proposed, adopted = _proposed(state), state.plan.tasks if state.plan else ()
+    tasks = proposed or adopted
+    status = "proposed" if proposed else "adopted" if adopted else "none"
+    return PlanView(workflow_id=row.id, status=status, tasks=tasks, text=write_plan(tasks) if tasks else "")
 
 
 def session_view(state: WorkflowState) -> SessionView:

@@ -129,6 +129,8 @@ def _go_on(handover: Handover) -> str:
     ended = f"The previous session ended because: {reason}."
     if handover.tasks and all(task.status in DONE for task in handover.tasks):
         return f"All tasks are done. {ended}"
+    if not handover.tasks:
+        return f"There is no plan yet: what is to be done is said below. {ended}"
     title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
     return f'Continue from task "{title}". {ended}'
 

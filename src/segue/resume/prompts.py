@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from segue.model.checkpoint import Checkpoint, GitState
 from segue.model.events import WorkflowRewound
+from segue.model.ids import TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.status import Way
 
@@ -32,14 +33,19 @@ def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None,
     parts: list[str] = []
     if occasion is None:
         parts.append(_task(plan, task))
-    elif occasion.checkpoint is None:
-        parts += [_issue(issue), _task(plan, task)]
-    elif occasion.way is Way.CONTEXT:
-        # The context that stands before it says all the rest.
-        parts += [*_torn(task, occasion.checkpoint), _task(plan, task)]
     else:
-        parts += [*_continuation(issue, plan, task, occasion, occasion.checkpoint), _task(plan, task)]
+        parts += [*beginning(issue, task.id, occasion), _task(plan, task)]
     return "\n\n".join([*parts, *remarks])
+
+
+def beginning(issue: Issue, step: TaskId, occasion: Occasion) -> list[str]:
+    """What the first prompt of a run says before what is to be done."""
+    if occasion.checkpoint is None:
+        return [_issue(issue)]
+    if occasion.way is Way.CONTEXT:
+        # The context that stands before it says all the rest.
+        return _torn(step, occasion.checkpoint)
+    return _continuation(issue, step, occasion, occasion.checkpoint)
 
 
 def introduction(issue: Issue, occasion: Occasion) -> str:
@@ -63,14 +69,14 @@ def _task(plan: Plan, task: Task) -> str:
     return "\n\n".join(lines)
 
 
-def _continuation(issue: Issue, plan: Plan, task: Task, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
+def _continuation(issue: Issue, step: TaskId, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
     parts = [_opening(occasion.way, checkpoint)]
     if occasion.way is not Way.NATIVE or not occasion.knows_issue:
         parts += [*taken_back(occasion.taken_back), _issue(issue), _progress(checkpoint), _files(occasion.git)]
     if occasion.divergence:
         changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)
         parts.append(f"While the work stood still, the worktree changed:\n{changes}")
-    return [part for part in [*parts, *_torn(task, checkpoint)] if part]
+    return [part for part in [*parts, *_torn(step, checkpoint)] if part]
 
 
 def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
@@ -89,6 +95,8 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
 
 
 def _progress(checkpoint: Checkpoint) -> str:
+    if not checkpoint.tasks:
+        return ""
     ticks = {TaskStatus.COMPLETED: "x"}
     lines = [f"- [{ticks.get(task.status, ' ')}] {task.title}" for task in checkpoint.tasks]
     return "The plan, with what is done:\n" + "\n".join(lines)
@@ -103,13 +111,13 @@ def _files(git: GitState | None) -> str:
     return "Files changed and not committed, as git shows them now:\n" + "\n".join(lines)
 
 
-def _torn(task: Task, checkpoint: Checkpoint) -> list[str]:
-    return [] if checkpoint.clean_boundary else [_interruption(task, checkpoint)]
+def _torn(step: TaskId, checkpoint: Checkpoint) -> list[str]:
+    return [] if checkpoint.clean_boundary else [_interruption(step, checkpoint)]
 
 
-def _interruption(task: Task, checkpoint: Checkpoint) -> str:
+def _interruption(step: TaskId, checkpoint: Checkpoint) -> str:
     lines: list[str] = []
-    if checkpoint.current_task == task.id:
+    if checkpoint.current_task == step:
         lines.append("The task below was interrupted in the middle; parts of it may be done already.")
     if checkpoint.open_calls:
         lines.append("These tool calls were begun, and nobody saw them end, so their effect is unknown:")

@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from segue.model.agents import Choices
 from segue.model.errors import BadInput
-from segue.model.ids import BootId, CheckpointId, SessionId, WorkflowId
+from segue.model.ids import BootId, CheckpointId, RequestId, SessionId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
-from segue.model.views import AgentView, NewFork, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
+from segue.model.views import AgentView, Answer, NewFork, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
 
 
 class Request(BaseModel):
@@ -25,6 +25,8 @@ class Request(BaseModel):
 class StartRequest(Request):
     issue: Issue
     plan: PlanText | None = None
+    propose: bool = False
+    """Whether the agent proposes a plan first, if none is given; else the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
     repository: Path
@@ -36,6 +38,7 @@ class StartRequest(Request):
         return NewWorkflow(
             issue=self.issue,
             plan=self.plan,
+            propose=self.propose,
             agent=self.agent or default_agent,
             permissions=self.permissions,
             repository=self.repository,
@@ -104,13 +107,24 @@ class AgentsRequest(Request):
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
-class ApproveRequest(Request):
+class AnswerRequest(Request):
     request_id: str | None = None
+    """The permission that is meant; without one, the oldest open question."""
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    """For the agent that goes on with it, if the work had stopped for the answer."""
+
+    def answer(self, allow: bool, *, reason: str = "", plan: PlanText | None = None) -> Answer:
+        wanted = RequestId(self.request_id) if self.request_id else None
+        return Answer(allow=allow, reason=reason, request_id=wanted, plan=plan, environment=self.environment)
 
 
-class RejectRequest(Request):
+class ApproveRequest(AnswerRequest):
+    plan: PlanText | None = None
+    """Another plan than the one that was proposed."""
+
+
+class RejectRequest(AnswerRequest):
     reason: str = ""
-    request_id: str | None = None
 
 
 class CancelRequest(Request):

@@ -285,6 +285,7 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             extraction_model=chosen.extraction_model,
             extraction_timeout=chosen.extraction_timeout,
             extraction_base_url=chosen.extraction_base_url,
+            plan_tasks=chosen.plan_tasks,
             recovery=chosen.recovery,
         ) as service:
             await _answer(service, chosen, listener, token, report)

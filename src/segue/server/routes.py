@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -21,6 +21,7 @@ from segue.model.views import (
     CompiledContext,
     EventPage,
     Forked,
+    PlanView,
     Prompted,
     Resumed,
     SessionDetail,
@@ -151,6 +152,13 @@ async def workflow(name: str, service: WithService) -> WorkflowView:
     return await service.workflow(name)
 
 
+@api.get("/workflows/{name}/plan", response_model=PlanView, responses={200: {"content": {"application/yaml": {}}}})
+async def plan(name: str, service: WithService, form: Literal["json", "yaml"] = "json") -> PlanView | Response:
+    """The plan that waits for approval, else the one that is worked on; `form=yaml` can be changed and given back."""
+    view = await service.plan(name)
+    return view if form == "json" else Response(view.text, media_type="application/yaml")
+
+
 @api.post("/workflows/{name}/pause", responses={202: {"model": Action}})
 async def pause(
     name: str, response: Response, context: InContext, request: PauseRequest | None = None, wait: bool = False
@@ -189,15 +197,16 @@ async def prompt(name: str, request: PromptRequest, context: InContext) -> Promp
 
 @api.post("/workflows/{name}/approve")
 async def approve(name: str, service: WithService, request: ApproveRequest | None = None) -> Answered:
-    """Allow what the oldest open question asks for."""
-    return await service.answer(name, True, "", request.request_id if request else None)
+    """Allow what the oldest open question asks for, or take the plan that waits, or another in its place."""
+    request = request or ApproveRequest()
+    return await service.answer(name, request.answer(True, plan=request.plan))
 
 
 @api.post("/workflows/{name}/reject")
 async def reject(name: str, service: WithService, request: RejectRequest | None = None) -> Answered:
-    """Refuse what the oldest open question asks for."""
+    """Refuse what the oldest open question asks for; a plan is rejected with a reason, and made again."""
     request = request or RejectRequest()
-    return await service.answer(name, False, request.reason, request.request_id)
+    return await service.answer(name, request.answer(False, reason=request.reason))
 
 
 @api.post("/workflows/{name}/cancel")

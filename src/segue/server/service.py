@@ -15,6 +15,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
+    Answer,
     Answered,
     CompiledContext,
     EventPage,
@@ -23,6 +24,7 @@ from segue.model.views import (
     NewFork,
     NewImport,
     NewWorkflow,
+    PlanView,
     Prompted,
     Resumed,
     SessionDetail,
@@ -69,7 +71,8 @@ class Service(Protocol):
         self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
     ) -> Prompted: ...
     async def restore_workspace(self, name: str) -> WorkspaceRestored: ...
-    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered: ...
+    async def answer(self, name: str, answer: Answer) -> Answered: ...
+    async def plan(self, name: str) -> PlanView: ...
     async def cancel(self, name: str, reason: str) -> Action: ...
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage: ...
     async def snapshots(self, name: str) -> list[Snapshot]:
@@ -115,5 +118,6 @@ class OpenService(Protocol):
         extraction_model: str | None,
         extraction_timeout: float,
         extraction_base_url: str | None,
+        plan_tasks: int,
         recovery: str,
     ) -> AbstractAsyncContextManager[Service]: ...

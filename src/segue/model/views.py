@@ -444,7 +444,7 @@ class Forked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     status: Literal["approved", "rejected"]
-    about: Literal["permission", "plan"] = "permission"
+    about: Literal["permission", "plan", "task"] = "permission"
     workflow_id: WorkflowId
     request_id: RequestId | None = None
     title: str

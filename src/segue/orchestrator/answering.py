@@ -11,6 +11,7 @@ from segue.model.events import ApprovalAwaited, PlanAdopted, PlanRejected
 from segue.model.plan import Plan
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
+from segue.orchestrator.deciding import answer_person
 from segue.orchestrator.house import House
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.planning import after_what_is_done, in_words
@@ -32,7 +33,7 @@ class Answering:
     def __init__(self, house: House, resuming: Resuming) -> None:
         self._house = house
         self._resuming = resuming
-        self._replies: tuple[Reply, ...] = (self._permission, self._plan)
+        self._replies: tuple[Reply, ...] = (self._permission, self._plan, self._task)
 
     async def answer(self, name: str, answer: Answer) -> Answered:
         row = await self._house.journal.workflow(name)
@@ -68,6 +69,16 @@ class Answering:
         )
         plan = word.plan if isinstance(word, PlanAdopted) else proposed
         return Answered(status=_status(answer), about="plan", workflow_id=row.id, title=in_words(plan), resumed=resumed)
+
+    async def _task(self, row: WorkflowRow, answer: Answer) -> Answered | None:
+        state = await self._house.journal.state(row.id)
+        if state.asked is None or answer.request_id is not None or answer.plan is not None:
+            return None
+        resumed = await answer_person(self._resuming, row, answer.environment, allow=answer.allow, reason=answer.reason)
+        if resumed is None:
+            return None
+        title = state.asked.question
+        return Answered(status=_status(answer), about="task", workflow_id=row.id, title=title, resumed=resumed)
 
 
 def _status(answer: Answer) -> Literal["approved", "rejected"]:

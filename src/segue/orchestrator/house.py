@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -92,6 +92,16 @@ class Live:
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
     done: anyio.Event = field(default_factory=anyio.Event)
+    patience: datetime | None = None
+    """Until then nothing need be heard: the user's own tests run, and have a time of their own."""
+
+    @contextmanager
+    def patient(self, now: datetime, seconds: float) -> Generator[None]:
+        self.patience = now + timedelta(seconds=seconds)
+        try:
+            yield
+        finally:
+            self.patience = None
 
     def tear_away(self, stop: Stop) -> None:
         if self.stop is None:

@@ -23,7 +23,7 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
-from segue.model.events import Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
+from segue.model.events import PersonAnswered, Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
 from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import (
@@ -45,6 +45,7 @@ from segue.orchestrator.alongside import both
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
 from segue.orchestrator.limits import limits_of, refuse_if_used_up
+from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
@@ -344,6 +345,8 @@ class Resuming:
                 _refuse_a_longer_line(t, self.house.rules.messages_waiting)
             if ask.word is not None:
                 ask.word(t)
+            elif ask.purpose is Purpose.WORK:
+                _give_back(t, state)
             launched = self._join(t, ask, state) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
@@ -432,7 +435,8 @@ class Resuming:
         session_id = self._session_for(t, plan, child, ask, means.session)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
             t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
-        wanted = (*ask.agent.environment, *decode(Choices, t.workflow.choices).variables)
+        choices = decode(Choices, t.workflow.choices)
+        wanted = (*ask.agent.environment, *choices.variables, *helpers_variables(self.house, choices))
         queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
         run = t.open_run
         assert run is not None, "it was queued just now"
@@ -537,6 +541,12 @@ def _refuse_a_longer_line(t: Transaction, most: int) -> None:
             f"{most} messages wait for the agent already; this one was not taken.",
             hint="Wait until it has read some: `segue logs -f` shows that.",
         )
+
+
+def _give_back(t: Transaction, state: WorkflowState) -> None:
+    """Whoever goes on without answering what becomes of a task wants it tried again."""
+    if (asked := t.catch_up(state).asked) is not None:
+        t.append(PersonAnswered(task_id=asked.task_id, approved=False))
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

@@ -10,7 +10,8 @@ import anyio
 
 from segue import drivers
 from segue.drivers import Agent, Driver, Launch
-from segue.journal import Process, Transaction
+from segue.drivers.environment import allowed
+from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
 from segue.model import events as e
 from segue.model.agents import Choices
@@ -18,7 +19,7 @@ from segue.model.checkpoint import GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, SegueError, TokenRejected
-from segue.model.ids import AttemptId, SessionId, new_session_id
+from segue.model.ids import SessionId, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, Failure, Purpose, RunStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator import forking, projections
@@ -26,6 +27,7 @@ from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
+from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.resuming import queue
@@ -43,7 +45,6 @@ from segue.resume.planner import Original, ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion
 from segue.workspace.git import read_state
-from segue.workspace.processes import identity
 from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
 
 log = logging.getLogger("segue")
@@ -145,7 +146,9 @@ class Run:
             await self._ready(agent)
             async with alongside(self._show_life):
                 capacity = Capacity(self.tenure, self.agent, joined=self.way in (Way.NATIVE, Way.FORK))
-                end = await Dialogue(self.tenure, agent, self._recorder(), occasion, capacity).hold()
+                end = await Dialogue(
+                    self.tenure, agent, self._recorder(), occasion, capacity, self._environment()
+                ).hold()
                 if end.status is WorkflowStatus.COMPLETED:
                     await agent.close()
                 return end
@@ -214,7 +217,7 @@ class Run:
         return Launch(
             command=self.agent.command,
             directory=directory,
-            environment=self._environment(),
+            environment=allowed(self._environment(), (*self.agent.environment, *self.choices.variables)),
             execution=self.tenure.attempt,
             handshake_timeout=self.house.rules.handshake_timeout,
             mode=self.choices.mode or self.agent.modes.get(self.workflow.permissions),
@@ -272,7 +275,7 @@ class Run:
             capabilities=agent.capabilities.names(),
         )
 
-        process = _process(agent, self.tenure.attempt)
+        process = process_of(agent, self.tenure.attempt)
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.tenure.session_id, run=self.tenure.number)
@@ -307,6 +310,8 @@ class Run:
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
+            if end.asks is not None:
+                self._ask_person(t, end.asks)
             write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
@@ -328,6 +333,11 @@ class Run:
         for task in t.tasks:
             if task.status is TaskStatus.IN_PROGRESS:
                 t.fail_task(task.id, self.tenure.attempt, self.tenure.session_id, self.tenure.number, reason)
+
+    def _ask_person(self, t: Transaction, asked: e.PersonAsked) -> None:
+        session_id, number = self.tenure.session_id, self.tenure.number
+        t.interrupt_task(asked.task_id, session_id, number, "somebody has to say what becomes of it")
+        t.append(asked, session_id=session_id, run=number)
 
     async def _fail(self, error: SegueError) -> None:
         """The agent did not do its part: what follows stands in the table of failures. Nothing starts in its place."""
@@ -361,16 +371,5 @@ def _move_workflow(t: Transaction, end: End) -> None:
     """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
     wanted = t.workflow
     t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
-    if end.status is WorkflowStatus.BLOCKED and wanted.pause_trigger is not None:
+    if end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW) and wanted.pause_trigger is not None:
         t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)
-
-
-def _process(agent: Agent, execution: AttemptId) -> Process:
-    known = identity(agent.pid)
-    return Process(
-        execution=execution,
-        pid=agent.pid,
-        pid_started=str(known.started) if known else None,
-        guardian_pid=agent.guardian_pid,
-        machine_boot=known.boot if known else None,
-    )

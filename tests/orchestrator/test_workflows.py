@@ -11,6 +11,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Review, Verify
 from segue.model.errors import (
     AgentMissing,
+    BadInput,
     BadPlan,
     EmptyRepository,
     NotARepository,

@@ -30,11 +30,13 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             name="rehearsal",
             command=(sys.executable, "-m", "segue.testing.rehearsal"),
             environment=("SEGUE_REHEARSAL_*",),
+            native_fork=True,
         ),
         AgentConfiguration(
             name="claude",
             command=("claude-agent-acp",),
             environment=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+            native_fork=True,
             compacts=True,
             install="npm install -g @agentclientprotocol/claude-agent-acp",
             login="claude-agent-acp --cli auth login",
@@ -43,6 +45,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             name="codex",
             command=("codex-acp",),
             environment=("OPENAI_*", "CODEX_*"),
+            native_fork=True,
             compacts=True,
             # In its own default mode it asks a model what it may do outside its sandbox, and never the user.
             modes={
@@ -54,6 +57,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="npm install -g @agentclientprotocol/codex-acp",
             login="codex-acp login",
         ),
+        # A copy of its conversation was seen to stay in the directory of the original.
         AgentConfiguration(
             name="opencode",
             command=("opencode", "acp"),
@@ -469,6 +473,7 @@ AGENT_READERS: Mapping[str, Reader] = {
     "driver": _text,
     "environment": _words,
     "native_resume": _switch,
+    "native_fork": _switch,
     "history": _switch,
     "compacts": _switch,
     "modes": _modes,

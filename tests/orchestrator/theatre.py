@@ -53,6 +53,7 @@ class Theatre:
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
         self.choices = Choices()
+        self.native_fork = False
         self.orchestrator: Orchestrator
         # What happens without retries, and what they do, is played each by its own tests.
         self.settings: dict[str, Any] = {"handshake_timeout": 30.0, "retry_attempts": 1, "stall_notice": 1e6}
@@ -60,7 +61,9 @@ class Theatre:
     @asynccontextmanager
     async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncIterator["Theatre"]:
         agents = {
-            name: AgentConfiguration(name=name, command=command, environment=("SEGUE_REHEARSAL_*",))
+            name: AgentConfiguration(
+                name=name, command=command, environment=("SEGUE_REHEARSAL_*",), native_fork=self.native_fork
+            )
             for name, command in self.commands.items()
         }
         async with open_orchestrator(

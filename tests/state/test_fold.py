@@ -184,6 +184,7 @@ happenings = st.one_of(
     st.builds(e.TokenCaptured, token=text),
     st.builds(e.TokenRefused, token=text, reason=text),
     st.builds(e.RunQueued, way=st.sampled_from(Way), reason=text),
+    st.builds(e.WayChanged, before=st.just(Way.FORK), after=st.sampled_from(Way), reason=text),
     st.builds(e.RunStarted, attempt=st.just(ATTEMPT), boot=st.just(BootId("b"))),
     st.builds(e.RunEnded, outcome=st.just("paused")),
     st.builds(

@@ -10,6 +10,7 @@ Fields = Mapping[str, Any]
 WAYS = {
     "first": "its first conversation",
     "native": "the same conversation",
+    "fork": "a copy of the original's conversation",
     "context": "a new conversation that begins with a compiled context",
     "history": "a new conversation that is told the history",
     "fresh": "a fresh conversation",

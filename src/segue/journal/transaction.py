@@ -384,6 +384,12 @@ class Transaction:
         self.append(queued, session_id=session_id, run=number)
         return number
 
+    def change_way(self, session_id: SessionId, number: int, changed: e.WayChanged, carrying: Carrying) -> None:
+        """A run goes another way than the one it was queued for, before anything was asked of its agent."""
+        self._run(session_id, number, way=changed.after)
+        self.will_carry(session_id, carrying)
+        self.append(changed, session_id=session_id, run=number)
+
     def repurpose(self, session_id: SessionId, number: int, purpose: Purpose) -> None:
         """A run that was there to talk goes on with the plan, or is about to leave."""
         self._run(session_id, number, purpose=purpose)

@@ -110,6 +110,9 @@ class AgentConfiguration:
     """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
     native_resume: bool = True
     """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
+    native_fork: bool = False
+    """Whether a fork may begin with a copy of its own conversation, in another directory; true where it was seen to
+    work there and to leave the original alone."""
     history: bool = True
     """Whether the history of a lost conversation may be put into the first prompt of a new one."""
     compacts: bool = False

@@ -347,6 +347,16 @@ class RunQueued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WayChanged:
+    """The way that was chosen turned out to be closed, so the run goes another one."""
+
+    kind: Literal["way.changed"] = "way.changed"
+    before: Way
+    after: Way
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     kind: Literal["run.started"] = "run.started"
     attempt: AttemptId
@@ -781,6 +791,7 @@ Event = (
     | TokenCaptured
     | TokenRefused
     | RunQueued
+    | WayChanged
     | RunStarted
     | RunEnded
     | AgentStarted

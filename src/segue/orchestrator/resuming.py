@@ -121,6 +121,7 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         budget=house.rules.context_budget if standing else None,
         history=history(records, house.rules.history),
         request=_request(state, standing),
+        original=await forking.original(house, state),
     )
 
 
@@ -411,6 +412,9 @@ class Resuming:
         if plan.way is Way.NATIVE or (plan.way is Way.FIRST and not over):
             return parent.id
         carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
+        if plan.way is Way.FORK:
+            t.will_carry(parent.id, carrying)
+            return parent.id
         if session.unborn and not over and ask.choices is None and ask.back is None:
             t.will_carry(parent.id, carrying)
             return parent.id

@@ -103,7 +103,7 @@ class SuccessorRequest(Request):
 
 
 class ResumeRequest(SuccessorRequest):
-    way: Literal[Way.NATIVE, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
+    way: Literal[Way.NATIVE, Way.FORK, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
     """Without one, the best that is open is taken."""
     snapshot: str | None = None
     """The files and tasks are taken back to it first: its id, its number, or `previous`."""

@@ -89,6 +89,8 @@ class SessionState:
     capabilities: tuple[str, ...] | None = None
     """What the agent said it can do, the last time it was up."""
     was_given_a_task: bool = False
+    spoken_to: Seq = NOTHING_SEEN
+    """The last time that something was said to the agent."""
     failure: Failure | None = None
     """What ended the last run, if it was the agent."""
     reset_at: datetime | None = None
@@ -325,6 +327,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way):
             return replace(state, runs=state.runs + 1, way=way, told_by=way if way in TELLING else state.told_by)
+        case e.WayChanged(after=way):
+            return replace(state, way=way, told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
@@ -333,7 +337,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.UserSpoke():
             # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
-            return replace(state, usage=usage, calls={}, was_given_a_task=True)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             if task_id is None:
                 return state
@@ -342,7 +346,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             queued = state.prompts.get(prompt_id)
             sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
             given = state.was_given_a_task or sent.task_id is not None
-            return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={}, was_given_a_task=given)
+            state = _prompt(state, prompt_id, sent)
+            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq)
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnEnded() | e.TurnFailed():

@@ -298,10 +298,8 @@ def test_how_tasks_are_finished_is_asked_for(segue: Any, service: Standin) -> No
     )
 
 
-def test_what_the_repository_says_is_shown_and_can_be_overruled(
-    segue: Any, service: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_the_repository_says_is_shown_and_can_be_overruled(segue: Any, service: Standin) -> None:
+    Path(".git").mkdir()
     settings = '[tool.segue]\ntest_command = "make test"\nreview = "same"\ncommit = "task"\n'
     Path("pyproject.toml").write_text(settings)
     told = "From the repository's own settings: test_command = make test; "
@@ -312,10 +310,8 @@ def test_what_the_repository_says_is_shown_and_can_be_overruled(
     assert [asked[1].choices for asked in service.asked if asked[0] == "create"][-1] == Choices()
 
 
-def test_bad_settings_of_a_repository_are_refused(
-    segue: Any, service: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_bad_settings_of_a_repository_are_refused(segue: Any, service: Standin) -> None:
+    Path(".git").mkdir()
     Path("segue.toml").write_text("port = 80\n")
     result = segue("run", "Do it", "--detach")
     assert result.exit_code == 1

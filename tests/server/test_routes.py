@@ -23,7 +23,7 @@ QUESTION = Question(request_id=RequestId("request-1"), title="Delete old files?"
 FIELDS = """
     id slug title status reason agent permissions repository worktree branch here created_at updated_at paused_at
     pause_requested tasks tasks_done tasks_total current_task session sessions runs spent context question
-    last_snapshot snapshots failure waiting_messages undelivered head merge_hint from_repository
+    last_snapshot snapshots failure retry waiting_messages undelivered head merge_hint from_repository
 """
 
 

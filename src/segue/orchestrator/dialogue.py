@@ -119,7 +119,7 @@ class Dialogue:
     async def _converse(self) -> End:
         """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
         while True:
-            following = await self._tenure.step("turn.start", await self._choice())
+            following = await self._tenure.write("turn.start", await self._choice())
             if isinstance(following, _Idle):
                 following = await self._until_spoken_to()
             if isinstance(following, End):
@@ -266,12 +266,12 @@ class Dialogue:
             if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
                 t.move_workflow(self._talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)
 
-        await self._tenure.step("message.answered", answered)
+        await self._tenure.write("message.answered", answered)
 
     async def _turn(self, work: _Work) -> e.StopReason:
         """One prompt and everything up to the agent's stop."""
         prompt = work.prompt
-        await self._tenure.step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self._in_turn = True
         await self._agent.prompt(prompt.prompt_id, work.text)
         crash_point("prompt.delivered")
@@ -356,7 +356,7 @@ class Dialogue:
             write_checkpoint(t, self._tenure.session_id, self._tenure.number, occasion, state, workspace)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("task.complete", complete)
+        await self._tenure.write("task.complete", complete)
 
     # ── before a pause ──────────────────────────────────────────────────────────────────────────────
 

@@ -463,6 +463,15 @@ async def test_what_is_going_on_is_shown_before_what_has_ended(theatre: Theatre)
         await theatre.orchestrator.cancel("build-it", "")
 
 
+async def test_workflows_of_one_title_that_are_started_at_once_have_names_of_their_own(theatre: Theatre) -> None:
+    async with theatre.open(agents_at_once=1), anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(theatre.begin, "turns: []")
+    async with theatre.open():
+        slugs = {view.slug for view in await theatre.orchestrator.workflows(None, [])}
+    assert slugs == {"build-it", "build-it-2", "build-it-3", "build-it-4"}
+
+
 async def test_a_name_that_a_branch_has_already_is_not_used_again(theatre: Theatre) -> None:
     git(theatre.repository, "branch", "segue/build-it")
     async with theatre.open():

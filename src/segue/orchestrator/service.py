@@ -89,6 +89,7 @@ class Orchestrator:
         self._resuming = resuming
         self._answering = Answering(house, resuming)
         self.memory = Memory(house.journal)
+        self._naming = anyio.Lock()
 
     @property
     def boot(self) -> BootId:
@@ -180,6 +181,11 @@ class Orchestrator:
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 
     async def create(self, request: NewWorkflow) -> WorkflowView:
+        # One at a time: two that ask at the same moment would find the same name free.
+        async with self._naming:
+            return await self._create(request)
+
+    async def _create(self, request: NewWorkflow) -> WorkflowView:
         """Everything that can be refused is refused here, before anything is written."""
         agent = agents.agent_named(self._house, request.agent)
         for each in (agent, *agents.helpers(self._house, request.choices)):

@@ -96,7 +96,7 @@ class Turns:
 
     async def take(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
         """One prompt, in the words the agent gets, and everything up to its stop."""
-        await self._tenure.step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.words = []
         self.under_way = True
         await self._agent.prompt(prompt.prompt_id, text)

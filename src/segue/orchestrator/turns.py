@@ -18,11 +18,16 @@ from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.refreshing import refresh, save_before_compaction
 from segue.orchestrator.tenure import Tenure
-from segue.protocol.capacity import Rung
+from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
 from segue.protocol.stalls import NeverAnswered as Silent
 from segue.protocol.stalls import Stalled, Watch, hear, look
 
+WINDOW_UNKNOWN = (
+    "The agent does not say how large its window is, and neither does the table of models: "
+    "nobody is warned, and nothing is handed over, before it is full."
+)
 LOOK_EVERY = 60.0
 """Seconds between two looks at whether the agent is silent."""
 FLUSH_EVERY = 1.0
@@ -177,14 +182,26 @@ class Turns:
 
     async def _fill(self, report: e.UsageReported) -> None:
         """The context has grown: say what is said at each rung, and see to what follows."""
-        for reached in self._capacity.hear(report) if self._capacity else ():
-            if reached.rung is Rung.SNAPSHOT_BEFORE_COMPACTION:
-                continue
-            await self._recorder.record(event_of(reached))
-            if reached.rung in (Rung.PAUSE, Rung.FORCE):
-                now = self._house.clock.now()
-                wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
-                await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
+        for notice in self._capacity.hear(report) if self._capacity else ():
+            match notice:
+                case Refresh():
+                    await refresh(self._tenure, notice)
+                case Reached(rung=Rung.SNAPSHOT_BEFORE_COMPACTION):
+                    await save_before_compaction(self._tenure, notice)
+                case Reached():
+                    await self._reach(notice)
+                case WindowUnknown():
+                    await self._recorder.record(e.Warned(code="window_unknown", message=WINDOW_UNKNOWN))
+                case Compaction():
+                    # The driver saw it too, and has said it.
+                    pass
+
+    async def _reach(self, reached: Reached) -> None:
+        await self._recorder.record(event_of(reached))
+        if reached.rung in (Rung.PAUSE, Rung.FORCE):
+            now = self._house.clock.now()
+            wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
+            await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
 
     # ── questions ───────────────────────────────────────────────────────────────────────────────────
 

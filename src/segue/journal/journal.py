@@ -189,10 +189,16 @@ class Journal:
         return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
 
     async def last_records(
-        self, workflow_id: WorkflowId, kinds: Collection[str], *, limit: int = PAGE, within: Stretch | None = None
+        self,
+        workflow_id: WorkflowId,
+        kinds: Collection[str],
+        *,
+        limit: int = PAGE,
+        within: Stretch | None = None,
+        aside: Collection[SessionId] = (),
     ) -> list[Record]:
-        """Newest first."""
-        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit, within))
+        """Newest first, without those of the sessions that are left aside."""
+        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit, within, aside))
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
         return await self.read(lambda c: rows.head_of(c, workflow_id))

@@ -252,8 +252,8 @@ def tasks_of(connection: Connection, workflow_id: WorkflowId) -> list[TaskRow]:
     return [_as(TaskRow, row) for row in connection.execute(query)]
 
 
-def open_prompts(connection: Connection, session_id: SessionId, run: int) -> list[PromptRow]:
-    """Prompts of a run that are not known to have arrived."""
+def open_prompts(connection: Connection, session_id: SessionId, run: int | None) -> list[PromptRow]:
+    """Prompts of a run, or of a session that helps inside another's, that are not known to have arrived."""
     query = select(t.prompts).where(
         t.prompts.c.session_id == session_id,
         t.prompts.c.run == run,

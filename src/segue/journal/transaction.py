@@ -263,6 +263,14 @@ class Transaction:
         self._insert_session(session_id, min(lowest, 0) - 1, agent, parent, role, Carrying.NOTHING)
         self.append(e.SessionCreated(number=0, agent=agent, parent=parent, role=role), session_id=session_id)
 
+    def end_helper(self, session_id: SessionId, after: SessionStatus, reason: str = "") -> None:
+        """Its process is gone; what it was not asked yet is not asked any more."""
+        for prompt in rows.open_prompts(self.connection, session_id, None):
+            if prompt.status is PromptStatus.QUEUED:
+                self.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, None)
+        self.move_session(session_id, after, reason=reason)
+        self._runtime(session_id, t.runtimes.c.status == RuntimeStatus.LIVE, status=RuntimeStatus.ENDED)
+
     def _insert_session(
         self, session_id: SessionId, number: int, agent: str, parent: SessionId | None, role: Role, carrying: Carrying
     ) -> None:
@@ -323,7 +331,7 @@ class Transaction:
         """A new process belongs to the session; the one before has no say any more."""
         self._runtime(session_id, status=RuntimeStatus.LIVE, last_seen_at=self.now, **asdict(process))
 
-    def capture_token(self, session_id: SessionId, run: int, execution: AttemptId, token: str) -> None:
+    def capture_token(self, session_id: SessionId, run: int | None, execution: AttemptId, token: str) -> None:
         """The execution that is in charge has told the conversation's name; anybody else's word is not taken."""
         runtime = rows.runtime_of(self.connection, session_id)
         if runtime.token == token:

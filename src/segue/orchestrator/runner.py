@@ -8,7 +8,7 @@ import anyio
 
 from segue import drivers
 from segue.drivers import Agent, Launch
-from segue.journal import Process, Transaction
+from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
 from segue.model import events as e
 from segue.model.agents import Choices
@@ -16,7 +16,7 @@ from segue.model.checkpoint import GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import SegueError
-from segue.model.ids import AttemptId, SessionId, new_session_id
+from segue.model.ids import SessionId, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, Purpose, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator import projections
@@ -24,6 +24,7 @@ from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
+from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.resuming import queue
@@ -41,7 +42,6 @@ from segue.resume.planner import ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion
 from segue.workspace.git import read_state
-from segue.workspace.processes import identity
 from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
 
 log = logging.getLogger("segue")
@@ -212,7 +212,7 @@ class Run:
             capabilities=agent.capabilities.names(),
         )
 
-        process = _process(agent, self.tenure.attempt)
+        process = process_of(agent, self.tenure.attempt)
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.tenure.session_id, run=self.tenure.number)
@@ -294,14 +294,3 @@ class Run:
     async def _settle(self, settling: Settling) -> None:
         with anyio.CancelScope(shield=True):
             await settle(self.house, self.tenure.session_id, self.tenure.number, settling)
-
-
-def _process(agent: Agent, execution: AttemptId) -> Process:
-    known = identity(agent.pid)
-    return Process(
-        execution=execution,
-        pid=agent.pid,
-        pid_started=str(known.started) if known else None,
-        guardian_pid=agent.guardian_pid,
-        machine_boot=known.boot if known else None,
-    )

@@ -4,7 +4,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, run_by_id, session_by_id
+from segue.journal.rows import (
+    RunRow,
+    SessionRow,
+    open_helpers,
+    open_prompts,
+    open_questions,
+    run_by_id,
+    session_by_id,
+)
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import QuotaExceeded, SegueError
@@ -146,6 +154,7 @@ def _settle(
     mid_turn = is_mid_turn(session)
     close_questions(t, session.id, run.number)
     _return_prompts(t, session.id, run.number)
+    _end_helpers(t, settling.stop.reason)
     interrupted = _return_task(t, session.id, run.number, settling.stop.reason)
     if started and settling.checkpoint:
         occasion = Occasion(
@@ -241,6 +250,12 @@ def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
             t.return_message(prompt)
         else:
             t.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, run)
+
+
+def _end_helpers(t: Transaction, reason: str) -> None:
+    """Whoever helped inside the run ends with it."""
+    for helper in open_helpers(t.connection, t.workflow_id):
+        t.end_helper(helper.id, SessionStatus.TERMINATED, reason)
 
 
 def _return_task(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:

@@ -40,7 +40,8 @@ async def _read_along(house: House, checkpoint: Checkpoint, found: Findings) -> 
     extraction, workflow_id = house.rules.extraction, checkpoint.workflow_id
     if extraction.by == "rules" or found.spending.calls or found.problem:
         return
-    records = await house.journal.last_records(workflow_id, KINDS)
+    aside = (await house.journal.state(workflow_id)).helpers
+    records = await house.journal.last_records(workflow_id, KINDS, aside=aside)
     told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
     if told != found:
         await house.journal.transact(workflow_id, lambda t: t.study(told, checkpoint.session_id))

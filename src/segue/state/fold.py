@@ -156,6 +156,11 @@ class WorkflowState:
         return sum(session.role is Role.WRITER for session in self.sessions.values())
 
     @property
+    def helpers(self) -> frozenset[SessionId]:
+        """Those who were only asked something; what they said is no part of the story."""
+        return frozenset(name for name, session in self.sessions.items() if session.role is not Role.WRITER)
+
+    @property
     def finished(self) -> tuple[TaskId, ...]:
         return tuple(task for task, status in self.tasks.items() if status is TaskStatus.COMPLETED)
 

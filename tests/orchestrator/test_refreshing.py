@@ -16,7 +16,11 @@ pytestmark = pytest.mark.anyio
 SECRET = "ghp_" + "a1B2" * 9
 
 
-def growing(*used: int, size: int | None = 1_000_000, say: str = "I decided to use tabs instead of spaces, because the linter wants them.") -> str:
+def growing(
+    *used: int,
+    size: int | None = 1_000_000,
+    say: str = "I decided to use tabs instead of spaces, because the linter wants them.",
+) -> str:
     reports = ", ".join(f"{{usage: {{used: {each}, size: {size}}}}}" for each in used)
     work = f"{{write: {{path: a.txt, content: A}}}}, {{say: '{say}'}}, {reports}"
     return f"turns: [{{match: Task 1 of 2, do: [{work}, {{say: Done.}}]}}]"

@@ -91,7 +91,7 @@ class Dialogue:
     async def hold(self) -> End:
         """Talk to the end, and see to what happens beside the turns meanwhile."""
         turns = self._turns
-        beside = (turns.listen, turns.flush_regularly, turns.deliver_answers, self._pausing.force)
+        beside = (turns.listen, turns.flush_regularly, turns.deliver_answers, turns.give_way, self._pausing.force)
         async with alongside(*beside, self._allowance.time_out):
             try:
                 return await self._converse()

@@ -195,11 +195,13 @@ class Resuming:
         row = await self._workflow_of(session_id)
         return await self._launch(row, self._ask(row, Purpose.TALK, environment))
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
         """Say something to a workflow's agent, which is brought back for it if it is gone.
 
         Without `wait`, an agent that is in the middle of a task is not waited for: the words are on disk, and it gets
-        them at the end of the task.
+        them at the end of the task. With `now`, it is interrupted, gets them, and goes on with the task after.
         """
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
@@ -209,13 +211,15 @@ class Resuming:
         head = await self._journal.head(row.id)
         launched = await self._launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
         crash_point("prompt.queued")
+        if now and (live := self.house.live.get(row.id)) is not None:
+            live.urgent.put_nowait(said.prompt_id)
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
         return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self.prompt((await self._workflow_of(session_id)).id, text, environment, wait)
+        return await self.prompt((await self._workflow_of(session_id)).id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         """The worktree alone, for people to look at; no agent is started."""

@@ -28,6 +28,7 @@ from segue.orchestrator.reporting import Reports
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
+from segue.resume.advice import advised
 from segue.resume.handover import with_context
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
@@ -160,7 +161,7 @@ class Dialogue:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             if (full := self._capacity.hand_over) is not None:
                 return End(WorkflowStatus.IN_PROGRESS, full.sentence, Trigger.EXHAUSTION)
-            text = task_prompt(issue, plan, task, self._occasion)
+            text = "\n\n".join([*advised(state.advice, task.id), task_prompt(issue, plan, task, self._occasion)])
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
             t.queue_prompt(prompt, self._tenure.session_id, self._tenure.number)

@@ -39,6 +39,8 @@ class End:
     trigger: Trigger = Trigger.TASK_COMPLETE
     talked: bool = False
     """Nothing moves: the session waits for a word, and the workflow stands where it stood."""
+    retry: e.RetryScheduled | None = None
+    """How it goes on by itself; the task in hand is given back."""
 
 
 Ending = tuple[CheckpointType, SessionStatus, e.RunOutcome]

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -77,6 +77,16 @@ class Live:
     urgent: asyncio.Queue[PromptId] = field(default_factory=asyncio.Queue[PromptId])
     """What somebody said, and wants heard before the turn under way is over."""
     done: anyio.Event = field(default_factory=anyio.Event)
+    patience: datetime | None = None
+    """Until then nothing need be heard: the user's own tests run, and have a time of their own."""
+
+    @contextmanager
+    def patient(self, now: datetime, seconds: float) -> Generator[None]:
+        self.patience = now + timedelta(seconds=seconds)
+        try:
+            yield
+        finally:
+            self.patience = None
 
     def tear_away(self, stop: Stop) -> None:
         if self.stop is None:

@@ -23,7 +23,16 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
-from segue.model.events import Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
+from segue.model.events import (
+    PlanReopened,
+    Price,
+    PromptQueued,
+    PromptSent,
+    RetryScheduled,
+    RunEnded,
+    RunQueued,
+    Warned,
+)
 from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.status import (
     Carrying,
@@ -111,6 +120,8 @@ class Ask:
     """The files were taken back for this; what is left is to write it down."""
     due: datetime | None = None
     """The retry that this is; it is made only while it stands scheduled for then."""
+    reopens: str = ""
+    """Why what is left is planned again, if it is."""
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -187,8 +198,30 @@ class Resuming:
         """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
         environment = self.house.kept_environments.get(row.id, self.house.environment)
         ask = replace(self._ask(row, Purpose.WORK, environment), due=due)
+        retry = (await self._journal.state(row.id)).retry
         with suppress(Overtaken):
+            if retry is not None and retry.rewind:
+                await self._start_over(row, ask, retry)
+            else:
+                await self._launch(row, ask)
+
+    async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> None:
+        """The work goes back to before the step that went wrong, and what is left is planned again."""
+        ask = replace(ask, reopens=retry.reason)
+        target = await rewinding.before_task(self.house, row, retry.step)
+        if target is None:
             await self._launch(row, ask)
+            return
+        await rewinding.require_worktree_of(row, target)
+
+        def admit(t: Transaction) -> None:
+            _refuse_if_overtaken(t, ask)
+            _refuse_at_work(t)
+
+        with self._alone_with(row.id):
+            await self.put_away(row.id, "the work is taken back")
+            back = await rewinding.take_back(self.house, row, target, admit)
+            await self._launch(row, replace(ask, back=back))
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
@@ -313,8 +346,7 @@ class Resuming:
         def go_on(t: Transaction) -> Resumed:
             if ask.back is None and t.workflow_id in self._files_moving:
                 raise FilesMoving
-            if ask.due is not None and t.workflow.retry_at != ask.due:
-                raise Overtaken
+            _refuse_if_overtaken(t, ask)
             if then is not None:
                 _refuse_a_longer_line(t)
             launched = self._join(t, ask, state) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
@@ -397,6 +429,8 @@ class Resuming:
             means = replace(means, goes_back=True)
             t.rewind(ask.back.event)
             _say_again(t)
+        if ask.reopens:
+            t.append(PlanReopened(reason=ask.reopens))
         if ask.way is Way.NATIVE and session.token is None and session.refused_tokens:
             t.retry_token(t.session.id, session.refused_tokens[-1])
             means = replace(means, session=replace(session, token=session.refused_tokens[-1]))
@@ -518,6 +552,11 @@ def _say_again(t: Transaction) -> None:
         words = queued_prompt(t.connection, message.id).text
         t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
         t.queue_prompt(PromptQueued(prompt_id=new_prompt_id(), text=words), t.session.id, None)
+
+
+def _refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
+    if ask.due is not None and t.workflow.retry_at != ask.due:
+        raise Overtaken
 
 
 def _refuse_at_work(t: Transaction) -> None:

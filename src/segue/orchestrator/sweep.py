@@ -75,7 +75,7 @@ async def _look_at(house: House, run: RunRow, now: datetime) -> None:
         if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
             await settle(house, run.session_id, run.number, CRASHED)
         return
-    if run.status is not RunStatus.ACTIVE:
+    if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
         return
     session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
     if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:

@@ -161,6 +161,12 @@ class Theatre:
             while len(self.diary("prompt")) < times:
                 await anyio.sleep(0.05)
 
+    async def until_there(self, file: Path) -> None:
+        """Until somebody has made this file."""
+        with anyio.fail_after(WITHIN):
+            while not file.exists():
+                await anyio.sleep(0.05)
+
     async def resume(self, name: str):
         return await self.orchestrator.resume(name, self.environment)
 

@@ -428,6 +428,11 @@ class Transaction:
         self._end_task(task_id, TaskStatus.COMPLETED, attempt)
         self.append(e.TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id, run=run)
 
+    def accept_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId) -> None:
+        """Somebody takes it as done, though nobody works on it now."""
+        self._task(task_id, {TaskStatus.PENDING, TaskStatus.FAILED}, TaskStatus.COMPLETED, None)
+        self.append(e.TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id)
+
     def fail_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int, reason: str) -> None:
         self._end_task(task_id, TaskStatus.FAILED, attempt)
         self.append(e.TaskFailed(task_id=task_id, attempt=attempt, reason=reason), session_id=session_id, run=run)

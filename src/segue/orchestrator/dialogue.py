@@ -1,7 +1,7 @@
 """The talk with an agent: one turn after the other, until there is nothing more to say."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import anyio
@@ -10,7 +10,6 @@ from segue.drivers import Agent
 from segue.journal import Transaction
 from segue.journal.rows import PromptRow, session_by_id
 from segue.model import events as e
-from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError
 from segue.model.findings import ExamResult
@@ -21,11 +20,12 @@ from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import WINDOW_FULL, End, Torn, exited
+from segue.orchestrator.finishing import Finishing
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reporting import Reports
-from segue.orchestrator.settling import close_questions, write_checkpoint
+from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
 from segue.resume.advice import advised
@@ -34,7 +34,7 @@ from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import introduction, task_prompt
-from segue.snapshot.gather import Occasion
+from segue.resume.remarks import remarks
 from segue.state.fold import WorkflowState
 
 log = logging.getLogger("segue")
@@ -67,7 +67,13 @@ class Dialogue:
     """What people say comes first, then the plan, if it is to be worked on."""
 
     def __init__(
-        self, tenure: Tenure, agent: Agent, recorder: Recorder, occasion: PromptOccasion, capacity: Capacity
+        self,
+        tenure: Tenure,
+        agent: Agent,
+        recorder: Recorder,
+        occasion: PromptOccasion,
+        capacity: Capacity,
+        environment: Mapping[str, str],
     ) -> None:
         self._tenure = tenure
         self._house = tenure.house
@@ -76,6 +82,7 @@ class Dialogue:
         speaker = Speaker(session_id=tenure.session_id, run=tenure.number, permissions=tenure.workflow.permissions)
         self._turns = Turns(tenure, agent, recorder, speaker, capacity)
         self._reports = Reports(tenure, self._turns, recorder)
+        self._finishing = Finishing(tenure, self._turns, recorder, environment, self._broken_off)
         self._pausing = Pausing(tenure, self._turns, recorder, self._at_work)
         self._occasion: PromptOccasion | None = occasion
         self._talking_from = WorkflowStatus.PAUSED
@@ -118,15 +125,16 @@ class Dialogue:
                 await self._answered(reason)
             elif reason != "end_turn":
                 return self._broken_off(reason)
+            elif (end := await self._finishing.finish(following.task)) is not None:
+                return end
             else:
-                await self._complete(following.task)
                 self._allowance.task_done()
                 self._occasion = None
                 self._done = following.task.id
 
     def _at_work(self) -> bool:
         """Whether there is something that a pause would interrupt."""
-        return self._turns.under_way and not self._turns.aside
+        return self._finishing.under_way or (self._turns.under_way and not self._turns.aside)
 
     async def _reported(self, end: End) -> bool:
         """Whether the agent was asked, before a pause, what it decided and what went wrong."""
@@ -161,7 +169,8 @@ class Dialogue:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             if (full := self._capacity.hand_over) is not None:
                 return End(WorkflowStatus.IN_PROGRESS, full.sentence, Trigger.EXHAUSTION)
-            text = "\n\n".join([*advised(state.advice, task.id), task_prompt(issue, plan, task, self._occasion)])
+            said = (*advised(state.advice, task.id), *remarks(state, task))
+            text = task_prompt(issue, plan, task, self._occasion, said)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
             t.queue_prompt(prompt, self._tenure.session_id, self._tenure.number)
@@ -267,25 +276,6 @@ class Dialogue:
         if reason == "cancelled" and self._pausing.forced is not None:
             raise Torn(self._pausing.forced)
         return End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
-
-    async def _complete(self, task: Task) -> None:
-        """Adopt the task's result: the checkpoint and the status, together or not at all."""
-        occasion = Occasion(
-            type=CheckpointType.TASK_COMPLETE,
-            trigger=Trigger.TASK_COMPLETE,
-            reason=f"task {task.id} is done",
-            snapshot=False,
-            clean_boundary=True,
-        )
-        state, workspace = await self._tenure.gather()
-
-        def complete(t: Transaction) -> None:
-            close_questions(t, self._tenure.session_id, self._tenure.number)
-            t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
-            write_checkpoint(t, self._tenure.session_id, self._tenure.number, occasion, state, workspace)
-            self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
-
-        await self._tenure.step("task.complete", complete)
 
 
 def _completed(t: Transaction) -> list[TaskId]:

@@ -39,6 +39,8 @@ class End:
     trigger: Trigger = Trigger.TASK_COMPLETE
     talked: bool = False
     """Nothing moves: the session waits for a word, and the workflow stands where it stood."""
+    asks: e.PersonAsked | None = None
+    """The task in hand is given back, and somebody says what becomes of it."""
     retry: e.RetryScheduled | None = None
     """How it goes on by itself; the task in hand is given back."""
 
@@ -49,6 +51,8 @@ ENDS: dict[WorkflowStatus, Ending] = {
     WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
     # The next session goes on at once.
     WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
+    # Somebody has to say what becomes of a task, and nobody waits for that in memory.
+    WorkflowStatus.REVIEW: (CheckpointType.REVIEW, SessionStatus.SUSPENDED, "asked"),
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
     WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
 }

@@ -16,12 +16,14 @@ from segue.model.ids import Seq, SessionId, WorkflowId
 from segue.snapshot.facts import Collector
 from segue.snapshot.facts.journal import lines_of
 from segue.snapshot.findings import Calendar, seqs_of
-from segue.state.fold import WorkflowState
+from segue.state.fold import WorkflowState, fold
 from segue.state.story import story
 
 MOST_KEPT = 8
 """Workflows whose hearing is kept; that of another begins anew when it is asked for."""
 MOST_RECORDS = 500
+JUDGEMENTS = ("tests.ran", "review.given", "feedback.addressed")
+"""What is said of the work by those who did not do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,14 @@ class Hearings:
                     chapter.workflow_id, kinds, limit=left, within=chapter.stretch, aside=chapter.aside
                 )
         return found
+
+    async def said_until(self, workflow_id: WorkflowId, last: Seq) -> WorkflowState:
+        """What tests and reviewers had said of the work when event `last` was written, and nothing else."""
+        found: list[Record] = []
+        for chapter in await self._chapters_until(workflow_id, last):
+            records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
+            found += records[::-1]
+        return fold(found)
 
     async def calendar(self, checkpoint: Checkpoint, facts: SessionFacts) -> Calendar:
         """When what is known at a checkpoint happened, and on which task."""

@@ -24,6 +24,7 @@ from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
 from segue.model.events import (
+    PersonAnswered,
     PlanReopened,
     Price,
     PromptQueued,
@@ -53,6 +54,7 @@ from segue.orchestrator.alongside import both
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
 from segue.orchestrator.limits import limits_of, refuse_if_used_up
+from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
@@ -118,6 +120,9 @@ class Ask:
     """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
     back: TakenBack | None = None
     """The files were taken back for this; what is left is to write it down."""
+    word: Callable[[Transaction], None] | None = None
+    """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
+    reason: str = "resumed"
     due: datetime | None = None
     """The retry that this is; it is made only while it stands scheduled for then."""
     reopens: str = ""
@@ -222,6 +227,13 @@ class Resuming:
             await self.put_away(row.id, "the work is taken back")
             back = await rewinding.take_back(self.house, row, target, admit)
             await self._launch(row, replace(ask, back=back))
+
+    async def after_a_word(
+        self, row: WorkflowRow, environment: Mapping[str, str], word: Callable[[Transaction], None], reason: str
+    ) -> Resumed:
+        """Go on because somebody said what the work waited for; that is the user's word to start an agent, too."""
+        ask = self._ask(row, Purpose.WORK, environment)
+        return await self._launch(row, replace(ask, word=word, reason=reason))
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
@@ -349,6 +361,10 @@ class Resuming:
             _refuse_if_overtaken(t, ask)
             if then is not None:
                 _refuse_a_longer_line(t)
+            if ask.word is not None:
+                ask.word(t)
+            elif ask.purpose is Purpose.WORK:
+                _give_back(t, state)
             launched = self._join(t, ask, state) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
             if then is not None:
                 then(t)
@@ -391,7 +407,8 @@ class Resuming:
         """The run that is there already, if there is one that serves; nothing is started twice."""
         run = t.open_run
         if run is None:
-            refuse_unless_resumable(t.workflow, ask.purpose)
+            if ask.word is None:
+                refuse_unless_resumable(t.workflow, ask.purpose)
             return None
         if ask.back is not None:
             _refuse_at_work(t)
@@ -407,7 +424,7 @@ class Resuming:
             if t.workflow.pause_trigger is not None:
                 t.withdraw_pause()
             if t.workflow.status is not W.IN_PROGRESS:
-                t.move_workflow(W.IN_PROGRESS, reason="resumed")
+                t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
             return _answer(t, run, "resumed", "the agent is awake already")
         if ask.purpose is Purpose.WORK and t.session.status not in ON_ITS_WAY and run.status is not RunStatus.QUEUED:
             refuse_unless_resumable(t.workflow, ask.purpose)
@@ -437,8 +454,9 @@ class Resuming:
         plan = plan_resume(means, ask.way)
         session_id = self._session_for(t, plan, child, ask, means.session)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
-            t.move_workflow(W.IN_PROGRESS, reason="resumed")
-        wanted = (*ask.agent.environment, *decode(Choices, t.workflow.choices).variables)
+            t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
+        choices = decode(Choices, t.workflow.choices)
+        wanted = (*ask.agent.environment, *choices.variables, *helpers_variables(self.house, choices))
         queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
         run = t.open_run
         assert run is not None, "it was queued just now"
@@ -539,6 +557,12 @@ def _refuse_a_longer_line(t: Transaction) -> None:
             f"{MOST_WAITING} messages wait for the agent already; this one was not taken.",
             hint="Wait until it has read some: `segue logs -f` shows that.",
         )
+
+
+def _give_back(t: Transaction, state: WorkflowState) -> None:
+    """Whoever goes on without answering what becomes of a task wants it tried again."""
+    if (asked := t.catch_up(state).asked) is not None:
+        t.append(PersonAnswered(task_id=asked.task_id, approved=False))
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

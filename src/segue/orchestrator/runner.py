@@ -8,6 +8,7 @@ import anyio
 
 from segue import drivers
 from segue.drivers import Agent, Launch
+from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
 from segue.model import events as e
@@ -124,7 +125,9 @@ class Run:
             await self._ready(agent)
             async with alongside(self._show_life):
                 capacity = Capacity(self.tenure, self.agent, joined=self.way is Way.NATIVE)
-                end = await Dialogue(self.tenure, agent, self._recorder(), occasion, capacity).hold()
+                end = await Dialogue(
+                    self.tenure, agent, self._recorder(), occasion, capacity, self._environment()
+                ).hold()
                 if end.status is WorkflowStatus.COMPLETED:
                     await agent.close()
                 return end
@@ -207,7 +210,7 @@ class Run:
         launch = Launch(
             command=self.agent.command,
             directory=directory,
-            environment=self._environment(),
+            environment=allowed(self._environment(), (*self.agent.environment, *self.choices.variables)),
             execution=self.tenure.attempt,
             handshake_timeout=self.house.rules.handshake_timeout,
             mode=self.choices.mode or self.agent.modes.get(self.workflow.permissions),
@@ -265,17 +268,20 @@ class Run:
         child = new_session_id(self.house.clock.now())
 
         def finish(t: Transaction) -> None:
+            pausing = t.workflow.pause_trigger is not None
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
+            if end.asks is not None:
+                self._ask_person(t, end.asks)
             if end.retry is not None:
                 give_task_back(t, self.tenure.session_id, self.tenure.number, end.reason)
             write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
-                t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
-            if end.retry is not None:
+                _move_workflow(t, end)
+            if end.retry is not None and not pausing:
                 t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
             if end.status is WorkflowStatus.IN_PROGRESS:
@@ -296,6 +302,11 @@ class Run:
         for task in t.tasks:
             if task.status is TaskStatus.IN_PROGRESS:
                 t.fail_task(task.id, self.tenure.attempt, self.tenure.session_id, self.tenure.number, reason)
+
+    def _ask_person(self, t: Transaction, asked: e.PersonAsked) -> None:
+        session_id, number = self.tenure.session_id, self.tenure.number
+        t.interrupt_task(asked.task_id, session_id, number, "somebody has to say what becomes of it")
+        t.append(asked, session_id=session_id, run=number)
 
     async def _fail(self, error: SegueError) -> None:
         """The agent did not do its part: what follows stands in the table of failures. Nothing starts in its place."""
@@ -323,3 +334,11 @@ class Run:
     async def _settle(self, settling: Settling) -> None:
         with anyio.CancelScope(shield=True):
             await settle(self.house, self.tenure.session_id, self.tenure.number, settling)
+
+
+def _move_workflow(t: Transaction, end: End) -> None:
+    """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
+    wanted = t.workflow
+    t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+    if end.status is WorkflowStatus.REVIEW and wanted.pause_trigger is not None:
+        t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)

@@ -58,6 +58,7 @@ from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming, queue
+from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import view_of
@@ -164,6 +165,7 @@ class Orchestrator:
         require_program(agent.command[0], request.environment, hint=agent.install)
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
+        refuse_unusable(self._house, request.choices, request.environment)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
         plan = read_plan(request.issue, request.plan)
@@ -183,7 +185,8 @@ class Orchestrator:
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
             choices=request.choices,
         )
-        variables = allowed(request.environment, (*agent.environment, *request.choices.variables))
+        needed = (*agent.environment, *request.choices.variables, *helpers_variables(self._house, request.choices))
+        variables = allowed(request.environment, needed)
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent, variables))
         crash_point("create.after")

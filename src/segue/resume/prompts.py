@@ -1,5 +1,6 @@
 """What an agent is told: a task, and after an interruption also what is known and what is not."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segue.model.checkpoint import Checkpoint, GitState
@@ -26,8 +27,8 @@ class Occasion:
     """Whether the conversation was ever given a task; one that only talked was not."""
 
 
-def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None) -> str:
-    """The prompt for one task: what came before, if anything did, then the task itself."""
+def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None, remarks: Sequence[str] = ()) -> str:
+    """The prompt for one task: what came before, if anything did, then the task itself, and what is said of it."""
     parts: list[str] = []
     if occasion is None:
         parts.append(_task(plan, task))
@@ -38,7 +39,7 @@ def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None)
         parts += [*_torn(task, occasion.checkpoint), _task(plan, task)]
     else:
         parts += [*_continuation(issue, plan, task, occasion, occasion.checkpoint), _task(plan, task)]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *remarks])
 
 
 def after_a_word(request: str) -> str:

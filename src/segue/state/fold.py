@@ -230,7 +230,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.PersonAsked():
             return replace(state, asked=record.event)
         case e.PersonAnswered():
-            return replace(state, asked=None)
+            return replace(state, asked=None, failures=(), advice=None)
         case e.StepFailed(step=step, what=what, reason=reason, reset_at=reset_at):
             advised = state.advice is not None and state.advice.step == step
             failed = Failed(step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised)
@@ -250,8 +250,10 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, reviews=(*state.reviews, record.event))
         case e.FeedbackAddressed(task_id=task_id):
             return replace(state, reviews=tuple(_addressed(each, task_id) for each in state.reviews))
-        case e.TestsRan():
-            return replace(state, tests=record.event)
+        case e.TestsRan(task_id=task_id, passed=passed, tests=tests):
+            ran = replace(record.event, tests=replace(tests, seq=record.seq))
+            failures = tuple(each for each in state.failures if not passed or each.step != task_id)
+            return replace(state, tests=ran, failures=failures)
         case e.WorkflowRewound():
             return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):

@@ -3,7 +3,7 @@
 import pytest
 
 from segue.model import events as e
-from segue.model.agents import Choices
+from segue.model.agents import Choices, Review, Verify
 from segue.model.status import Role, WorkflowStatus
 from segue.orchestrator.fixing import Advice, read_advice
 from segue.snapshot.extraction import Unreadable
@@ -124,3 +124,52 @@ def test_advice_is_read_from_whatever_stands_around_it() -> None:
     assert read_advice(told) == Advice(verdict="rewind", advice="Start over.")
     assert isinstance(read_advice('{"verdict": "perhaps", "advice": ""}'), Unreadable)
     assert isinstance(read_advice("No idea."), Unreadable)
+
+
+# ── inside a run ────────────────────────────────────────────────────────────────────────────────────
+
+
+def testing(answer: str) -> str:
+    """An agent that does what its tests want only when it is advised to."""
+    return failing(answer, first="{say: Done.}")
+
+
+async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_next_turn(theatre: Theatre) -> None:
+    theatre.choices = Choices(verify=Verify(command="test -f mended.txt"))
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(testing(advice("fix")), plan="[{id: a, title: Do A}, {id: b, title: Do B}]")
+        view = await theatre.until("build-it", "completed")
+        passed = [each.passed for each in await theatre.events("build-it", e.TestsRan)]
+        assert passed == [False, False, False, True, True]
+        assert len(await theatre.events("build-it", e.FixerAdvised)) == 1
+        assert (view.runs, view.tasks_done) == (1, 2)
+
+
+async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(theatre: Theatre) -> None:
+    theatre.choices = Choices(verify=Verify(command="false"))
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(testing(advice("escalate", "The tests want a printer.")))
+        view = await theatre.until("build-it", "review")
+        assert "The tests want a printer." in view.reason
+        assert len(await theatre.events("build-it", e.PersonAsked)) == 1
+
+
+async def test_a_reviewer_who_says_that_the_way_is_wrong_has_it_undone_and_planned_again(theatre: Theatre) -> None:
+    wrong = '{"approved": false, "severity": "critical", "comments": ["undo it"], "wrong_approach": true}'
+    yes = '{"approved": true, "severity": "low", "comments": []}'
+    script = f"""
+turns:
+  - {{match: asked for a review, once: true, do: [{{say: '{yes}'}}]}}
+  - {{match: asked for a review, do: [{{say: '{wrong}'}}]}}
+  - {{match: Task 2 of 2, do: [{{run: 'rm a.txt; echo x > junk.txt'}}]}}
+  - {{match: Task 1 of 2, do: [{{write: {{path: a.txt, content: A}}}}]}}
+"""
+    theatre.choices = Choices(review=Review())
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(script)
+        reopened = (await theatre.event("build-it", e.PlanReopened)).event
+        assert isinstance(reopened, e.PlanReopened) and "does not lead there" in reopened.reason
+        assert (worktree_of(theatre) / "a.txt").exists()
+        (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
+        assert (scheduled.step, scheduled.rewind) == ("b", True)
+        await theatre.orchestrator.cancel("build-it", "seen enough")

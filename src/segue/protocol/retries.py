@@ -152,7 +152,7 @@ NextStep = Retry | Fixer | AskPerson | Wait
 
 def describe() -> str:
     """The second table in `docs/reference/failures.md`."""
-    head = "| class | what it means | tried again | undone before | belongs here |\n|---|---|---|---|---|"
+    head = "| class | what it means | tried again | undone before | failures of the agent |\n|---|---|---|---|---|"
     return "\n".join([head, *(_row(kind) for kind in FailureClass)])
 
 
@@ -160,8 +160,8 @@ def _row(kind: FailureClass) -> str:
     rule = RULES[kind]
     waits = f"after {duration(rule.first or Policy().first)}, then twice as long each time" if rule.retried else "no"
     undone = "the work since the last clean checkpoint" if rule.undo is Undo.REWIND else "nothing"
-    members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind)
-    return f"| `{kind}` | {MEANINGS[kind]} | {waits} | {undone} | {members} |"
+    members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind and isinstance(what, Failure))
+    return f"| `{kind}` | {MEANINGS[kind]} | {waits} | {undone} | {members or 'none'} |"
 
 
 MEANINGS: Mapping[FailureClass, str] = {

@@ -354,19 +354,21 @@ class Standin:
         self._enter("open_session", session_id, environment)
         return self._resumed(self._named(self._detail(session_id).workflow_id))
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
         """The answer to it is the plot."""
         self._enter("prompt", name, text, environment)
-        self.waited = wait
+        self.waited, self.interrupts = wait, now
         view = self._named(name)
         self._play()
         prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
         return replace(prompted, **self.prompted)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait)
+        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         self._enter("restore_workspace", name)

@@ -343,8 +343,9 @@ def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> 
 @command
 @click.argument("text")
 @click.option("--detach", is_flag=True, help="Say it, and do not wait for the answer.")
+@click.option("--now", is_flag=True, help="Interrupt an agent that is at work; it goes on with its task after.")
 @chosen
-def prompt(out: Output, workflow: str | None, text: str, detach: bool) -> None:
+def prompt(out: Output, workflow: str | None, text: str, detach: bool, now: bool) -> None:
     """Say TEXT to a workflow's agent, and print its answer; - reads TEXT from standard input.
 
     An agent that is gone is brought back for it. The plan is not worked on: that is what `segue resume` is for.
@@ -352,7 +353,7 @@ def prompt(out: Output, workflow: str | None, text: str, detach: bool) -> None:
     said = read_text(text)
     ensure_server(out)
     view = find.unfinished(workflow)
-    talk.say(view, said, detach, out)
+    talk.say(view, said, detach, now, out)
 
 
 @command

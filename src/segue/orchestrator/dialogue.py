@@ -29,6 +29,7 @@ from segue.orchestrator.reporting import Reports
 from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
+from segue.resume.advice import advised
 from segue.resume.handover import with_context
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
@@ -100,7 +101,7 @@ class Dialogue:
     async def hold(self) -> End:
         """Talk to the end, and see to what happens beside the turns meanwhile."""
         turns = self._turns
-        beside = (turns.listen, turns.flush_regularly, turns.deliver_answers, self._pausing.force)
+        beside = (turns.listen, turns.flush_regularly, turns.deliver_answers, turns.give_way, self._pausing.force)
         async with alongside(*beside, self._allowance.time_out):
             try:
                 return await self._converse()
@@ -182,7 +183,8 @@ class Dialogue:
                 prompt = self._planner.ask(t, now, self._occasion)
                 return _Work(None, prompt, self._carry(t, prompt, told))
             assert plan is not None and task is not None, "there is something to do"
-            text = task_prompt(issue, plan, task, self._occasion, remarks(now, task))
+            said = (*advised(now.advice, task.id), *remarks(now, task))
+            text = task_prompt(issue, plan, task, self._occasion, said)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
             t.queue_prompt(prompt, self._tenure.session_id, self._tenure.number)

@@ -41,6 +41,8 @@ class End:
     """Nothing moves: the session waits for a word, and the workflow stands where it stood."""
     asks: e.PersonAsked | None = None
     """The task in hand is given back, and somebody says what becomes of it."""
+    retry: e.RetryScheduled | None = None
+    """How it goes on by itself; the task in hand is given back."""
 
 
 Ending = tuple[CheckpointType, SessionStatus, e.RunOutcome]

@@ -1,6 +1,6 @@
 """What lies between the end of a task's turn and the task that counts as done: tests, reviews, a commit, a person."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from segue.journal import Transaction
@@ -13,6 +13,7 @@ from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.ends import End
+from segue.orchestrator.fixing import consult
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.retrying import policy_for
 from segue.orchestrator.reviewing import Round, review
@@ -21,8 +22,10 @@ from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.orchestrator.verifying import run_tests
 from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, next_step
+from segue.resume.advice import advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
+from segue.state.fold import Failed
 from segue.workspace.processes import PART
 
 
@@ -151,8 +154,29 @@ class Finishing:
         match next_step(policy, failures, self._house.clock.now(), self._house.chance()):
             case Retry(undo=Undo.NOTHING):
                 return _Again(failed.text)
-            case Retry() | Fixer() | AskPerson() | Wait():
+            case Retry(attempt=attempt, of=of):
+                return self._start_over(task, failed.reason, attempt, of)
+            case Fixer() if self._choices.fixer != "off":
+                return await self._helped(task, failed, failures)
+            case Fixer() | AskPerson() | Wait():
                 return self._ask_person(task, failed.question)
+
+    async def _helped(self, task: Task, failed: _Failed, failures: Sequence[Failed]) -> _Again | End:
+        """A second agent says how it can be done, that it leads nowhere, or that a person has to look."""
+        advice = await consult(self._tenure, self._environment, failures)
+        match advice.verdict:
+            case "fix":
+                return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
+            case "rewind":
+                return self._start_over(task, advice.advice, 1, 1)
+            case "escalate":
+                return self._ask_person(task, f"{failed.question} A second agent says: {advice.advice}")
+
+    def _start_over(self, task: Task, reason: str, attempt: int, of: int) -> End:
+        """What was done for the task is undone, and what is left is planned again."""
+        now = self._house.clock.now()
+        retry = e.RetryScheduled(step=task.id, attempt=attempt, of=of, at=now, reason=reason, rewind=True)
+        return End(WorkflowStatus.PAUSED, reason, Trigger.TASK_COMPLETE, retry=retry)
 
     def _ask_person(self, task: Task, question: str) -> End:
         asked = e.PersonAsked(task_id=task.id, question=question)

@@ -13,7 +13,7 @@ import anyio
 from segue.journal import Journal
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.clock import Clock
-from segue.model.ids import BootId, RequestId, SessionId, WorkflowId
+from segue.model.ids import BootId, PromptId, RequestId, SessionId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
@@ -91,6 +91,8 @@ class Live:
     answers: asyncio.Queue[tuple[RequestId, bool]] = field(default_factory=asyncio.Queue[tuple[RequestId, bool]])
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
+    urgent: asyncio.Queue[PromptId] = field(default_factory=asyncio.Queue[PromptId])
+    """What somebody said, and wants heard before the turn under way is over."""
     done: anyio.Event = field(default_factory=anyio.Event)
     patience: datetime | None = None
     """Until then nothing need be heard: the user's own tests run, and have a time of their own."""

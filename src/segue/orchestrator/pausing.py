@@ -12,10 +12,9 @@ from segue.orchestrator.alongside import alongside
 from segue.orchestrator.ends import FORCED
 from segue.orchestrator.house import Stop
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.reporting import CANCEL_GRACE
 from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
-from segue.orchestrator.turns import FLUSH_EVERY, Turns
+from segue.orchestrator.turns import CANCEL_GRACE, FLUSH_EVERY, Turns
 
 
 class Pausing:

@@ -12,11 +12,8 @@ from segue.orchestrator.ends import DEAF
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
-from segue.orchestrator.turns import Turns
+from segue.orchestrator.turns import CANCEL_GRACE, Turns
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
-
-CANCEL_GRACE = 10.0
-"""Seconds an agent gets to end a turn that was cancelled."""
 
 
 class Reports:

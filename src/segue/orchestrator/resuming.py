@@ -23,7 +23,17 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, SegueError, WrongState
-from segue.model.events import PersonAnswered, Price, PromptQueued, PromptSent, RunEnded, RunQueued, Warned
+from segue.model.events import (
+    PersonAnswered,
+    PlanReopened,
+    Price,
+    PromptQueued,
+    PromptSent,
+    RetryScheduled,
+    RunEnded,
+    RunQueued,
+    Warned,
+)
 from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import (
@@ -113,6 +123,8 @@ class Ask:
     word: Callable[[Transaction], None] | None = None
     """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
     reason: str = "resumed"
+    reopens: str = ""
+    """Why what is left is planned again, if it is."""
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -194,8 +206,30 @@ class Resuming:
         """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
         environment = self.house.kept_environments.get(row.id, self.house.environment)
         ask = replace(self._ask(row, Purpose.WORK, environment), due=due)
+        retry = (await self._journal.state(row.id)).retry
         with suppress(Overtaken):
+            if retry is not None and retry.rewind:
+                await self._start_over(row, ask, retry)
+            else:
+                await self._launch(row, ask)
+
+    async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> None:
+        """The work goes back to before the step that went wrong, and what is left is planned again."""
+        ask = replace(ask, reopens=retry.reason)
+        target = await rewinding.before_task(self.house, row, retry.step)
+        if target is None:
             await self._launch(row, ask)
+            return
+        await rewinding.require_worktree_of(row, target)
+
+        def admit(t: Transaction) -> None:
+            _refuse_if_overtaken(t, ask)
+            _refuse_at_work(t)
+
+        with self._alone_with(row.id):
+            await self.put_away(row.id, "the work is taken back")
+            back = await rewinding.take_back(self.house, row, target, admit)
+            await self._launch(row, replace(ask, back=back))
 
     async def after_a_word(
         self, row: WorkflowRow, environment: Mapping[str, str], word: Callable[[Transaction], None], reason: str
@@ -225,11 +259,13 @@ class Resuming:
         row = await self._workflow_of(session_id)
         return await self._launch(row, self._ask(row, Purpose.TALK, environment))
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
         """Say something to a workflow's agent, which is brought back for it if it is gone.
 
         Without `wait`, an agent that is in the middle of a task is not waited for: the words are on disk, and it gets
-        them at the end of the task.
+        them at the end of the task. With `now`, it is interrupted, gets them, and goes on with the task after.
         """
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
@@ -239,13 +275,15 @@ class Resuming:
         head = await self._journal.head(row.id)
         launched = await self._launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
         crash_point("prompt.queued")
+        if now and (live := self.house.live.get(row.id)) is not None:
+            live.urgent.put_nowait(said.prompt_id)
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
         return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self.prompt((await self._workflow_of(session_id)).id, text, environment, wait)
+        return await self.prompt((await self._workflow_of(session_id)).id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         """The worktree alone, for people to look at; no agent is started."""
@@ -339,8 +377,7 @@ class Resuming:
         def go_on(t: Transaction) -> Resumed:
             if ask.back is None and t.workflow_id in self._files_moving:
                 raise FilesMoving
-            if ask.due is not None and t.workflow.retry_at != ask.due:
-                raise Overtaken
+            _refuse_if_overtaken(t, ask)
             if then is not None:
                 _refuse_a_longer_line(t, self.house.rules.messages_waiting)
             if ask.word is not None:
@@ -428,6 +465,8 @@ class Resuming:
             means = replace(means, goes_back=True)
             t.rewind(ask.back.event)
             _say_again(t)
+        if ask.reopens:
+            t.append(PlanReopened(reason=ask.reopens))
         if ask.way is Way.NATIVE and session.token is None and session.refused_tokens:
             t.retry_token(t.session.id, session.refused_tokens[-1])
             means = replace(means, session=replace(session, token=session.refused_tokens[-1]))
@@ -560,6 +599,11 @@ def _say_again(t: Transaction) -> None:
         words = queued_prompt(t.connection, message.id).text
         t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
         t.queue_prompt(PromptQueued(prompt_id=new_prompt_id(), text=words), t.session.id, None)
+
+
+def _refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
+    if ask.due is not None and t.workflow.retry_at != ask.due:
+        raise Overtaken
 
 
 def _refuse_at_work(t: Transaction) -> None:

@@ -1,12 +1,13 @@
 """What follows a failed step: written down in the transaction that brings its run to rest."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow
 from segue.model.agents import Choices
 from segue.model.codec import decode
-from segue.model.events import RetryScheduled, StepFailed
+from segue.model.events import FixerAdvised, RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
 from segue.orchestrator.house import House
@@ -44,8 +45,31 @@ def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: F
             return replace(retry, at=at, attempt=attempt, rewind=undo is Undo.REWIND)
         case Wait(until=until, reason=reason):
             return replace(retry, at=until, reason=reason)
+        case Fixer() if _may_be_helped(row, failed.step):
+            return replace(retry, of=max(attempt, policy.attempts), fixer=True)
         case Fixer() | AskPerson():
             return None
+
+
+def wants_advice(house: House, row: WorkflowRow, state: WorkflowState) -> bool:
+    """Whether what is tried now has failed so often that a second agent is asked before."""
+    if not state.failures:
+        return False
+    last = state.failures[-1]
+    if state.advice is not None and state.advice.step == last.step:
+        return False
+    following = next_step(policy_for(house, row), state.failures, last.at, chance=0)
+    return isinstance(following, Fixer) and _may_be_helped(row, last.step)
+
+
+def rewinding_for(advice: FixerAdvised, now: datetime) -> RetryScheduled:
+    """The fixer says that this way leads nowhere."""
+    return RetryScheduled(step=advice.step, attempt=1, of=1, at=now, reason=advice.advice, rewind=True)
+
+
+def _may_be_helped(row: WorkflowRow, step: str) -> bool:
+    """An agent that does not come up is not helped by advice."""
+    return step != START and decode(Choices, row.choices).fixer != "off"
 
 
 def write_down(t: Transaction, session_id: SessionId, run: int, failed: Failed, retry: RetryScheduled | None) -> None:

@@ -21,8 +21,18 @@ from segue.model.crash import crash_point
 from segue.model.errors import AgentError, SegueError, TokenRejected
 from segue.model.ids import SessionId, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import Carrying, Failure, Purpose, RunStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
-from segue.orchestrator import forking, projections
+from segue.model.status import (
+    Carrying,
+    Failure,
+    Purpose,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.orchestrator import fixing, forking, projections, retrying
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
@@ -34,6 +44,7 @@ from segue.orchestrator.resuming import queue
 from segue.orchestrator.settling import (
     Settling,
     close_questions,
+    give_task_back,
     settle,
     settling_after,
     settling_for,
@@ -138,6 +149,8 @@ class Run:
     async def _work(self) -> End:
         directory, git = await self._worktree()
         occasion = await self._look_back(git)
+        if (end := await self._advised()) is not None:
+            return end
         if not self.tenure.has_worktree:
             await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
         async with AsyncExitStack() as stack:
@@ -152,6 +165,21 @@ class Run:
                 if end.status is WorkflowStatus.COMPLETED:
                     await agent.close()
                 return end
+
+    async def _advised(self) -> End | None:
+        """What is tried for the last time is tried with advice; None when it is to be tried."""
+        state = await self.house.journal.state(self.tenure.workflow_id)
+        if not retrying.wants_advice(self.house, self.workflow, state):
+            return None
+        advice = await fixing.consult(self.tenure, self._environment(), state.failures)
+        match advice.verdict:
+            case "fix":
+                return None
+            case "escalate":
+                return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
+            case "rewind":
+                retry = retrying.rewinding_for(advice, self.house.clock.now())
+                return End(WorkflowStatus.PAUSED, advice.advice, Trigger.CRASH, retry=retry)
 
     def _recorder(self) -> Recorder:
         return Recorder(
@@ -300,28 +328,40 @@ class Run:
         kind, session_to, outcome = TALKED if end.talked else ENDS[end.status]
         # A talk is no boundary of the work: what the last snapshot says of it still holds.
         occasion = Occasion(
-            type=kind, trigger=end.trigger, reason=end.reason, snapshot=not end.talked, clean_boundary=True
+            type=kind,
+            trigger=end.trigger,
+            reason=end.reason,
+            snapshot=not end.talked,
+            clean_boundary=end.retry is None,
         )
         state, workspace = await self.tenure.gather()
         child = new_session_id(self.house.clock.now())
 
         def finish(t: Transaction) -> None:
+            pausing = t.workflow.pause_trigger is not None
             now = t.catch_up(state)
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
             if end.asks is not None:
                 self._ask_person(t, end.asks)
+            if end.retry is not None:
+                give_task_back(t, self.tenure.session_id, self.tenure.number, end.reason)
             write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
                 _move_workflow(t, end)
+            if end.retry is not None and not pausing:
+                t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
             if end.status is WorkflowStatus.IN_PROGRESS:
                 self._hand_over(t, child, end.reason)
 
         await self.tenure.step(f"run.{outcome}", finish)
+        if end.retry is not None:
+            self.house.kept_environments[self.tenure.workflow_id] = self._environment()
+            self.house.retry_scheduled.set()
         self.house.unstudied.put_nowait(self.tenure.workflow_id)
 
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:

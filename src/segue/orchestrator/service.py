@@ -347,13 +347,15 @@ class Orchestrator:
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         return await self._resuming.open(session_id, environment)
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
-        return await self._resuming.prompt(name, text, environment, wait)
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
+        return await self._resuming.prompt(name, text, environment, wait, now)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self._resuming.prompt_session(session_id, text, environment, wait)
+        return await self._resuming.prompt_session(session_id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         return await self._resuming.restore_workspace(name)

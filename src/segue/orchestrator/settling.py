@@ -155,7 +155,7 @@ def _settle(
     close_questions(t, session.id, run.number)
     _return_prompts(t, session.id, run.number)
     _end_helpers(t, settling.stop.reason)
-    interrupted = _return_task(t, session.id, run.number, settling.stop.reason)
+    interrupted = give_task_back(t, session.id, run.number, settling.stop.reason)
     if started and settling.checkpoint:
         occasion = Occasion(
             type=CheckpointType.INTERRUPTED,
@@ -258,7 +258,8 @@ def _end_helpers(t: Transaction, reason: str) -> None:
         t.end_helper(helper.id, SessionStatus.TERMINATED, reason)
 
 
-def _return_task(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
+def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
+    """Whether somebody had one."""
     for task in t.tasks:
         if task.status is TaskStatus.IN_PROGRESS:
             t.interrupt_task(task.id, session_id, run, reason)

@@ -1,7 +1,7 @@
 """Turns with one agent: a prompt goes out, and everything up to the agent's stop is written down."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import anyio
@@ -10,19 +10,28 @@ from segue.drivers import Agent
 from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.crash import crash_point
-from segue.model.errors import NeverAnswered, NothingToAnswer
-from segue.model.ids import RequestId, SessionId
+from segue.model.errors import AgentError, NeverAnswered, NothingToAnswer
+from segue.model.ids import PromptId, RequestId, SessionId, new_prompt_id
 from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.refreshing import refresh, save_before_compaction
+from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
-from segue.protocol.capacity import Rung
+from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
 from segue.protocol.stalls import NeverAnswered as Silent
 from segue.protocol.stalls import Stalled, Watch, hear, look
+from segue.resume.prompts import after_a_word
 
+CANCEL_GRACE = 10.0
+"""Seconds an agent gets to end a turn that was cancelled."""
+WINDOW_UNKNOWN = (
+    "The agent does not say how large its window is, and neither does the table of models: "
+    "nobody is warned, and nothing is handed over, before it is full."
+)
 LOOK_EVERY = 60.0
 """Seconds between two looks at whether the agent is silent."""
 FLUSH_EVERY = 1.0
@@ -56,6 +65,11 @@ class Turns:
         self._watch = Watch(sent_at=self._house.clock.now())
         self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
         self.under_way = False
+        self._over = anyio.Event()
+        """The turn under way has come to its end."""
+        self._gives_way = False
+        """The turn under way was interrupted because somebody has something to say."""
+        self._begun: set[PromptId] = set()
         self.aside = False
         """What the agent says now is no part of the work, and is not written down as its message."""
         self.reads_only = ""
@@ -96,14 +110,25 @@ class Turns:
 
     async def take(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
         """One prompt, in the words the agent gets, and everything up to its stop."""
+        reason = await self._turn(prompt, text)
+        while reason == "cancelled" and self._gives_way and prompt.task_id is not None:
+            reason = await self._after_what_was_said(prompt)
+        return reason
+
+    async def _turn(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
         await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.words = []
+        self._begun.add(prompt.prompt_id)
+        self._gives_way, self._over = False, anyio.Event()
         self.under_way = True
         await self._agent.prompt(prompt.prompt_id, text)
         crash_point("prompt.delivered")
         self._watch = Watch(sent_at=self._house.clock.now())
-        async with alongside(self._notice_silence):
-            return await self._hear_out(prompt)
+        try:
+            async with alongside(self._notice_silence):
+                return await self._hear_out(prompt)
+        finally:
+            self._over.set()
 
     async def _hear_out(self, prompt: e.PromptQueued) -> e.StopReason:
         acknowledged = False
@@ -126,6 +151,48 @@ class Turns:
                     raise exited(event)
                 case _:
                     pass
+
+    # ── giving way ──────────────────────────────────────────────────────────────────────────────────
+
+    async def give_way(self) -> None:
+        """What somebody wants heard now interrupts the turn under way, unless a pause comes anyway."""
+        while True:
+            said = await self._live.urgent.get()
+            pausing = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
+            if not pausing and self.under_way and not self.aside and said not in self._begun:
+                await self._break_off()
+
+    async def _break_off(self) -> None:
+        self._gives_way, over = True, self._over
+        self._questions.clear()
+        # Cancelled, the agent takes its questions back, so nobody may answer them any more.
+        await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        with anyio.move_on_after(CANCEL_GRACE):
+            await self.cancel()
+        with anyio.CancelScope() as scope:
+            async with alongside(lambda: _cancel_after(over, scope)):
+                await self._house.clock.sleep(CANCEL_GRACE)
+                raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
+
+    async def _after_what_was_said(self, interrupted: e.PromptQueued) -> e.StopReason:
+        """Everything that people have said, in their order; then the work goes on that was interrupted for it."""
+        while (message := await self._tenure.step("message.now", self._next_message)) is not None:
+            reason = await self._turn(message, message.text)
+            if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
+                return reason
+        again = replace(interrupted, prompt_id=new_prompt_id(), text=after_a_word(interrupted.text))
+        session_id, run = self._speaker.session_id, self._speaker.run
+        await self._tenure.step("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
+        return await self._turn(again, again.text)
+
+    def _next_message(self, t: Transaction) -> e.PromptQueued | None:
+        if t.session.status is not SessionStatus.RUNNING:
+            self._tenure.move(t, SessionStatus.RUNNING)
+        for message in t.messages:
+            return t.take_message(message, self._tenure.session_id, self._tenure.number)
+        return None
+
+    # ── silence ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _notice_silence(self) -> None:
         """Silence is said once; an agent that never reacted has not come up. While a question is open, it may wait."""
@@ -179,14 +246,26 @@ class Turns:
 
     async def _fill(self, report: e.UsageReported) -> None:
         """The context has grown: say what is said at each rung, and see to what follows."""
-        for reached in self._capacity.hear(report) if self._capacity else ():
-            if reached.rung is Rung.SNAPSHOT_BEFORE_COMPACTION:
-                continue
-            await self._recorder.record(event_of(reached))
-            if reached.rung in (Rung.PAUSE, Rung.FORCE):
-                now = self._house.clock.now()
-                wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
-                await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
+        for notice in self._capacity.hear(report) if self._capacity else ():
+            match notice:
+                case Refresh():
+                    await refresh(self._tenure, notice)
+                case Reached(rung=Rung.SNAPSHOT_BEFORE_COMPACTION):
+                    await save_before_compaction(self._tenure, notice)
+                case Reached():
+                    await self._reach(notice)
+                case WindowUnknown():
+                    await self._recorder.record(e.Warned(code="window_unknown", message=WINDOW_UNKNOWN))
+                case Compaction():
+                    # The driver saw it too, and has said it.
+                    pass
+
+    async def _reach(self, reached: Reached) -> None:
+        await self._recorder.record(event_of(reached))
+        if reached.rung in (Rung.PAUSE, Rung.FORCE):
+            now = self._house.clock.now()
+            wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
+            await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
 
     # ── questions ───────────────────────────────────────────────────────────────────────────────────
 
@@ -218,6 +297,11 @@ class Turns:
         except NothingToAnswer:
             message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
             await self._recorder.record(e.Warned(code="answer_too_late", message=message))
+
+
+async def _cancel_after(over: anyio.Event, scope: anyio.CancelScope) -> None:
+    await over.wait()
+    scope.cancel()
 
 
 _REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)

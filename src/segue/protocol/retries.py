@@ -15,16 +15,13 @@ from segue.state.fold import Failed
 
 
 class FailureClass(StrEnum):
+    """What kind of failure it is; `MEANINGS` says it in a sentence."""
+
     TRANSIENT = "transient"
-    """It may work the next time."""
     TEST_FAILURE = "test_failure"
-    """The work is done and does not hold: the agent is told which tests fail."""
     RESOURCE = "resource"
-    """Something is used up that time may bring back."""
     LOGIC_ERROR = "logic_error"
-    """The work went the wrong way."""
     PERSISTENT = "persistent"
-    """It would fail again."""
 
 
 class Outcome(StrEnum):
@@ -151,6 +148,29 @@ class Wait:
 
 
 NextStep = Retry | Fixer | AskPerson | Wait
+
+
+def describe() -> str:
+    """The second table in `docs/reference/failures.md`."""
+    head = "| class | what it means | tried again | undone before | failures of the agent |\n|---|---|---|---|---|"
+    return "\n".join([head, *(_row(kind) for kind in FailureClass)])
+
+
+def _row(kind: FailureClass) -> str:
+    rule = RULES[kind]
+    waits = f"after {duration(rule.first or Policy().first)}, then twice as long each time" if rule.retried else "no"
+    undone = "the work since the last clean checkpoint" if rule.undo is Undo.REWIND else "nothing"
+    members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind and isinstance(what, Failure))
+    return f"| `{kind}` | {MEANINGS[kind]} | {waits} | {undone} | {members or 'none'} |"
+
+
+MEANINGS: Mapping[FailureClass, str] = {
+    FailureClass.TRANSIENT: "It may work the next time.",
+    FailureClass.TEST_FAILURE: "The work is done and does not hold: the agent is told which tests fail.",
+    FailureClass.RESOURCE: "Something is used up that time may bring back.",
+    FailureClass.LOGIC_ERROR: "The work went the wrong way; what is left is planned again.",
+    FailureClass.PERSISTENT: "It would fail again: a person is asked.",
+}
 
 
 def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance: float) -> NextStep:

@@ -52,6 +52,15 @@ def beginning(issue: Issue, step: TaskId, occasion: Occasion) -> list[str]:
     return _continuation(issue, step, occasion, occasion.checkpoint)
 
 
+def after_a_word(request: str) -> str:
+    """The request that an agent was interrupted in, since somebody had something to say."""
+    return (
+        "You were interrupted in the middle of your work, because somebody had something to say. You have heard it; "
+        "go on with the work now, and mind what was said. Parts of it may be done already: look at the files before "
+        f"you repeat anything. This was the request:\n\n{request}"
+    )
+
+
 def introduction(issue: Issue, occasion: Occasion) -> str:
     """What a conversation that begins with a talk is told before the first words."""
     checkpoint = occasion.checkpoint

@@ -134,6 +134,8 @@ class PromptRequest(Request):
     text: str
     wait: bool = True
     """Whether to wait until the agent has it, also while it is in the middle of a task."""
+    now: bool = False
+    """Whether the agent is interrupted for it; it goes on with its task after."""
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 

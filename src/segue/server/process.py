@@ -48,6 +48,7 @@ def main(arguments: Sequence[str], open_service: OpenService) -> int:
     """Serve until told to stop; the exit code."""
     options = _parse(arguments)
     report = Report(options.ready_fd)
+    logging.getLogger("segue").setLevel(logging.INFO)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         home = paths.ensure_home()

@@ -241,7 +241,7 @@ def test_the_tasks_of_a_fork_begin_where_its_origin_stood() -> None:
     assert state.session is not None and state.session.unborn
 
 
-def tests_ran(name: str, *, passed: bool) -> e.TestsRan:
+def ran(name: str, *, passed: bool) -> e.TestsRan:
     return e.TestsRan(task_id=TaskId(name), command="make test", passed=passed, tests=TestState(phase="unknown"))
 
 
@@ -250,10 +250,10 @@ def failed(name: str) -> e.StepFailed:
 
 
 def test_tests_that_pass_forget_the_failures_of_their_task_alone() -> None:
-    state = fold(records(*BEGUN, failed("a"), failed("b"), tests_ran("a", passed=True)))
+    state = fold(records(*BEGUN, failed("a"), failed("b"), ran("a", passed=True)))
     assert [each.step for each in state.failures] == ["b"]
     assert state.tests is not None and state.tests.tests.seq == 5
-    assert fold(records(*BEGUN, failed("a"), tests_ran("a", passed=False))).failures != ()
+    assert fold(records(*BEGUN, failed("a"), ran("a", passed=False))).failures != ()
 
 
 def test_a_person_who_has_answered_is_asked_no_more_and_all_tries_are_open_again() -> None:

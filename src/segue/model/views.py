@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from segue.model.accounts import Account
 from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
@@ -190,6 +191,7 @@ class SessionDetail:
     carrying: Carrying
     compactions: int
     usage: Usage
+    spent: Account = field(default_factory=Account)
     failure: FailureView | None
     runtime: RuntimeView
     way_back: WayBack | None
@@ -292,6 +294,8 @@ class WorkflowView:
     session: SessionView | None = None
     sessions: int = 0
     runs: int = 0
+    spent: Account = field(default_factory=Account)
+    """What all its sessions used, and what that cost as far as it is known."""
     context: ContextView | None = None
     question: Question | None = None
     """What its agent waits to be allowed."""
@@ -307,6 +311,8 @@ class WorkflowView:
     undelivered: tuple[Undelivered, ...] = ()
     head: Seq
     merge_hint: str | None = None
+    from_repository: tuple[str, ...] = ()
+    """What the repository's own settings say of the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ class Dialogue:
     async def _converse(self) -> End:
         """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
         while True:
-            following = await self._tenure.step("turn.start", await self._choice())
+            following = await self._tenure.write("turn.start", await self._choice())
             if isinstance(following, _Idle):
                 following = await self._until_spoken_to()
             if isinstance(following, End):
@@ -211,7 +211,7 @@ class Dialogue:
                 if self._occasion is not None:
                     self._occasion = replace(self._occasion, way=Way.HISTORY)
         records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
-        return _Told(Way.HISTORY, history(records), with_history)
+        return _Told(Way.HISTORY, history(records, self._house.rules.history), with_history)
 
     async def _context(self) -> _Told:
         git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
@@ -279,7 +279,7 @@ class Dialogue:
             if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
                 t.move_workflow(self._talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)
 
-        await self._tenure.step("message.answered", answered)
+        await self._tenure.write("message.answered", answered)
 
     def _broken_off(self, reason: e.StopReason) -> End:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""

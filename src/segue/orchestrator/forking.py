@@ -27,6 +27,7 @@ from segue.orchestrator.rewinding import Target, target
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.orchestrator.views import view_of
+from segue.resume.planner import Original
 from segue.snapshot.gather import Occasion, gather
 from segue.state.fold import WorkflowState
 from segue.workspace.checkpoints import restore
@@ -102,6 +103,23 @@ def _origin(workflow_id: WorkflowId, at: Target) -> Origin:
     )
 
 
+# ── its conversation ────────────────────────────────────────────────────────────────────────────────
+
+
+async def original(house: House, state: WorkflowState) -> Original | None:
+    """The conversation that a fork comes from, or None for what is no fork."""
+    origin = state.forked_from
+    if origin is None:
+        return None
+    there = (await house.journal.state(origin.workflow_id)).sessions[origin.session_id]
+    checkpoint = await house.journal.checkpoint(origin.workflow_id, origin.checkpoint_id)
+    return Original(session=there, clean=checkpoint.clean_boundary, moved=there.spoken_to > origin.after)
+
+
+async def worktree_of_original(house: House, state: WorkflowState) -> str | None:
+    return (await house.journal.state(state.forked_from.workflow_id)).worktree if state.forked_from else None
+
+
 # ── its files ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -143,9 +161,9 @@ async def _fill(house: House, row: WorkflowRow, commit: str, environment: Mappin
     """The files of the checkpoint, and what the setup command adds to those that no checkpoint holds."""
     path, rules = Path(row.worktree), house.rules
     await restore(path, commit)
-    if rules.setup is not None:
+    if (setup := rules.setup_for(decode(Choices, row.choices))) is not None:
         agent = agent_named(house, row.agent)
-        await run_setup(rules.setup, path, allowed(environment, agent.environment), rules.setup_watchdog)
+        await run_setup(setup, path, allowed(environment, agent.environment), rules.setup_watchdog)
         await restore(path, commit)
 
 

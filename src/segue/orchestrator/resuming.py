@@ -61,10 +61,6 @@ from segue.workspace.programs import require_program
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
 W = WorkflowStatus
-MOST_WAITING = 10
-"""Messages that may wait for one agent."""
-READY_WITHIN = 90.0
-"""Seconds that somebody who said something waits for the agent to get it."""
 
 RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
     Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
@@ -112,11 +108,11 @@ class Ask:
     """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
     back: TakenBack | None = None
     """The files were taken back for this; what is left is to write it down."""
+    due: datetime | None = None
+    """The retry that this is; it is made only while it stands scheduled for then."""
     word: Callable[[Transaction], None] | None = None
     """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
     reason: str = "resumed"
-    due: datetime | None = None
-    """The retry that this is; it is made only while it stands scheduled for then."""
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -129,8 +125,9 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         session=session,
         agent=agent,
         budget=house.rules.context_budget if standing else None,
-        history=history(records),
+        history=history(records, house.rules.history),
         request=_request(state, standing, house.rules.plan_tasks),
+        original=await forking.original(house, state),
     )
 
 
@@ -345,7 +342,7 @@ class Resuming:
             if ask.due is not None and t.workflow.retry_at != ask.due:
                 raise Overtaken
             if then is not None:
-                _refuse_a_longer_line(t)
+                _refuse_a_longer_line(t, self.house.rules.messages_waiting)
             if ask.word is not None:
                 ask.word(t)
             elif ask.purpose is Purpose.WORK:
@@ -385,7 +382,7 @@ class Resuming:
 
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
         if (live := self.house.live.get(workflow_id)) is not None:
-            with anyio.move_on_after(READY_WITHIN):
+            with anyio.move_on_after(self.house.rules.delivery_wait):
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
@@ -450,13 +447,17 @@ class Resuming:
     ) -> SessionId:
         """The session itself, or a child that takes over from it."""
         parent = t.session
-        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and parent.status is not SessionStatus.FAILED):
+        over = parent.status in SESSION_ENDED | {SessionStatus.FAILED}
+        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and not over):
             return parent.id
         carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
-        if session.unborn and ask.choices is None and ask.back is None:
+        if plan.way is Way.FORK:
             t.will_carry(parent.id, carrying)
             return parent.id
-        if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
+        if session.unborn and not over and ask.choices is None and ask.back is None:
+            t.will_carry(parent.id, carrying)
+            return parent.id
+        if not over and parent.status is not SessionStatus.CREATED:
             t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
         if ask.choices is not None:
             t.change_agent(ask.agent.name, ask.choices)
@@ -501,7 +502,7 @@ class Resuming:
             reason="The agent gets it at the end of what it does now.",
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
-        with anyio.move_on_after(READY_WITHIN * patience):
+        with anyio.move_on_after(self.house.rules.delivery_wait * patience):
             ended = await self._sent_or_ended(launched, prompt_id, head)
             if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launch(row, ask)
@@ -533,11 +534,11 @@ class Resuming:
         raise AssertionError("a journal is followed for ever")
 
 
-def _refuse_a_longer_line(t: Transaction) -> None:
+def _refuse_a_longer_line(t: Transaction, most: int) -> None:
     """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
-    if len(t.messages) >= MOST_WAITING:
+    if len(t.messages) >= most:
         raise WrongState(
-            f"{MOST_WAITING} messages wait for the agent already; this one was not taken.",
+            f"{most} messages wait for the agent already; this one was not taken.",
             hint="Wait until it has read some: `segue logs -f` shows that.",
         )
 

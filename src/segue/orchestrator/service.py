@@ -9,8 +9,9 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like, workflows_asking
+from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like, workflows_asking
 from segue.memory import Memory
+from segue.model.accounts import WorkflowAccount
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
@@ -63,6 +64,7 @@ from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
 from segue.orchestrator.views import plan_view, view_of
+from segue.protocol.accounts import account_of
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
@@ -87,6 +89,7 @@ class Orchestrator:
         self._resuming = resuming
         self._answering = Answering(house, resuming)
         self.memory = Memory(house.journal)
+        self._naming = anyio.Lock()
 
     @property
     def boot(self) -> BootId:
@@ -159,6 +162,10 @@ class Orchestrator:
     async def sessions(self, name: str) -> list[SessionDetail]:
         return await sessions.details(self._house, await self._journal.workflow(name))
 
+    async def usage(self, name: str) -> WorkflowAccount:
+        row = await self._journal.workflow(name)
+        return account_of(row.id, await self._journal.state(row.id))
+
     async def session(self, session_id: str) -> SessionDetail:
         return await sessions.detail(self._house, session_id)
 
@@ -174,9 +181,15 @@ class Orchestrator:
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 
     async def create(self, request: NewWorkflow) -> WorkflowView:
+        # One at a time: two that ask at the same moment would find the same name free.
+        async with self._naming:
+            return await self._create(request)
+
+    async def _create(self, request: NewWorkflow) -> WorkflowView:
         """Everything that can be refused is refused here, before anything is written."""
         agent = agents.agent_named(self._house, request.agent)
-        require_program(agent.command[0], request.environment, hint=agent.install)
+        for each in (agent, *agents.helpers(self._house, request.choices)):
+            require_program(each.command[0], request.environment, hint=each.install)
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
         refuse_unusable(self._house, request.choices, request.environment)
@@ -271,6 +284,8 @@ class Orchestrator:
             type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
         )
 
+        unstarted: list[RunRow] = []
+
         def pause(t: Transaction) -> None:
             if t.workflow.status is W.PAUSED:
                 return
@@ -280,9 +295,14 @@ class Orchestrator:
             write_checkpoint(t, t.session.id, run.number if run else 0, occasion, t.catch_up(state), workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+                unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
         await self._journal.transact(row.id, pause)
+        for run in unstarted:
+            # It stands in line for nothing, and the next one may not stand behind it.
+            self._house.environments.pop((run.session_id, run.number), None)
+            await self._house.engine.forget(run.session_id, run.number)
         self._house.unstudied.put_nowait(row.id)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
@@ -312,11 +332,13 @@ class Orchestrator:
     ) -> Resumed:
         return await self._resuming.resume(name, environment, way, successor, snapshot)
 
-    async def limit(self, name: str, limits: Limits) -> WorkflowView:
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from its next run on."""
         row = await self._journal.workflow(name)
         refuse_unlimited(limits)
-        await self._journal.transact(row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits)))
+        await self._journal.transact(
+            row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
+        )
         return await self.workflow(row.id)
 
     async def fork(self, request: NewFork) -> Forked:

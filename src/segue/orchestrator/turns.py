@@ -10,16 +10,21 @@ from segue.drivers import Agent
 from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.crash import crash_point
-from segue.model.errors import NothingToAnswer
+from segue.model.errors import NeverAnswered, NothingToAnswer
 from segue.model.ids import RequestId, SessionId
 from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor
+from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.tenure import Tenure
 from segue.protocol.capacity import Rung
+from segue.protocol.stalls import NeverAnswered as Silent
+from segue.protocol.stalls import Stalled, Watch, hear, look
 
+LOOK_EVERY = 60.0
+"""Seconds between two looks at whether the agent is silent."""
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
 
@@ -48,6 +53,7 @@ class Turns:
         self._speaker = speaker
         self._capacity = capacity
         self._questions: dict[RequestId, e.PermissionRequested] = {}
+        self._watch = Watch(sent_at=self._house.clock.now())
         self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
         self.under_way = False
         self.aside = False
@@ -90,17 +96,24 @@ class Turns:
 
     async def take(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
         """One prompt, in the words the agent gets, and everything up to its stop."""
-        await self._tenure.step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.words = []
         self.under_way = True
         await self._agent.prompt(prompt.prompt_id, text)
         crash_point("prompt.delivered")
+        self._watch = Watch(sent_at=self._house.clock.now())
+        async with alongside(self._notice_silence):
+            return await self._hear_out(prompt)
+
+    async def _hear_out(self, prompt: e.PromptQueued) -> e.StopReason:
         acknowledged = False
         while True:
             event = await self._heard.get()
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
                 await self._acknowledge(prompt, understood=not isinstance(event, e.TurnFailed))
+            if acknowledged:
+                self._watch = hear(self._watch, self._house.clock.now())
             await self._write_down(event)
             match event:
                 case e.TurnEnded(reason=reason):
@@ -112,6 +125,23 @@ class Turns:
                 case e.AgentExited():
                     raise exited(event)
                 case _:
+                    pass
+
+    async def _notice_silence(self) -> None:
+        """Silence is said once; an agent that never reacted has not come up. While a question is open, it may wait."""
+        notice_after = timedelta(seconds=self._house.rules.stall_notice)
+        while True:
+            await self._house.clock.sleep(min(LOOK_EVERY, self._house.rules.stall_notice))
+            now = self._house.clock.now()
+            if self._questions:
+                self._watch = hear(self._watch, now)
+            self._watch, notice = look(self._watch, now, notice_after)
+            match notice:
+                case Silent(reason=reason):
+                    raise NeverAnswered(reason)
+                case Stalled(reason=reason):
+                    await self._recorder.record(e.Warned(code="stalled", message=reason))
+                case None:
                     pass
 
     async def cancel(self) -> None:

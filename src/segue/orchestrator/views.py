@@ -3,6 +3,8 @@
 from shlex import quote
 
 from segue.journal.rows import WorkflowRow
+from segue.model.agents import Choices
+from segue.model.codec import decode
 from segue.model.events import RetryScheduled
 from segue.model.plan import Task
 from segue.model.status import PromptStatus, WorkflowStatus
@@ -18,6 +20,7 @@ from segue.model.views import (
     WorkflowView,
 )
 from segue.orchestrator.plans import write_plan
+from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
@@ -47,6 +50,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         session=session_view(state) if session else None,
         sessions=state.writers,
         runs=sum(session.runs for session in state.sessions.values()),
+        spent=total(each.account for each in sessions_of(state)),
         context=_context(session),
         question=_question(session),
         asks=open_question(state),
@@ -59,6 +63,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         undelivered=_undelivered(state),
         head=state.seq,
         merge_hint=_merge_hint(row, state),
+        from_repository=decode(Choices, row.choices).from_repository,
     )
 
 

@@ -24,6 +24,10 @@ class Occasion:
     divergence: tuple[str, ...] = ()
     taken_back: WorkflowRewound | None = None
     """The work was taken back to the checkpoint, and nothing was finished since."""
+    directory: str = ""
+    """Where the agent stands now."""
+    copied_from: str | None = None
+    """Where the conversation stood that this one is a copy of."""
     knows_issue: bool = True
     """Whether the conversation was ever given a task; one that only talked was not."""
 
@@ -51,7 +55,7 @@ def beginning(issue: Issue, step: TaskId, occasion: Occasion) -> list[str]:
 def introduction(issue: Issue, occasion: Occasion) -> str:
     """What a conversation that begins with a talk is told before the first words."""
     checkpoint = occasion.checkpoint
-    known = [_issue(issue), _progress(checkpoint) if checkpoint else "", _files(occasion.git)]
+    known = [*_elsewhere(occasion), _issue(issue), _progress(checkpoint) if checkpoint else "", _files(occasion.git)]
     about = "\n\n".join(part for part in known if part)
     return f"This is what is being worked on. Do nothing about it yet: somebody wants to talk to you.\n\n{about}"
 
@@ -70,7 +74,7 @@ def _task(plan: Plan, task: Task) -> str:
 
 
 def _continuation(issue: Issue, step: TaskId, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
-    parts = [_opening(occasion.way, checkpoint)]
+    parts = [*(_elsewhere(occasion) or [_opening(occasion.way, checkpoint)])]
     if occasion.way is not Way.NATIVE or not occasion.knows_issue:
         parts += [*taken_back(occasion.taken_back), _issue(issue), _progress(checkpoint), _files(occasion.git)]
     if occasion.divergence:
@@ -85,6 +89,17 @@ def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
         return ()
     undone = " ".join(event.undone) or "nothing."
     return (f"The work was taken back to snapshot {event.checkpoint_id}; what came after it was undone: {undone}",)
+
+
+def _elsewhere(occasion: Occasion) -> list[str]:
+    """A copied conversation remembers the paths of the original, where somebody else may be at work."""
+    if occasion.way is not Way.FORK:
+        return []
+    there = f" Leave {occasion.copied_from} alone: it belongs to the original." if occasion.copied_from else ""
+    return [
+        "This conversation is a copy: the work goes on in a fork, with files of its own, as they were at the snapshot. "
+        f"You are in {occasion.directory} now; use that path in place of the ones you remember.{there}"
+    ]
 
 
 def _opening(way: Way, checkpoint: Checkpoint) -> str:

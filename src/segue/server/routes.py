@@ -11,7 +11,7 @@ from typing import Annotated, Literal, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
-from segue.model.agents import Limits
+from segue.model.accounts import WorkflowAccount
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -31,12 +31,15 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
+from segue.model.work import NOTHING_SAID, WorkSettings
+from segue.server.choosing import new_workflow
 from segue.server.documents import (
     AgentList,
     AgentsRequest,
     ApproveRequest,
     CancelRequest,
     ForkRequest,
+    LimitsRequest,
     OpenRequest,
     PauseRequest,
     PromptRequest,
@@ -51,6 +54,7 @@ from segue.server.documents import (
 )
 from segue.server.service import Service
 from segue.server.stopping import Stopping
+from segue.settings import Settings
 
 MOST_SHOWN = 20
 LONGEST_WAIT = 60.0
@@ -68,7 +72,9 @@ class Context:
     service: Service
     home: Path
     started_at: datetime
-    default_agent: str
+    settings: Settings
+    spoken: WorkSettings = NOTHING_SAID
+    """What the server's own variables say of the work."""
     stopping: Stopping
     stop: Callable[[], None]
 
@@ -134,7 +140,7 @@ async def create(request: StartRequest, context: InContext) -> WorkflowView:
         raise BadInput("The issue has no title.", hint="Say in one line what is to be done.")
     if not request.repository.is_absolute():
         raise BadInput(f"The repository {request.repository} is not an absolute path.")
-    return await context.service.create(request.workflow(context.default_agent))
+    return await context.service.create(await new_workflow(request, context.settings, context.spoken))
 
 
 @api.get("/workflows")
@@ -177,9 +183,9 @@ async def resume(name: str, request: ResumeRequest, service: WithService) -> Res
 
 
 @api.post("/workflows/{name}/limits")
-async def limit(name: str, limits: Limits, service: WithService) -> WorkflowView:
+async def limit(name: str, request: LimitsRequest, service: WithService) -> WorkflowView:
     """Let the workflow use more, or less, from its next run on; what is left out stays, and 0 lifts a limit."""
-    return await service.limit(name, limits)
+    return await service.limit(name, request.limits, request.wait_for_quota)
 
 
 @api.post("/workflows/{name}/workspace")
@@ -252,6 +258,12 @@ async def verify(name: str, service: WithService) -> Verification:
 async def sessions(name: str, service: WithService) -> SessionList:
     """The conversations of a workflow, the first one first."""
     return SessionList(sessions=await service.sessions(name))
+
+
+@api.get("/workflows/{name}/usage")
+async def usage(name: str, service: WithService) -> WorkflowAccount:
+    """Tokens and cost of a workflow, by session and by model; each cost says how it is known."""
+    return await service.usage(name)
 
 
 @api.get("/sessions/{session_id}")

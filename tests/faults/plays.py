@@ -15,7 +15,7 @@ from segue.model.views import WorkflowView
 from segue.testing.stage import Stage
 from segue.testing.work import AT_REST
 
-BOUND = 120.0
+BOUND = 240.0
 PLAN = """
 - {id: one, title: Write the first file}
 - {id: two, title: Write the second file, depends_on: [one]}

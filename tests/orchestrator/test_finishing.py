@@ -218,7 +218,7 @@ async def test_a_person_who_rejects_gives_the_task_back_with_the_reason(theatre:
         await answer(theatre, asked.id, allow=False)
     await answer(theatre, asked.id, allow=False, reason="No: give me both files.")
     await theatre.until(asked.id, "completed")
-    assert "From you (high):\n- No: give me both files." in prompts(theatre)[1]
+    assert "From user (high):\n- No: give me both files." in prompts(theatre)[1]
     assert await theatre.events(asked.id, e.FeedbackAddressed) == []
 
 

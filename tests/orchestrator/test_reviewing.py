@@ -8,6 +8,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.errors import BadInput, UnknownAgent
 from segue.model.status import Role, SessionStatus
+from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reviewing import Verdict, read_verdict
 from segue.snapshot.extraction import Unreadable
 from segue.workspace.processes import marked
@@ -202,6 +203,25 @@ async def test_a_run_that_is_torn_away_takes_its_reviewer_along(theatre: Theatre
         theatre.script.write_text(script(YES))
         await theatre.resume(view.id)
         await theatre.until(view.id, "completed")
+
+
+async def test_what_a_reviewer_says_after_its_run_is_over_is_not_written_down(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review())
+    async with theatre.open():
+        view = await theatre.begin(script(YES), plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        started = (await theatre.event(view.id, e.RunStarted)).event
+        assert isinstance(started, e.RunStarted)
+        sessions = await theatre.orchestrator.sessions(view.id)
+        late = Recorder(
+            journal=theatre.house.journal,
+            workflow_id=view.id,
+            session_id=next(each.id for each in sessions if each.role is Role.REVIEWER),
+            run=None,
+            attempt=started.attempt,
+        )
+        await late.record(e.AgentMessage(text="One more thing."))
+        assert "One more thing." not in [each.text for each in await theatre.events(view.id, e.AgentMessage)]
 
 
 @pytest.mark.parametrize(

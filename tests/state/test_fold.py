@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from segue.model import events as e
 from segue.model.codec import decode, encode
+from segue.model.findings import TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Permissions, PromptStatus, Role, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.state.fold import WorkflowState, fold
 from segue.state.story import Rewind
 
@@ -262,3 +263,32 @@ def test_the_tasks_of_a_fork_begin_where_its_origin_stood() -> None:
     )
     assert (state.finished, state.forked_from) == (("a",), origin)
     assert state.session is not None and state.session.unborn
+
+
+def ran(name: str, *, passed: bool) -> e.TestsRan:
+    return e.TestsRan(task_id=TaskId(name), command="make test", passed=passed, tests=TestState(phase="unknown"))
+
+
+def failed(name: str) -> e.StepFailed:
+    return e.StepFailed(step=name, what="tests_failed", reason="tests fail")
+
+
+def test_tests_that_pass_forget_the_failures_of_their_task_alone() -> None:
+    state = fold(records(*BEGUN, failed("a"), failed("b"), ran("a", passed=True)))
+    assert [each.step for each in state.failures] == ["b"]
+    assert state.tests is not None and state.tests.tests.seq == 5
+    assert fold(records(*BEGUN, failed("a"), ran("a", passed=False))).failures != ()
+
+
+def test_a_person_who_has_answered_is_asked_no_more_and_all_tries_are_open_again() -> None:
+    asked = e.PersonAsked(task_id=TaskId("a"), question="Is it done?")
+    state = fold(records(*BEGUN, failed("a"), asked))
+    assert state.asked == asked
+    state = fold(records(*BEGUN, failed("a"), asked, e.PersonAnswered(task_id=TaskId("a"), approved=False)))
+    assert (state.asked, state.failures) == (None, ())
+
+
+def test_whoever_helps_is_no_writer() -> None:
+    helper = e.SessionCreated(number=0, agent="rehearsal", parent=ONE, role=Role.REVIEWER)
+    state = fold(records(*BEGUN, (TWO, helper)))
+    assert (state.current_session, state.helpers, state.writers) == (ONE, frozenset({TWO}), 1)

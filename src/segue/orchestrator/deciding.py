@@ -23,7 +23,7 @@ from segue.state.fold import WorkflowState
 ANSWERABLE = frozenset({WorkflowStatus.REVIEW, WorkflowStatus.PAUSED, WorkflowStatus.IN_PROGRESS})
 """In progress: while somebody talks to the agent about it."""
 Word = Callable[[Transaction], None]
-PERSON = "you"
+PERSON = "user"
 """Who has said it, when a person gives a task back with a reason."""
 
 

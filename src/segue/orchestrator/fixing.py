@@ -12,6 +12,7 @@ from segue.model.errors import SegueError
 from segue.model.events import FixerAdvised, Warned
 from segue.model.ids import TaskId
 from segue.model.status import Role
+from segue.model.work import OFF, SAME
 from segue.orchestrator.agents import agent_named
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.helping import Help, ask_helper
@@ -22,7 +23,6 @@ from segue.snapshot.extraction import Unreadable, read_object
 from segue.state.fold import Failed
 from segue.workspace.git import read_state
 
-OFF, SAME = "off", "same"
 NO_ANSWER = "The second agent gave no advice that could be used."
 
 

@@ -15,7 +15,8 @@ from segue.model.findings import ReviewerFeedback, Severity
 from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import Role
-from segue.orchestrator.agents import agent_named
+from segue.model.work import SAME
+from segue.orchestrator.agents import agent_named, helpers
 from segue.orchestrator.helping import Help, ask_helper
 from segue.orchestrator.house import House
 from segue.orchestrator.tenure import Tenure
@@ -26,8 +27,6 @@ from segue.workspace.checkpoints import tree_of
 from segue.workspace.commits import difference
 from segue.workspace.programs import require_program
 
-SAME = "same"
-OFF = "off"
 REVIEW_SECONDS = 600.0
 """How long one reviewer may take."""
 
@@ -87,20 +86,14 @@ async def review(tenure: Tenure, environment: Mapping[str, str], wanted: Review,
     return Round(given=tuple(given), missing=tuple(missing))
 
 
-def helpers_of(house: House, choices: Choices) -> list[AgentConfiguration]:
-    """The agents that a workflow may ask for help, beside the one that does the work."""
-    names = [choices.review.agent if choices.review else SAME, choices.fixer]
-    return [agent_named(house, name) for name in names if name not in (SAME, OFF)]
-
-
 def helpers_variables(house: House, choices: Choices) -> tuple[str, ...]:
     """The caller's variables that they need."""
-    return tuple(pattern for agent in helpers_of(house, choices) for pattern in agent.environment)
+    return tuple(pattern for agent in helpers(house, choices) for pattern in agent.environment)
 
 
 def refuse_unusable(house: House, choices: Choices, environment: Mapping[str, str]) -> None:
     """What cannot be done after a task is refused before the first one begins."""
-    for agent in helpers_of(house, choices):
+    for agent in helpers(house, choices):
         require_program(agent.command[0], environment, hint=agent.install)
     if choices.verify is not None and not choices.verify.command.strip():
         raise BadInput("The command that runs the tests is empty.", hint="Give one, such as: pytest -q.")

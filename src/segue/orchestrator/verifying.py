@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from segue.model.agents import Verify
@@ -38,10 +39,11 @@ async def run_tests(tenure: Tenure, environment: Mapping[str, str], verify: Veri
         execution=f"{tenure.attempt}{PART}tests",
         timeout=verify.seconds,
     )
-    return judged(done, verify, task, tenure)
+    return judged(done, verify, task, tenure.house.clock.now())
 
 
-def judged(done: CompletedRun, verify: Verify, task: Task, tenure: Tenure) -> Verified:
+def judged(done: CompletedRun, verify: Verify, task: Task, at: datetime) -> Verified:
+    """Whether the task may count as done: nothing failed, or nothing but what the plan expects."""
     failing = () if done.code == 0 else every_failing_test(done.output) or failing_targets(done.output)
     summary = test_summary(done.output)
     counts = counts_in(summary)
@@ -53,7 +55,7 @@ def judged(done: CompletedRun, verify: Verify, task: Task, tenure: Tenure) -> Ve
         phase=_phase(done, as_planned),
         failing_tests=failing[:MOST_KEPT],
         expected_failures=task.expected_failures,
-        last_test_run_at=tenure.house.clock.now(),
+        last_test_run_at=at,
         last_test_command=verify.command,
         last_test_output_summary=summary,
         passing=counts.get("passing"),

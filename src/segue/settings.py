@@ -77,6 +77,18 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="npm install -g @google/gemini-cli",
             login="gemini # and then /auth",
         ),
+        AgentConfiguration(
+            name="api",
+            command=(sys.executable, "-m", "segue.drivers.api"),
+            driver="api",
+            environment=(
+                "SEGUE_API_*",
+                *("OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "MISTRAL_*", "GROQ_*", "XAI_*", "DEEPSEEK_*"),
+                *("OPENROUTER_*", "OLLAMA_*"),
+            ),
+            install="pip install 'segue[api]'",
+            login="export OPENAI_API_KEY=… # or your vendor's own variable",
+        ),
     )
 }
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import astuple
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, get_args
 
 from literally import LiteralAgent, answer, update
@@ -16,6 +17,7 @@ from segue.drivers import Agent, Driver, Launch, load
 from segue.drivers.environment import allowed
 from segue.model.events import TextDelta
 from segue.testing.conformance import Act, Fail, Hang, Line, Mistake, Say, SayLate, Use, Write
+from segue.testing.model import Script, ScriptedModel, rule, script, scripted_model
 from segue.testing.rehearsal.launch import Rehearsal, turn
 
 RECALL = "tell me what I said"
@@ -53,6 +55,68 @@ class AcpCandidate:
         return LiteralAgent(self._root).launch(
             session_prompt=[{"one of": [turn[number] for turn in turns]} for number in range(2)]
         )
+
+
+class ApiCandidate:
+    """The `api` driver: our own agent, with the scripted model in place of a vendor's."""
+
+    plays = frozenset({Say, Write, Hang, Use, Fail})
+
+    def __init__(self, root: Path, provider: str = "openai-chat", path: str = "/v1") -> None:
+        self.driver = load("api")
+        self.worktree = root / "work"
+        self.home = root / "home"
+        self._provider, self._path = provider, path
+        self.model: ScriptedModel | None = None
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        # A prompt that failed stays in the conversation, before the next one.
+        times = {Fail: 1}
+        rules = tuple(rule(line.prompt, *_answers(line.act), times=times.get(type(line.act))) for line in lines)
+        async with self.launch(Script(rules=rules)) as launch:
+            yield launch
+
+    @asynccontextmanager
+    async def launch(self, script: Script, **variables: str) -> AsyncGenerator[Launch]:
+        self.worktree.mkdir(parents=True, exist_ok=True)
+        async with scripted_model(script) as self.model:
+            own = {
+                "SEGUE_API_HOME": str(self.home),
+                "SEGUE_API_BASE_URL": f"{self.model.url}{self._path}",
+                "OPENAI_API_KEY": "not-a-key",
+                "ANTHROPIC_API_KEY": "not-a-key",
+                "GOOGLE_API_KEY": "not-a-key",
+                **variables,
+            }
+            yield Launch(
+                command=(sys.executable, "-m", "segue.drivers.api"),
+                directory=self.worktree,
+                environment={**allowed(os.environ), **own},
+                execution=f"api-{token_hex(4)}",
+                model=f"{self._provider}:scripted",
+            )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        assert self.model is not None
+        await turn(agent, "what do you know?")
+        return self.model.requests[-1].remembers(words, "user")
+
+
+def _answers(act: Act) -> list[Any]:
+    match act:
+        case Say(text):
+            return [script.Say(text)]
+        case Write(path, content):
+            return [script.Write(path, content), script.Say("Done.")]
+        case Hang():
+            return [script.Call("list_files"), script.Step(answer=script.Say("Never."), hold="for ever")]
+        case Use(input, output):
+            return [script.Step(answer=script.Say("Used."), usage=script.Usage(input=input, output=output))]
+        case Fail(message):
+            return [script.Failure(kind="invalid", message=message)]
+        case SayLate() | Mistake():
+            raise AssertionError("not an answer of a model")
 
 
 class ExampleCandidate:

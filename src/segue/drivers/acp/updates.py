@@ -30,6 +30,7 @@ from acp.schema import (
 from pydantic import BaseModel, ValidationError
 
 from segue.drivers.acp.window import Window
+from segue.drivers.text import shortened
 from segue.model.events import (
     AgentEvent,
     JsonObject,
@@ -289,7 +290,8 @@ def _todo(entries: Sequence[PlanEntry]) -> TodoUpdated:
 
 def _usage(news: UsageUpdate) -> UsageReported:
     dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
-    return UsageReported(context_tokens=news.used, window=news.size, cost_usd=dollars)
+    # An agent that does not know its window says zero, which the protocol makes it say.
+    return UsageReported(context_tokens=news.used, window=news.size or None, cost_usd=dollars)
 
 
 def tokens_of_turn(usage: object) -> list[AgentEvent]:
@@ -348,14 +350,3 @@ def _raw_text(raw: object) -> str:
     if raw is None or isinstance(raw, str):
         return raw or ""
     return json.dumps(raw, ensure_ascii=False)
-
-
-def shortened(text: str, limit: int) -> str:
-    """The beginning and the end, and how much is missing between them."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    # Between words: half a secret would not be recognised as one.
-    head = text[:half].rsplit(maxsplit=1)[0]
-    tail = text[-half:].split(maxsplit=1)[-1]
-    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"

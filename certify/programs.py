@@ -35,7 +35,7 @@ PROGRAMS = {
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
 }
 
-OWN = {"api": (sys.executable, "-m", "segue.drivers.api")}
+OWN = {"api": (sys.executable, "-P", "-m", "segue.drivers.api")}
 """The programs that come with Segue, and what they are made of."""
 MADE_OF = {"api": ("segue", "pydantic-ai-slim")}
 

@@ -79,7 +79,8 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
         ),
         AgentConfiguration(
             name="api",
-            command=(sys.executable, "-m", "segue.drivers.api"),
+            # Without -P a worktree could bring modules of its own into this process, which has the user's keys.
+            command=(sys.executable, "-P", "-m", "segue.drivers.api"),
             driver="api",
             environment=(
                 "SEGUE_API_*",

@@ -90,7 +90,7 @@ class ApiCandidate:
                 **variables,
             }
             yield Launch(
-                command=(sys.executable, "-m", "segue.drivers.api"),
+                command=(sys.executable, "-P", "-m", "segue.drivers.api"),
                 directory=self.worktree,
                 environment={**allowed(os.environ), **own},
                 execution=f"api-{token_hex(4)}",

@@ -102,13 +102,7 @@ MODELS: Mapping[str, Model] = {
 
 ALIASES: Mapping[str, str] = {"gpt-5.6": "gpt-5.6-sol"}
 
-DOORS: Mapping[str, str] = {
-    "openai-chat": "openai",
-    "openai-responses": "openai",
-    "google-gla": "google",
-    "google-cloud": "google",
-    "google-vertex": "google",
-}
+DOORS: Mapping[str, str] = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google"}
 """Other names for a vendor's own doors, as pydantic-ai writes them in `provider:name`."""
 
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")

@@ -62,7 +62,8 @@ class History:
     def title(self) -> str:
         """How it began."""
         prompts = (part for message in self._messages for part in message.parts if isinstance(part, UserPromptPart))
-        return next((str(part.content)[:100] for part in prompts if isinstance(part.content, str)), "")
+        words = (word for part in prompts for word in part.content if isinstance(word, str))
+        return next(words, "")[:100]
 
     @property
     def updated_at(self) -> str:
@@ -91,7 +92,7 @@ class History:
         try:
             if self._spent is not None:
                 self._spent += sum(float(each.cost().total_price) for each in unpriced)
-        except LookupError:
+        except (LookupError, AssertionError):
             self._spent = None
         return self._spent
 
@@ -164,7 +165,10 @@ class Memory:
 
     def all(self, directory: str) -> Iterator[History]:
         for file in sorted(self._directory.glob("*.jsonl")):
-            history = History(file)
+            try:
+                history = History(file)
+            except Damaged:
+                continue
             if not directory or Path(history.directory).resolve() == Path(directory).resolve():
                 yield history
 

@@ -105,7 +105,8 @@ class Tool:
 
     def definition(self) -> ToolDefinition:
         schema = TypeAdapter(self.takes).json_schema()
-        return ToolDefinition(name=self.name, description=self.takes.__doc__, parameters_json_schema=schema)
+        description = schema.pop("description")
+        return ToolDefinition(name=self.name, description=description, parameters_json_schema=schema)
 
     def read(self, arguments: dict[str, Any]) -> Given:
         try:

@@ -130,7 +130,7 @@ class Turn:
             self._history.messages(),
             model_request_parameters=self._parameters,
             # A provider that is busy is not asked again behind everybody's back.
-            model_settings={"max_retries": 0},
+            model_settings={"cache": True, "max_retries": 0},
         ) as stream:
             await self._listen(stream)
         response = stream.get()

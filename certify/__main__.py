@@ -61,7 +61,7 @@ def _hand_over(before: Candidate, after: Candidate, keep: Path | None) -> Handov
 
 
 def _certify(candidate: Candidate, keep: Path | None) -> Row:
-    _say(f"{candidate.name}: installing {programs.PROGRAMS[candidate.name].version} …")
+    _say(f"{candidate.name}: installing …")
     programs.install(candidate.name)
     begin = monotonic()
     seen, diary = _play(candidate, keep)

@@ -154,6 +154,14 @@ def _gemini(housing: Housing) -> dict[str, str]:
     }
 
 
+def _api(housing: Housing) -> dict[str, str]:
+    return {
+        "SEGUE_API_MODEL": "openai-chat:scripted",
+        "OPENAI_BASE_URL": f"{housing.model}/v1",
+        "OPENAI_API_KEY": KEY,
+    }
+
+
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
@@ -184,5 +192,6 @@ CANDIDATES = {
             native=False,
             files=".gemini/tmp/*/chats/*",
         ),
+        Candidate(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
     )
 }

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,6 +35,10 @@ PROGRAMS = {
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
 }
 
+OWN = {"api": (sys.executable, "-P", "-m", "segue.drivers.api")}
+"""The programs that come with Segue, and what they are made of."""
+MADE_OF = {"api": ("segue", "pydantic-ai-slim")}
+
 
 def cache() -> Path:
     """Outside the checkout, so that a clean one does not download everything again."""
@@ -43,6 +48,8 @@ def cache() -> Path:
 
 def install(agent: str) -> list[str]:
     """The command that starts the agent's program, installed now if it is not there yet."""
+    if agent in OWN:
+        return list(OWN[agent])
     program = PROGRAMS[agent]
     place = cache() / f"{agent}-{program.version}"
     binary = place / "node_modules" / ".bin" / program.command[0]
@@ -103,6 +110,8 @@ def _own_node() -> Path:
 
 def versions(agent: str) -> str:
     """What is really installed: the adapter, and the agent behind it where that is a package of its own."""
+    if agent in OWN:
+        return ", ".join(f"{package} {version(package)}" for package in MADE_OF[agent])
     program = PROGRAMS[agent]
     modules = cache() / f"{agent}-{program.version}" / "node_modules"
     found = [f"{program.package} {program.version}"]

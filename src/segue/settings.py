@@ -85,6 +85,19 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="npm install -g @google/gemini-cli",
             login="gemini # and then /auth",
         ),
+        AgentConfiguration(
+            name="api",
+            # Without -P a worktree could bring modules of its own into this process, which has the user's keys.
+            command=(sys.executable, "-P", "-m", "segue.drivers.api"),
+            driver="api",
+            environment=(
+                "SEGUE_API_*",
+                *("OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "MISTRAL_*", "GROQ_*", "XAI_*", "DEEPSEEK_*"),
+                *("OPENROUTER_*", "OLLAMA_*"),
+            ),
+            install="pip install 'segue[api]'",
+            login="export OPENAI_API_KEY=… # or your vendor's own variable",
+        ),
     )
 }
 

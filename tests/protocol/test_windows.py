@@ -18,6 +18,9 @@ SOME = Tokens(input=1_000_000, cached=2_000_000, output=100_000, largest_request
         ("gpt-5.6", 1_050_000),
         ("gpt-5.4-2026-03-05", 1_050_000),
         ("gemini-3.8-flash", 1_048_576),
+        ("anthropic:claude-opus-5-5", 1_000_000),
+        ("openai-chat:gpt-5.6", 1_050_000),
+        ("google-cloud:gemini-3.8-flash", 1_048_576),
     ],
 )
 def test_a_window_is_found_by_the_name_of_the_model(name: str, tokens: int) -> None:
@@ -26,7 +29,10 @@ def test_a_window_is_found_by_the_name_of_the_model(name: str, tokens: int) -> N
 
 @pytest.mark.parametrize(
     "name",
-    [None, "", "opus", "claude-opus-6", "gpt-5.6-sol-fast", "github-copilot/claude-opus-5-5", "claude-opus-4-8", "/"],
+    [
+        *(None, "", "opus", "claude-opus-6", "gpt-5.6-sol-fast", "claude-opus-4-8", "/", ":"),
+        *("github-copilot/claude-opus-5-5", "openrouter:anthropic/claude-opus-5-5", "ollama:gpt-5.6"),
+    ],
 )
 def test_a_window_that_nobody_looked_up_is_unknown(name: str | None) -> None:
     assert window(name) is None

@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
 from segue.model.agents import McpServer, Service
+from segue.model.errors import AgentError, AgentMissing, BadSettings
 from segue.model.events import AgentEvent
 from segue.model.ids import PromptId, RequestId
 
@@ -129,7 +131,10 @@ class Agent(Protocol):
 
 
 class Driver(Protocol):
-    """Knows how to talk to one kind of agent. Leaving the context ends the agent's whole process tree."""
+    """Knows how to talk to one kind of agent. Leaving the context ends the agent's whole process tree.
+
+    A driver that inherits from this need not write what its agents cannot do.
+    """
 
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
         """Start the agent with a new conversation."""
@@ -141,7 +146,7 @@ class Driver(Protocol):
 
     def fork(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
         """Start the agent with a new conversation that begins as a copy of the one `token` names."""
-        ...
+        raise AgentError("This agent cannot copy a conversation.")
 
     async def introduce(self, launch: Launch) -> Introduction:
         """Start the agent, let it say what it is and what it can, and end it; no conversation is opened."""
@@ -149,13 +154,28 @@ class Driver(Protocol):
 
     async def conversations(self, launch: Launch) -> list[Conversation]:
         """The conversations the agent says it has for the directory of `launch`."""
-        ...
+        raise AgentError("This agent does not tell which conversations it has.")
 
 
-DRIVERS = {"acp": "segue.drivers.acp:AcpDriver"}
+DRIVERS = {"acp": "segue.drivers.acp:AcpDriver", "api": "segue.drivers.acp:AcpDriver"}
+"""The agent `api` is a program of ours that speaks the Agent Client Protocol, so it needs no way of its own."""
+
+EXTRAS = {"api": "pydantic_ai"}
+"""What is no part of Segue itself, and comes with the extra of the driver's own name."""
+
+
+def installed(name: str) -> bool:
+    """Whether what this driver needs is there."""
+    return name not in EXTRAS or find_spec(EXTRAS[name]) is not None
 
 
 def load(name: str) -> Driver:
     """A name from DRIVERS, or any `package.module:Class`."""
-    module, _, cls = DRIVERS.get(name, name).partition(":")
+    if not installed(name):
+        raise AgentMissing(f"The driver {name} is not installed; install it with: pip install 'segue[{name}]'")
+    module, colon, cls = DRIVERS.get(name, name).partition(":")
+    if not colon:
+        raise BadSettings(
+            f"No driver is called {name!r}.", hint=f"Known: {', '.join(DRIVERS)}, and any package.module:Class."
+        )
     return cast(Driver, getattr(import_module(module), cls)())

@@ -53,6 +53,10 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
     """Start the agent's program, let it introduce itself, and end it. No conversation is opened, no model called."""
     agent = agent_named(house, name)
     view = _view(agent, environment)
+    try:
+        driver = drivers.load(agent.driver)
+    except SegueError as error:
+        return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     if view.program is None:
         hint = f"Install it: {agent.install}" if agent.install else "Install it, or set its command in segue.toml."
         return AgentCheck(agent=view, ok=False, problem=f"The program {agent.command[0]} was not found.", hint=hint)
@@ -64,7 +68,7 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
         handshake_timeout=house.rules.handshake_timeout,
     )
     try:
-        introduction = await drivers.load(agent.driver).introduce(launch)
+        introduction = await driver.introduce(launch)
     except SegueError as error:
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     return _checked(agent, view, introduction)
@@ -85,11 +89,12 @@ def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduct
 
 
 def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentView:
+    found = shutil.which(agent.command[0], path=environment.get("PATH", os.defpath))
     return AgentView(
         name=agent.name,
         driver=agent.driver,
         command=agent.command,
-        program=shutil.which(agent.command[0], path=environment.get("PATH", os.defpath)),
+        program=found if drivers.installed(agent.driver) else None,
         resume=_way(agent, None),
         install=agent.install,
         login=agent.login,

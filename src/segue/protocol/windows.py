@@ -102,15 +102,18 @@ MODELS: Mapping[str, Model] = {
 
 ALIASES: Mapping[str, str] = {"gpt-5.6": "gpt-5.6-sol"}
 
+DOORS: Mapping[str, str] = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google"}
+"""Other names for a vendor's own doors, as pydantic-ai writes them in `provider:name`."""
+
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 def find(model: str | None) -> Model | None:
     """The model of this name, dated or not. Sold by somebody else than its vendor, it is another model."""
-    vendor, _, name = (model or "").strip().lower().rpartition("/")
+    vendor, _, name = (model or "").strip().lower().replace(":", "/", 1).rpartition("/")
     plain = _DATED.sub("", name)
     found = MODELS.get(ALIASES.get(plain, plain))
-    return found if found and vendor in ("", found.vendor) else None
+    return found if found and DOORS.get(vendor, vendor) in ("", found.vendor) else None
 
 
 def window(model: str | None) -> int | None:

@@ -9,15 +9,14 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-import anyio
 from acp import RequestError
-from anyio.abc import TaskGroup
 
 from segue.drivers import Agent, Conversation, Introduction, Launch
 from segue.drivers.acp.conversation import AcpAgent
 from segue.drivers.acp.link import Link
 from segue.drivers.acp.opening import Opening, Way
-from segue.drivers.acp.stream import Events
+from segue.drivers.stream import Events
+from segue.drivers.tasks import tasks_for_the_body
 from segue.model.events import AgentExited, JsonObject
 from segue.workspace.processes import GuardedProcess, guarded
 
@@ -50,7 +49,7 @@ async def _running(launch: Launch, way: Way) -> AsyncGenerator[Agent]:
     try:
         async with (
             _process(launch) as process,
-            _tasks_for_the_body() as tasks,
+            tasks_for_the_body() as tasks,
             AcpAgent(process, Link(process), launch, events, tasks) as agent,
         ):
             await agent.open(way)
@@ -63,7 +62,7 @@ async def _running(launch: Launch, way: Way) -> AsyncGenerator[Agent]:
 @asynccontextmanager
 async def _introduced(launch: Launch) -> AsyncGenerator[Opening]:
     """An agent that has said what it is, and has no conversation."""
-    async with _process(launch) as process, _tasks_for_the_body() as tasks:
+    async with _process(launch) as process, tasks_for_the_body() as tasks:
         link = Link(process)
         link.connect(_deaf)
         tasks.start_soon(link.watch)
@@ -86,17 +85,3 @@ def _process(launch: Launch) -> AbstractAsyncContextManager[GuardedProcess]:
     return guarded(
         launch.command, directory=launch.directory, environment=launch.environment, execution=launch.execution
     )
-
-
-@asynccontextmanager
-async def _tasks_for_the_body() -> AsyncGenerator[TaskGroup]:
-    """A task group that ends with its body, and lets the body's own exception out as it is."""
-    failure: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        try:
-            yield tasks
-        except Exception as error:  # noqa: BLE001 - raised below
-            failure = error
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure

@@ -29,9 +29,11 @@ class Offer:
     method: str
     fields: Mapping[str, str]
     value_field: str
+    open: bool = False
+    """Whether other values will do too; an agent of ours says so, where nobody can list all there are."""
 
     def find(self, wanted: str) -> str | None:
-        if wanted in self.values or wanted == self.current:
+        if self.open or wanted in self.values or wanted == self.current:
             return wanted
         return next((value for value, name in self.values.items() if name.lower() == wanted.lower()), None)
 
@@ -100,7 +102,14 @@ def _config_options(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
                 method="session/set_config_option",
                 fields={"configId": str(option.get("id"))},
                 value_field="value",
+                open=_is_open(option),
             )
+
+
+def _is_open(option: JsonObject) -> bool:
+    meta = option.get("_meta")
+    ours = meta.get("segue") if is_object(meta) else None
+    return is_object(ours) and ours.get("open") is True
 
 
 def _named(given: object, id_field: str) -> dict[str, str]:

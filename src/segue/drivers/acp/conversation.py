@@ -16,12 +16,12 @@ from segue.drivers import Capabilities, Image, Launch
 from segue.drivers.acp.hearing import Hearing
 from segue.drivers.acp.link import Link
 from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, everything, sentence
-from segue.drivers.acp.questions import ALLOW, REJECT, Questions
 from segue.drivers.acp.services import Services
-from segue.drivers.acp.stream import Events
 from segue.drivers.acp.updates import Translation, is_object
 from segue.drivers.acp.usage import Meter
 from segue.drivers.complaints import Complaint, overheard, understood
+from segue.drivers.questions import ALLOW, REJECT, Questions
+from segue.drivers.stream import Events
 from segue.model import errors
 from segue.model.events import (
     AgentEvent,

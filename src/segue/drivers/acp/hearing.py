@@ -7,8 +7,8 @@ first and remember aloud afterwards, so words and tool calls are memory until th
 import logging
 from collections import Counter
 
-from segue.drivers.acp.stream import Events
 from segue.drivers.acp.updates import Translation, is_object
+from segue.drivers.stream import Events
 from segue.model.events import JsonObject
 
 _MEMORIES = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update")

@@ -6,7 +6,7 @@ import anyio
 from acp.core import Connection, MethodHandler
 
 from segue.drivers.acp.lines import Lines
-from segue.drivers.acp.updates import shortened
+from segue.drivers.text import shortened
 from segue.model import errors
 from segue.model.events import AgentExited, JsonObject
 from segue.workspace.processes import GuardedProcess

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ValidationError
 
 from segue.drivers.acp.usage import Meter
 from segue.drivers.acp.window import Window
+from segue.drivers.text import shortened
 from segue.model.events import (
     AgentEvent,
     JsonObject,
@@ -335,14 +336,3 @@ def _raw_text(raw: object) -> str:
     if raw is None or isinstance(raw, str):
         return raw or ""
     return json.dumps(raw, ensure_ascii=False)
-
-
-def shortened(text: str, limit: int) -> str:
-    """The beginning and the end, and how much is missing between them."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    # Between words: half a secret would not be recognised as one.
-    head = text[:half].rsplit(maxsplit=1)[0]
-    tail = text[-half:].split(maxsplit=1)[-1]
-    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"

@@ -34,7 +34,7 @@ class Meter:
     def window(self, news: UsageUpdate) -> UsageReported:
         dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
         self.model = _named(news.field_meta) or self.model
-        return UsageReported(context_tokens=news.used, window=news.size, cost_usd=dollars, model=self.model)
+        return UsageReported(context_tokens=news.used, window=news.size or None, cost_usd=dollars, model=self.model)
 
     def turn(self, answer: JsonObject) -> list[UsageReported]:
         """The tokens of a turn that has ended, for each model that had a part in it."""

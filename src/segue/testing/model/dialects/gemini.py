@@ -15,14 +15,17 @@ def read(body: JsonObject, path: str) -> Asked:
     schema = table(configuration.get("responseJsonSchema") or configuration.get("responseSchema"))
     return Asked(
         messages=(*messages, *(_message(each) for each in objects(body.get("contents")))),
-        tools={
-            str(each.get("name")): table(each.get("parametersJsonSchema") or each.get("parameters"))
-            for each in functions
-        },
+        tools={str(each.get("name")): _schema(each) for each in functions},
         model=path.rpartition("/")[2].partition(":")[0],
         stream=":stream" in path,
         wanted=schema if as_json else None,
     )
+
+
+def _schema(function: JsonObject) -> JsonObject:
+    """Google's own library writes the key as Python does."""
+    keys = ("parametersJsonSchema", "parameters_json_schema", "parameters")
+    return table(next((function[key] for key in keys if function.get(key)), None))
 
 
 def _message(content: JsonObject) -> Message:

@@ -1,0 +1,74 @@
+"""Whom the agent asks: any model that pydantic-ai knows, chosen as `provider:name`. Nothing else is ever called."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from acp import RequestError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+
+_LOGIN_REQUIRED = -32000
+
+
+class Models:
+    """What the user's environment says about models."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.default = environment.get("SEGUE_API_MODEL") or None
+        self.window = _whole(environment.get("SEGUE_API_WINDOW", ""))
+        """The size of the context in tokens, for models that no table knows; None where nobody says."""
+        self._base_url = environment.get("SEGUE_API_BASE_URL") or None
+        self.priced = not any(name.endswith("_BASE_URL") for name in environment)
+        """Whether the vendors' own prices hold: elsewhere than at their own address nobody knows them."""
+
+    def find(self, name: str | None) -> Model:
+        """The model of this name, ready to be asked. Nobody is called for that."""
+        if name is None:
+            raise RequestError.invalid_params(
+                {"details": "No model is chosen: say --model provider:name, or set SEGUE_API_MODEL."}
+            )
+        if re.fullmatch(r"[\w./-]+:\S+", name) is None:
+            raise RequestError.invalid_params(
+                {"details": f"A model is written as provider:name, such as openai:gpt-5, not {name!r}."}
+            )
+        try:
+            return infer_model(name, self._provider)
+        except Exception as error:  # each vendor's library has its own way to say what is missing
+            code = _LOGIN_REQUIRED if "API_KEY" in str(error) else -32602
+            raise RequestError(code, f"The model {name} cannot be used: {error}") from error
+
+    def _provider(self, name: str) -> Provider[Any]:
+        if self._base_url is None:
+            return infer_provider(name)
+        kind: Any = infer_provider_class(name)
+        return kind(base_url=self._base_url)
+
+
+def refused(error: ModelAPIError) -> RequestError:
+    """What a vendor answered in place of an answer, with its own number and words."""
+    if not isinstance(error, ModelHTTPError):
+        return RequestError(-32603, f"The model could not be asked: {error}")
+    later = (error.headers or {}).get("retry-after")
+    wait = f" Retry after {later} seconds." if later else ""
+    return RequestError(error.status_code, f"{_message(error.body) or error}{wait}", {"body": error.body})
+
+
+def _message(body: object) -> str:
+    """The sentence in what vendors answer, which all of them pack differently."""
+    match body:
+        case {"error": {"message": str(message)}} | {"message": str(message)} | {"error": str(message)}:
+            return message
+        case str():
+            try:
+                return _message(json.loads(body))
+            except ValueError:
+                return body
+        case _:
+            return ""
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() and int(text) else None

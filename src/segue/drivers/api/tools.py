@@ -1,0 +1,274 @@
+"""What the agent can do: read, list, search, write and edit files of its worktree, and run commands there.
+
+A tool is its parameters; its docstring is what the model is told of it. Reading is free. Whatever changes something is
+asked for first, by whoever runs the tools.
+"""
+
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+from typing import Annotated, Any, Literal
+
+import anyio
+import anyio.to_thread
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_ai.tools import ToolDefinition
+
+from segue.drivers.api.place import Place, ToolFailed
+from segue.drivers.environment import allowed
+from segue.drivers.text import shortened
+from segue.workspace.processes import EXECUTION, CompletedRun, run_guarded
+
+FILES_WITHIN = 30.0
+"""Seconds for anything that is done with files."""
+COMMAND_WITHIN = 120.0
+"""Seconds for a command, unless the model wants it otherwise."""
+LONGEST_COMMAND = 600.0
+LONGEST_OUTPUT = 30_000
+LARGEST_FILE = 10 * 1024 * 1024
+MOST_ENTRIES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile:
+    """Read a text file. Its lines are numbered from 1; ask for the part you need of a long one."""
+
+    path: Annotated[str, Field(description="relative to the worktree")]
+    line: Annotated[int, Field(ge=1, description="the first line to read")] = 1
+    limit: Annotated[int, Field(ge=1, description="how many lines to read at most")] = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFiles:
+    """List the files below a directory, without git's own."""
+
+    path: Annotated[str, Field(description="relative to the worktree")] = "."
+    pattern: Annotated[str, Field(description="such as *.py or src/*.ts")] = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFiles:
+    """Find the lines that match an extended regular expression, in files that git does not ignore."""
+
+    expression: str
+    path: Annotated[str, Field(description="a file or directory, relative to the worktree")] = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFile:
+    """Write a whole file; directories are made as needed, and what was there is replaced."""
+
+    path: Annotated[str, Field(description="relative to the worktree")]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditFile:
+    """Replace a piece of text in a file. It must stand there exactly once, so give enough of what is around it."""
+
+    path: Annotated[str, Field(description="relative to the worktree")]
+    find: str
+    replace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """Run a shell command in the worktree. It gets no input, and what it leaves running is ended with it."""
+
+    command: str
+    timeout: Annotated[float, Field(gt=0, le=LONGEST_COMMAND, description="seconds")] = COMMAND_WITHIN
+
+
+Given = ReadFile | ListFiles | SearchFiles | WriteFile | EditFile | Shell
+Kind = Literal["read", "search", "edit", "execute"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """How a tool is called, shown and used."""
+
+    name: str
+    takes: type[Given]
+    kind: Kind
+    title: Callable[[Any], str]
+    use: Callable[[Any, Place], Awaitable[str]]
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody must allow it first."""
+        return self.kind in ("edit", "execute")
+
+    def definition(self) -> ToolDefinition:
+        schema = TypeAdapter(self.takes).json_schema()
+        description = schema.pop("description")
+        return ToolDefinition(name=self.name, description=description, parameters_json_schema=schema)
+
+    def read(self, arguments: dict[str, Any]) -> Given:
+        try:
+            return TypeAdapter(self.takes).validate_python(arguments)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise ToolFailed(f"{self.name} cannot be called so: {wrong}") from error
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(given: ReadFile, place: Place) -> str:
+    lines = _text(place.file(given.path), given.path).splitlines(keepends=True)
+    chosen = lines[given.line - 1 : given.line - 1 + given.limit]
+    rest = len(lines) - (given.line - 1 + len(chosen))
+    return "".join(chosen) + (f"\n[{rest} more lines]" if rest > 0 else "")
+
+
+def _list(given: ListFiles, place: Place) -> str:
+    found = _below(place.directory(given.path), place, given.pattern)
+    names = list(islice(found, MOST_ENTRIES + 1))
+    more = "\n[and more]" if len(names) > MOST_ENTRIES else ""
+    return "\n".join(names[:MOST_ENTRIES]) + more if names else "There are none."
+
+
+def _below(directory: Path, place: Place, pattern: str) -> Iterator[str]:
+    for parent, directories, files in os.walk(directory):
+        directories[:] = sorted(name for name in directories if name != ".git")
+        for file in sorted(files):
+            name = place.name(Path(parent) / file)
+            if fnmatchcase(name, pattern) or fnmatchcase(file, pattern):
+                yield name
+
+
+def _write(given: WriteFile, place: Place) -> str:
+    file = place.find(given.path)
+    if file.exists() and not file.is_file():
+        raise ToolFailed(f"{given.path} is no file.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(given.content, "utf-8", newline="")
+    return f"Wrote {given.path}."
+
+
+def _edit(given: EditFile, place: Place) -> str:
+    file = place.file(given.path)
+    text = _text(file, given.path)
+    times = text.count(given.find) if given.find else 0
+    if times != 1:
+        raise ToolFailed(f"The text to replace stands {times} times in {given.path}, not once.")
+    file.write_text(text.replace(given.find, given.replace), "utf-8", newline="")
+    return f"Edited {given.path}."
+
+
+def _text(file: Path, path: str) -> str:
+    if file.stat().st_size > LARGEST_FILE:
+        raise ToolFailed(f"{path} is larger than {LARGEST_FILE // 1024 // 1024} MB.")
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except UnicodeDecodeError:
+        raise ToolFailed(f"{path} is no text in UTF-8.") from None
+
+
+def _with_files(use: Callable[[Any, Place], str]) -> Callable[[Any, Place], Awaitable[str]]:
+    async def in_a_thread(given: Given, place: Place) -> str:
+        with anyio.fail_after(FILES_WITHIN):
+            return await anyio.to_thread.run_sync(use, given, place, abandon_on_cancel=True)
+
+    return in_a_thread
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _search(given: SearchFiles, place: Place) -> str:
+    path = place.name(place.find(given.path))
+    words = ("git", "grep", "--no-index", "--exclude-standard", "-I", "-n", "-E", "-e", given.expression, "--", path)
+    done = await _run(words, place, FILES_WITHIN)
+    if done.code == 1 and not done.output:
+        return "Nothing was found."
+    return _finished(done, FILES_WITHIN)
+
+
+async def _shell(given: Shell, place: Place) -> str:
+    done = await _run((shutil.which("bash") or "sh", "-c", given.command), place, given.timeout)
+    return _finished(done, given.timeout) or "It printed nothing."
+
+
+async def _run(words: tuple[str, ...], place: Place, timeout: float) -> CompletedRun:
+    return await run_guarded(
+        words,
+        directory=place.root,
+        # The keys that this process got for its models are no business of a command.
+        environment=allowed(os.environ),
+        # Not the mark of this process itself: what carries it is killed where a guardian was lost.
+        execution=f"{os.environ.get(EXECUTION, 'api')}-{token_hex(4)}",
+        timeout=timeout,
+    )
+
+
+def _finished(done: CompletedRun, timeout: float) -> str:
+    if done.timed_out:
+        raise ToolFailed(f"{done.output}\nIt took longer than {timeout:g} seconds, and was ended.")
+    if done.code != 0:
+        raise ToolFailed(f"{done.output}\nExit code {done.code}")
+    return done.output
+
+
+# ── the table ───────────────────────────────────────────────────────────────────────────────────────
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            name="read_file",
+            takes=ReadFile,
+            kind="read",
+            title=lambda given: f"Read {given.path}",
+            use=_with_files(_read),
+        ),
+        Tool(
+            name="list_files",
+            takes=ListFiles,
+            kind="search",
+            title=lambda given: f"List {given.path} ({given.pattern})",
+            use=_with_files(_list),
+        ),
+        Tool(
+            name="search_files",
+            takes=SearchFiles,
+            kind="search",
+            title=lambda given: f"Search {given.path} for {given.expression}",
+            use=_search,
+        ),
+        Tool(
+            name="write_file",
+            takes=WriteFile,
+            kind="edit",
+            title=lambda given: f"Write {given.path}",
+            use=_with_files(_write),
+        ),
+        Tool(
+            name="edit_file",
+            takes=EditFile,
+            kind="edit",
+            title=lambda given: f"Edit {given.path}",
+            use=_with_files(_edit),
+        ),
+        Tool(name="shell", takes=Shell, kind="execute", title=lambda given: given.command, use=_shell),
+    )
+}
+
+
+async def use(tool: Tool, given: Given, place: Place) -> str:
+    """What the model is told of it; `ToolFailed` says what went wrong."""
+    try:
+        return shortened(await tool.use(given, place), LONGEST_OUTPUT)
+    except ToolFailed as error:
+        raise ToolFailed(shortened(str(error).strip(), LONGEST_OUTPUT)) from error
+    except TimeoutError:
+        raise ToolFailed(f"It took longer than {FILES_WITHIN:g} seconds.") from None
+    except (OSError, ValueError) as error:
+        raise ToolFailed(str(error)) from error

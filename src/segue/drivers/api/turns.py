@@ -1,0 +1,253 @@
+"""A turn: the model is asked, its tool calls are done one after the other, and so on until it calls no more tools."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import anyio
+from acp import (
+    start_tool_call,
+    text_block,
+    tool_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_tool_call,
+)
+from acp.interfaces import Client
+from acp.schema import (
+    AllowedOutcome,
+    Cost,
+    PermissionOption,
+    PromptResponse,
+    StopReason,
+    ToolCallLocation,
+    ToolCallUpdate,
+    Usage,
+    UsageUpdate,
+)
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.messages import (
+    InstructionPart,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.usage import RequestUsage
+
+from segue.drivers.api.history import CANCELLED, INTERRUPTED, History
+from segue.drivers.api.models import Models, refused
+from segue.drivers.api.place import Place, ToolFailed
+from segue.drivers.api.tools import TOOLS, Given, Tool, use
+
+INSTRUCTIONS = """You are a coding agent at work in a git worktree. Your tools see that worktree and nothing else; \
+paths are relative to it. Look before you change something, keep to what was asked, and run the tests where there are \
+some. Edits and commands may be refused by the user: then say what you would have done, and go on without. When you \
+are done, say in a few sentences what you did and what is left."""
+
+MOST_REQUESTS = 200
+"""In one turn; a model that never comes to an end would cost without end."""
+
+_OPTIONS = [
+    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
+    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a turn takes place, and who takes part in it."""
+
+    history: History
+    place: Place
+    client: Client
+    models: Models
+
+    async def tell(self, update: Any) -> None:
+        await self.client.session_update(self.history.token, update)
+
+
+class Turn:
+    """One turn of a conversation."""
+
+    def __init__(self, setting: Setting, model: Model) -> None:
+        self._setting = setting
+        self._history = setting.history
+        self._model = model
+        self._parameters = ModelRequestParameters(
+            function_tools=[tool.definition() for tool in TOOLS.values()],
+            instruction_parts=[InstructionPart(content=INSTRUCTIONS)],
+        )
+        self._scope = anyio.CancelScope()
+        self._usage = RequestUsage()
+
+    def cancel(self) -> None:
+        self._scope.cancel()
+
+    async def play(self, prompt: Sequence[UserContent]) -> PromptResponse:
+        await self._mend()
+        self._history.add(ModelRequest(parts=[UserPromptPart(content=list(prompt))]))
+        reason: StopReason = "cancelled"
+        try:
+            with self._scope:
+                reason = await self._go_on()
+        except ModelAPIError as error:
+            raise refused(error) from error
+        if self._scope.cancelled_caught:
+            for call in self._history.close_calls(CANCELLED):
+                await self._tell_end(call, "failed", CANCELLED)
+        return PromptResponse(stop_reason=reason, usage=_tokens(self._usage))
+
+    async def _mend(self) -> None:
+        """The process before this one may have been killed in the middle of a call."""
+        for call in self._history.close_calls(INTERRUPTED):
+            title = f"{call.tool_name}({call.args_as_json_str()})"
+            await self._setting.tell(update_agent_thought_text(f"I was interrupted in {title}. {INTERRUPTED}\n"))
+
+    async def _go_on(self) -> StopReason:
+        for _ in range(MOST_REQUESTS):
+            response = await self._ask()
+            if not response.tool_calls:
+                return _reason(response)
+            for call in response.tool_calls:
+                await self._call(call)
+        return "max_turn_requests"
+
+    # ── the model ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self) -> ModelResponse:
+        async with model_request_stream(
+            self._model,
+            self._history.messages(),
+            model_request_parameters=self._parameters,
+            # A provider that is busy is not asked again behind everybody's back.
+            model_settings={"cache": True, "max_retries": 0},
+        ) as stream:
+            await self._listen(stream)
+        response = stream.get()
+        self._history.add(response)
+        self._usage += response.usage
+        await self._report(response)
+        return response
+
+    async def _listen(self, stream: StreamedResponse) -> None:
+        try:
+            async for event in stream:
+                match event:
+                    case (
+                        PartStartEvent(part=TextPart(content=text))
+                        | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
+                    ) if text:
+                        await self._setting.tell(update_agent_message_text(text))
+                    case (
+                        PartStartEvent(part=ThinkingPart(content=text))
+                        | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text)))
+                    ) if text:
+                        await self._setting.tell(update_agent_thought_text(text))
+                    case _:
+                        pass
+        except anyio.get_cancelled_exc_class():
+            self._keep(stream.get())
+            raise
+
+    def _keep(self, response: ModelResponse) -> None:
+        """Of an answer that was cut off, only the words are of use."""
+        words = [part for part in response.parts if isinstance(part, TextPart) and part.content]
+        if words:
+            self._history.add(replace(response, parts=words))
+
+    async def _report(self, response: ModelResponse) -> None:
+        used = response.usage.input_tokens + response.usage.output_tokens
+        # Zero is what servers say that do not count.
+        if used:
+            size = self._setting.models.window or 0
+            spent = self._history.spent() if self._setting.models.priced else None
+            cost = None if spent is None else Cost(amount=spent, currency="USD")
+            await self._setting.tell(UsageUpdate(session_update="usage_update", used=used, size=size, cost=cost))
+
+    # ── its tools ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _call(self, call: ToolCallPart) -> None:
+        try:
+            tool, given = _understood(call)
+        except ToolFailed as error:
+            await self._setting.tell(start_tool_call(call.tool_call_id, call.tool_name, kind="other", status="pending"))
+            await self._finish(call, str(error), failed=True)
+            return
+        await self._announce(call, tool, given)
+        try:
+            if tool.asks and not await self._permitted(call, tool, given):
+                raise ToolFailed("The user refused this.")
+            await self._finish(call, await use(tool, given, self._setting.place), failed=False)
+        except ToolFailed as error:
+            await self._finish(call, str(error), failed=True)
+
+    async def _announce(self, call: ToolCallPart, tool: Tool, given: Given) -> None:
+        path = getattr(given, "path", None)
+        await self._setting.tell(
+            start_tool_call(
+                call.tool_call_id,
+                tool.title(given),
+                kind=tool.kind,
+                status="pending" if tool.asks else "in_progress",
+                locations=[ToolCallLocation(path=str(self._setting.place.root / path))] if path else None,
+                raw_input=call.args_as_dict(),
+            )
+        )
+
+    async def _permitted(self, call: ToolCallPart, tool: Tool, given: Given) -> bool:
+        asked = ToolCallUpdate(
+            tool_call_id=call.tool_call_id, title=tool.title(given), kind=tool.kind, raw_input=call.args_as_dict()
+        )
+        answer = await self._setting.client.request_permission(self._history.token, asked, _OPTIONS)
+        return isinstance(answer.outcome, AllowedOutcome) and answer.outcome.option_id == "allow"
+
+    async def _finish(self, call: ToolCallPart, output: str, *, failed: bool) -> None:
+        # First on disk: what was done must not be asked for again after a crash.
+        self._history.answer(call, output, failed=failed)
+        await self._tell_end(call, "failed" if failed else "completed", output)
+
+    async def _tell_end(self, call: ToolCallPart, status: Any, output: str) -> None:
+        content = [tool_content(text_block(output))]
+        await self._setting.tell(update_tool_call(call.tool_call_id, status=status, content=content))
+
+
+def _understood(call: ToolCallPart) -> tuple[Tool, Given]:
+    tool = TOOLS.get(call.tool_name)
+    if tool is None:
+        raise ToolFailed(f"There is no tool {call.tool_name}; there are {', '.join(TOOLS)}.")
+    try:
+        return tool, tool.read(call.args_as_dict())
+    except (ValueError, AssertionError) as error:
+        raise ToolFailed(f"The arguments of {call.tool_name} are no JSON object: {error}") from error
+
+
+def _reason(response: ModelResponse) -> StopReason:
+    match response.finish_reason:
+        case "length":
+            return "max_tokens"
+        case "content_filter":
+            return "refusal"
+        case "stop" | "tool_call" | "error" | None:
+            return "end_turn"
+        case _:
+            assert_never(response.finish_reason)
+
+
+def _tokens(usage: RequestUsage) -> Usage:
+    """As other agents count them: what was read from a cache is no input."""
+    return Usage(
+        input_tokens=usage.input_tokens - usage.cache_read_tokens,
+        output_tokens=usage.output_tokens,
+        cached_read_tokens=usage.cache_read_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+    )

@@ -1,0 +1,21 @@
+"""The tasks of a driver while somebody talks to its agent."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.abc import TaskGroup
+
+
+@asynccontextmanager
+async def tasks_for_the_body() -> AsyncGenerator[TaskGroup]:
+    """A task group that ends with its body, and lets the body's own exception out as it is."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield tasks
+        except Exception as error:  # noqa: BLE001 - raised below
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,176 @@
+"""Our own drivers, ready to be examined: each with an agent that does what it is told."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import astuple
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, get_args
+
+from literally import LiteralAgent, answer, update
+
+from segue.drivers import Agent, Driver, Launch, load
+from segue.drivers.environment import allowed
+from segue.model.events import TextDelta
+from segue.testing.conformance import Act, Fail, Hang, Line, Mistake, Say, SayLate, Use, Write
+from segue.testing.model import Script, ScriptedModel, rule, script, scripted_model
+from segue.testing.rehearsal.launch import Rehearsal, turn
+
+RECALL = "tell me what I said"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "lines_driver.py"
+
+
+class AcpCandidate:
+    """The `acp` driver, with the rehearsal agent."""
+
+    driver = load("acp")
+    plays = frozenset(get_args(Act))
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        if any(isinstance(line.act, SayLate) for line in lines):
+            yield self._late(*lines)
+            return
+        turns = [{"match": line.prompt, "do": _steps(line.act)} for line in lines if line.prompt]
+        script: dict[str, Any] = {"turns": [{"match": RECALL, "do": [{"recall": True}]}, *turns]}
+        if any(isinstance(line.act, Mistake) for line in lines):
+            script["on_load"] = {"other_id": "answer"}
+        yield Rehearsal(self._root).launch(json.dumps(script))
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        return await _recalled(agent, words)
+
+    def _late(self, late: Line, prompt: Line) -> Launch:
+        """The rehearsal agent ends its turn with its last word, so this is one that sends what is written here."""
+        assert isinstance(late.act, SayLate) and isinstance(prompt.act, Say)
+        over = answer(stopReason="end_turn")
+        turns = [[over, _chunk(late.act.text)], [_chunk(prompt.act.text), over]]
+        return LiteralAgent(self._root).launch(
+            session_prompt=[{"one of": [turn[number] for turn in turns]} for number in range(2)]
+        )
+
+
+class ApiCandidate:
+    """The `api` driver: our own agent, with the scripted model in place of a vendor's."""
+
+    plays = frozenset({Say, Write, Hang, Use, Fail})
+
+    def __init__(self, root: Path, provider: str = "openai-chat", path: str = "/v1") -> None:
+        self.driver = load("api")
+        self.worktree = root / "work"
+        self.home = root / "home"
+        self._provider, self._path = provider, path
+        self.model: ScriptedModel | None = None
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        # A prompt that failed stays in the conversation, before the next one.
+        times = {Fail: 1}
+        rules = tuple(rule(line.prompt, *_answers(line.act), times=times.get(type(line.act))) for line in lines)
+        async with self.launch(Script(rules=rules)) as launch:
+            yield launch
+
+    @asynccontextmanager
+    async def launch(self, script: Script, **variables: str) -> AsyncGenerator[Launch]:
+        self.worktree.mkdir(parents=True, exist_ok=True)
+        async with scripted_model(script) as self.model:
+            own = {
+                "SEGUE_API_HOME": str(self.home),
+                "SEGUE_API_BASE_URL": f"{self.model.url}{self._path}",
+                "OPENAI_API_KEY": "not-a-key",
+                "ANTHROPIC_API_KEY": "not-a-key",
+                "GOOGLE_API_KEY": "not-a-key",
+                **variables,
+            }
+            yield Launch(
+                command=(sys.executable, "-P", "-m", "segue.drivers.api"),
+                directory=self.worktree,
+                environment={**allowed(os.environ), **own},
+                execution=f"api-{token_hex(4)}",
+                model=f"{self._provider}:scripted",
+            )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        assert self.model is not None
+        await turn(agent, "what do you know?")
+        return self.model.requests[-1].remembers(words, "user")
+
+
+def _answers(act: Act) -> list[Any]:
+    match act:
+        case Say(text):
+            return [script.Say(text)]
+        case Write(path, content):
+            return [script.Write(path, content), script.Say("Done.")]
+        case Hang():
+            return [script.Call("list_files"), script.Step(answer=script.Say("Never."), hold="for ever")]
+        case Use(input, output):
+            return [script.Step(answer=script.Say("Used."), usage=script.Usage(input=input, output=output))]
+        case Fail(message):
+            return [script.Failure(kind="invalid", message=message)]
+        case SayLate() | Mistake():
+            raise AssertionError("not an answer of a model")
+
+
+class ExampleCandidate:
+    """The driver of docs/how-to/write-a-driver.md, with an agent that speaks its language."""
+
+    plays = frozenset(get_args(Act))
+
+    def __init__(self, root: Path) -> None:
+        self.driver = _example()
+        self._root = root
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        script = self._root / "lines.json"
+        script.write_text(json.dumps({line.prompt: (type(line.act).__name__, astuple(line.act)) for line in lines}))
+        yield Launch(
+            command=(sys.executable, str(Path(__file__).with_name("lines_agent.py")), str(script)),
+            directory=self._root,
+            environment=allowed(os.environ),
+            execution="lines",
+        )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        return await _recalled(agent, words)
+
+
+def _example() -> Driver:
+    spec = spec_from_file_location("lines_driver", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.LinesDriver()
+
+
+async def _recalled(agent: Agent, words: str) -> bool:
+    return words in "".join(each.text for each in await turn(agent, RECALL) if isinstance(each, TextDelta))
+
+
+def _chunk(text: str) -> dict[str, Any]:
+    return update("agent_message_chunk", content={"type": "text", "text": text})
+
+
+def _steps(act: Act) -> list[dict[str, Any]]:
+    match act:
+        case Say(text):
+            return [{"say": text}]
+        case Write(path, content):
+            return [{"write": {"path": path, "content": content}, "ask": "May I write it?"}]
+        case Hang():
+            return [{"say": "Hanging."}, {"hang": True}]
+        case Use(input, output):
+            usage = {"used": input + output, "size": 200_000, "input": input, "output": output}
+            return [{"usage": usage}, {"say": "Used."}]
+        case Fail(message):
+            return [{"fail": message}]
+        case SayLate() | Mistake():
+            raise AssertionError("not a step")

@@ -1,0 +1,148 @@
+"""What the api agent can do in its worktree, and what it cannot do outside of it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.drivers.api import tools
+from segue.drivers.api.place import Place, ToolFailed
+from segue.drivers.api.tools import LONGEST_OUTPUT, TOOLS, use
+from segue.workspace.processes import EXECUTION, marked
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def worktree(tmp_path: Path) -> Path:
+    worktree = tmp_path / "work"
+    (worktree / "src").mkdir(parents=True)
+    (worktree / "src" / "parser.py").write_text("one\ntwo\nthree\n")
+    (worktree / "notes.txt").write_text("one note\n")
+    (tmp_path / "secret.txt").write_text("one secret\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret.txt").write_text("one secret\n")
+    (worktree / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (worktree / "link").symlink_to(tmp_path / "elsewhere")
+    return worktree
+
+
+async def done(worktree: Path, name: str, **arguments: Any) -> str:
+    tool = TOOLS[name]
+    return await use(tool, tool.read(arguments), Place(worktree))
+
+
+OUTSIDE = ["../secret.txt", "link.txt", "link/secret.txt", "src/../../secret.txt"]
+
+
+@pytest.mark.parametrize("path", [*OUTSIDE, "absolute"])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read_file", {}),
+        ("write_file", {"content": "mine"}),
+        ("edit_file", {"find": "secret", "replace": "mine"}),
+        ("search_files", {"expression": "secret"}),
+    ],
+)
+async def test_nothing_outside_of_the_worktree_is_touched(
+    worktree: Path, name: str, arguments: dict[str, str], path: str
+) -> None:
+    secret = worktree.parent / "secret.txt"
+    path = str(secret) if path == "absolute" else path
+    with pytest.raises(ToolFailed, match="is outside of the worktree"):
+        await done(worktree, name, path=path, **arguments)
+    assert secret.read_text() == "one secret\n"
+    assert (worktree.parent / "elsewhere" / "secret.txt").read_text() == "one secret\n"
+
+
+async def test_a_new_file_below_a_link_is_not_written(worktree: Path) -> None:
+    with pytest.raises(ToolFailed, match="is outside"):
+        await done(worktree, "write_file", path="link/new/file.txt", content="mine")
+    assert not (worktree.parent / "elsewhere" / "new").exists()
+
+
+async def test_a_listing_and_a_search_do_not_follow_links(worktree: Path) -> None:
+    assert (await done(worktree, "list_files")).splitlines() == ["link.txt", "notes.txt", "src/parser.py"]
+    assert await done(worktree, "search_files", expression="one") == "notes.txt:1:one note\nsrc/parser.py:1:one\n"
+    with pytest.raises(ToolFailed, match="is outside"):
+        await done(worktree, "list_files", path="link")
+
+
+async def test_a_path_in_the_worktree_may_be_absolute(worktree: Path) -> None:
+    assert await done(worktree, "read_file", path=str(worktree / "notes.txt")) == "one note\n"
+
+
+async def test_a_part_of_a_file_is_read_and_the_rest_is_counted(worktree: Path) -> None:
+    assert await done(worktree, "read_file", path="src/parser.py", line=2, limit=1) == "two\n\n[1 more lines]"
+
+
+async def test_a_written_file_has_its_content_as_it_is_and_its_directories(worktree: Path) -> None:
+    await done(worktree, "write_file", path="a/b/c.txt", content="one\r\ntwo — 🌍")
+    assert (worktree / "a/b/c.txt").read_bytes() == "one\r\ntwo — 🌍".encode()
+
+
+async def test_an_edit_replaces_what_stands_there_once_and_nothing_else(worktree: Path) -> None:
+    await done(worktree, "edit_file", path="src/parser.py", find="two", replace="2")
+    assert (worktree / "src/parser.py").read_text() == "one\n2\nthree\n"
+    for find in ("e", "nowhere", ""):
+        with pytest.raises(ToolFailed, match="not once"):
+            await done(worktree, "edit_file", path="src/parser.py", find=find, replace="x")
+    assert (worktree / "src/parser.py").read_text() == "one\n2\nthree\n"
+
+
+async def test_what_cannot_be_read_says_so(worktree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(worktree / "pipe")
+    (worktree / "image").write_bytes(b"\xff\xfe")
+    monkeypatch.setattr(tools, "LARGEST_FILE", 10)
+    for path, words in (
+        ("pipe", "is no file"),
+        ("image", "no text"),
+        ("gone", "does not"),
+        ("src/parser.py", "larger"),
+    ):
+        with pytest.raises(ToolFailed, match=words):
+            await done(worktree, "read_file", path=path)
+
+
+async def test_a_long_output_is_cut_in_the_middle(worktree: Path) -> None:
+    output = await done(worktree, "shell", command="seq 1 20000")
+    assert len(output) < LONGEST_OUTPUT + 100
+    assert output.startswith("1\n2\n") and output.endswith("19999\n20000\n") and "characters left out" in output
+
+
+async def test_a_command_that_fails_is_told_with_its_output_and_code(worktree: Path) -> None:
+    with pytest.raises(ToolFailed, match="no such thing\n\nExit code 3"):
+        await done(worktree, "shell", command="echo no such thing >&2; exit 3")
+
+
+async def test_a_command_starts_in_the_worktree_and_does_not_see_the_keys(
+    worktree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret-of-the-user")
+    output = await done(worktree, "shell", command="pwd; env")
+    assert output.startswith(f"{worktree}\n")
+    assert "sk-a-secret" not in output and "PATH=" in output
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
+    worktree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EXECUTION, "the-agents-own")
+    monkeypatch.setattr(tools, "token_hex", lambda _: "mark")
+    with pytest.raises(ToolFailed, match=r"It took longer than 0\.5 seconds, and was ended"):
+        await done(worktree, "shell", command="setsid tail -f /dev/null & tail -f /dev/null", timeout=0.5)
+    assert marked("the-agents-own-mark") == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"command": 1}, {"command": "ls", "timeout": 0}, {"command": "ls", "timeout": 6e9}]
+)
+def test_arguments_that_do_not_fit_are_refused_with_a_sentence(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ToolFailed, match="shell cannot be called so: "):
+        TOOLS["shell"].read(arguments)
+
+
+def test_reading_is_free_and_the_rest_is_asked_for() -> None:
+    assert {name for name, tool in TOOLS.items() if tool.asks} == {"write_file", "edit_file", "shell"}

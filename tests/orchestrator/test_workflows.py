@@ -19,6 +19,7 @@ from segue.model.errors import (
     WrongState,
 )
 from segue.model.status import SessionStatus, Trigger, Way
+from segue.model.views import Answer
 from segue.orchestrator.house import Stop
 from segue.orchestrator.settling import settle, settling_for
 from segue.workspace.processes import marked

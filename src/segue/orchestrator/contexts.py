@@ -67,6 +67,7 @@ def handover_of(
     assert state.issue is not None, "every journal begins with its workflow's issue"
     number = state.session.number if state.session else 1
     following = state.next_task
+    proposed = state.planning.proposed if state.planning else None
     return Handover(
         workflow_id=workflow_id,
         session_number=number,
@@ -81,6 +82,7 @@ def handover_of(
         divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
         feedback=tuple(reviews_of(findings.feedback)) if findings else (),
         snapshot_id=latest.id if latest else None,
+        proposed=tuple(task.title for task in proposed.tasks) if proposed else (),
     )
 
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 WITHIN = 60.0
 """Seconds that a user waits for something that should come."""
 LONG_POLL = 20.0
-AT_REST = frozenset({"paused", "review", "completed", "failed", "cancelled"})
+AT_REST = frozenset({"paused", "blocked", "review", "completed", "failed", "cancelled"})
 
 Wanted = type[Any] | Callable[[e.Event], bool]
 """A kind of event, or a question about one."""

@@ -73,10 +73,14 @@ class Work:
 
     # ── steering ────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, title: str, plan: str, *, agent: str = "rehearsal", permissions: str = "ask") -> WorkflowView:
+    def begin(
+        self, title: str, plan: str | None, *, agent: str = "rehearsal", permissions: str = "ask"
+    ) -> WorkflowView:
+        """Without a plan, the agent proposes one."""
         request = {
             "issue": {"title": title},
-            "plan": {"format": "yaml", "text": plan},
+            "plan": {"format": "yaml", "text": plan} if plan else None,
+            "propose": plan is None,
             "agent": agent,
             "permissions": permissions,
             "repository": str(self.repository),
@@ -98,8 +102,8 @@ class Work:
         self._diary.write("resumed", session=resumed.session, run=resumed.run, way=resumed.way)
         return resumed
 
-    def answer(self, verb: Literal["approve", "reject"]) -> Answered:
-        answered = _read(Answered, self._post(verb, {}))
+    def answer(self, verb: Literal["approve", "reject"], **words: str) -> Answered:
+        answered = _read(Answered, self._post(verb, {**words, "environment": self.environment}))
         self._diary.write(answered.status, **asdict(answered))
         return answered
 

@@ -266,7 +266,7 @@ async def test_a_plan_is_shown_in_both_forms() -> None:
         "tasks:\n- t1\n",
     )
     as_text = await knock(app, "GET", "/api/workflows/add-parser/plan?form=yaml")
-    assert as_text.headers["content-type"].startswith("application/yaml")
+    assert (as_text.headers["content-type"], as_text.body) == ("application/yaml", "tasks:\n- t1\n")
     assert (await knock(app, "GET", "/api/workflows/add-parser/plan?form=docx")).status == 422
 
 

@@ -238,7 +238,7 @@ MILESTONES: Mapping[str, Writer] = {
     "plan.reopened": lambda e, n: f"What is left is planned again{_because(e)}",
     "tests.ran": _tests_ran,
     "review.given": _review_given,
-    "work.committed": lambda e, n: f"Committed {e['commit'][:10]} ({e['files']} files)",
+    "work.committed": lambda e, n: f"Committed {e['commit'][:10]} ({counted(e['files'], 'file')})",
     "person.asked": _person_asked,
     "person.answered": lambda e, n: f"  {'taken as done' if e['approved'] else 'given back'}{_because(e)}",
     "step.failed": lambda e, n: f"! {plain(n.tasks.get(e['step'], e['step']))} failed{_because(e)}",

@@ -10,11 +10,9 @@ import pytest
 
 from segue.model import events as e
 from segue.model.agents import Choices, CommitPolicy, Limits, Verify
-from segue.model.errors import BadInput, WrongState
+from segue.model.errors import BadInput, NothingToAnswer, WrongState
 from segue.model.status import SessionStatus, WorkflowStatus
-from segue.model.views import Resumed
-from segue.orchestrator.deciding import answer_person
-from segue.orchestrator.resuming import Resuming
+from segue.model.views import Answer, Resumed
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import IDENTITY, Theatre, git
 
@@ -42,8 +40,8 @@ def tests(tmp_path: Path) -> Verify:
 
 
 async def answer(theatre: Theatre, name: str, *, allow: bool, reason: str = "") -> Resumed | None:
-    row = await theatre.house.journal.workflow(name)
-    return await answer_person(Resuming(theatre.house), row, theatre.environment, allow=allow, reason=reason)
+    given = Answer(allow=allow, reason=reason, environment=theatre.environment)
+    return (await theatre.orchestrator.answer(name, given)).resumed
 
 
 def prompts(theatre: Theatre) -> list[str]:
@@ -211,7 +209,8 @@ async def test_a_person_who_approves_takes_the_task_as_done_and_the_work_goes_on
     assert [done.task_id for done in await theatre.events(asked.id, e.TaskCompleted)] == ["a", "b"]
     marks = [mark.type for mark in await theatre.events(asked.id, e.CheckpointCreated)]
     assert marks == ["review", "task_complete", "task_complete", "session_end"]
-    assert await answer(theatre, asked.id, allow=True) is None
+    with pytest.raises(NothingToAnswer):
+        await answer(theatre, asked.id, allow=True)
 
 
 async def test_a_person_who_rejects_gives_the_task_back_with_the_reason(theatre: Theatre, asked: Any) -> None:
@@ -245,7 +244,7 @@ async def test_of_two_who_answer_at_once_the_first_counts(theatre: Theatre, aske
     async def say(allow: bool) -> None:
         try:
             given = await answer(theatre, asked.id, allow=allow, reason="because")
-            outcomes.append("nothing" if given is None else given.status)
+            outcomes.append(given.status if given else "")
         except WrongState:
             outcomes.append("refused")
 

@@ -120,6 +120,29 @@ def test_usage_is_the_current_context_and_the_sum_of_what_was_spent() -> None:
     assert state.usage.cost_usd == 0.6
 
 
+def test_what_was_read_from_a_cache_is_summed_apart_from_the_input_and_for_each_model() -> None:
+    counted = {"input_tokens": 10, "output_tokens": 1}
+    state = fold(
+        records(
+            *BEGUN,
+            (ONE, e.UsageReported(context_tokens=900, **counted, cached_tokens=800, model="big")),
+            (ONE, e.UsageReported(**counted, cached_tokens=50, model="small")),
+            (ONE, e.UsageReported(context_tokens=700, **counted, model="big")),
+        )
+    )
+    assert (state.usage.input_tokens, state.usage.cached_tokens) == (30, 850)
+    big, small = state.sessions[ONE].models["big"], state.sessions[ONE].models["small"]
+    assert (big.input_tokens, big.output_tokens, big.cached_tokens) == (20, 2, 800)
+    assert (big.cache_known, small.cache_known, big.fullest) == (False, True, 900)
+
+
+def test_a_cost_that_counts_from_nothing_again_is_added_to_what_was_spent_before() -> None:
+    told = [e.UsageReported(cost_usd=cost, model=model) for cost, model in ((1.0, "a"), (1.5, "b"), (0.25, "a"))]
+    session = fold(records(*BEGUN, *((ONE, each) for each in told))).sessions[ONE]
+    assert session.usage.cost_usd == 1.75
+    assert {name: model.cost_usd for name, model in session.models.items()} == {"a": 1.25, "b": 0.5}
+
+
 # ── the law ─────────────────────────────────────────────────────────────────────────────────────────
 
 text = st.text(max_size=8)
@@ -161,6 +184,7 @@ happenings = st.one_of(
     st.builds(e.TokenCaptured, token=text),
     st.builds(e.TokenRefused, token=text, reason=text),
     st.builds(e.RunQueued, way=st.sampled_from(Way), reason=text),
+    st.builds(e.WayChanged, before=st.just(Way.FORK), after=st.sampled_from(Way), reason=text),
     st.builds(e.RunStarted, attempt=st.just(ATTEMPT), boot=st.just(BootId("b"))),
     st.builds(e.RunEnded, outcome=st.just("paused")),
     st.builds(

@@ -91,6 +91,10 @@ def _run_queued(event: Fields, _names: Names) -> str | None:
     return f"{begins} in {words.way(event['way'])}{_price(event)}{_because(event)}"
 
 
+def _way_changed(event: Fields, _names: Names) -> str:
+    return f"! Goes on in {words.way(event['after'])} instead{_because(event)}"
+
+
 def _price(event: Fields) -> str:
     tokens = next((price["tokens"] for price in event["prices"] if price["way"] == event["way"]), None)
     return "" if tokens is None else f" ({tokens:,} tokens)"
@@ -235,6 +239,7 @@ MILESTONES: Mapping[str, Writer] = {
     "permission.requested": _permission_requested,
     "permission.answered": lambda e, n: f"  {e['outcome']} by {e['by']}{_because(e)}",
     "pause.requested": _pause_requested,
+    "way.changed": _way_changed,
     "pause.withdrawn": lambda e, n: "The pause was withdrawn",
     "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
     "plan.proposed": _plan_proposed,

@@ -10,6 +10,7 @@ Fields = Mapping[str, Any]
 WAYS = {
     "first": "its first conversation",
     "native": "the same conversation",
+    "fork": "a copy of the original's conversation",
     "context": "a new conversation that begins with a compiled context",
     "history": "a new conversation that is told the history",
     "fresh": "a fresh conversation",
@@ -34,6 +35,20 @@ def _cost(price: Fields) -> str:
     if not price["possible"]:
         return "closed"
     return "unknown" if price["tokens"] is None else f"{price['tokens']:,} tokens"
+
+
+def cost(account: Fields) -> str:
+    """In dollars; more than that where a part of it is unknown."""
+    if account["cost_usd"] is None:
+        return "unknown"
+    at_least = "" if account["complete"] else "at least "
+    return f"{at_least}${account['cost_usd']:,.2f}"
+
+
+def spent(account: Fields) -> str:
+    """The cost and how it is known, in a word."""
+    about = "about " if account["cost_source"] == "estimated" else ""
+    return f"{about}{cost(account)}"
 
 
 def failure(view: Fields, slug: str) -> list[str]:

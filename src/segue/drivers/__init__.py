@@ -34,6 +34,8 @@ class Launch:
     mcp_servers: tuple[McpServer, ...] = ()
     serves: frozenset[Service] = frozenset()
     """What the agent is told that Segue does for it; requests that come unannounced are served too."""
+    counts_since_start: bool = False
+    """Whether the tokens that it reports with each turn are those of all turns since its process started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

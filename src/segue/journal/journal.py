@@ -230,6 +230,10 @@ class Journal:
         self._states[workflow_id] = state
         return state
 
+    def forget(self, workflow_id: WorkflowId) -> None:
+        """Free the memory that a workflow's state takes; whoever asks for it next has it read anew."""
+        self._states.pop(workflow_id, None)
+
     async def checkpoint(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
         return await self.read(lambda c: reading.checkpoint_named(c, workflow_id, name))
 

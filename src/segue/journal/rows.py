@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
 
 from segue.model.errors import SessionNotFound, WorkflowNotFound
 from segue.model.ids import AttemptId, BootId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
@@ -268,13 +268,16 @@ def waiting_messages(connection: Connection, workflow_id: WorkflowId) -> list[Pr
         select(t.prompts)
         .where(
             t.prompts.c.workflow_id == workflow_id,
-            t.prompts.c.status == PromptStatus.QUEUED,
-            t.prompts.c.task_id.is_(None),
-            t.prompts.c.run.is_(None),
+            *_waits(),
         )
         .order_by(t.prompts.c.seq)
     )
     return [_as(PromptRow, row) for row in connection.execute(query)]
+
+
+def _waits() -> tuple[ColumnElement[bool], ...]:
+    """Of a prompt: somebody said it, and no run has taken it."""
+    return t.prompts.c.status == PromptStatus.QUEUED, t.prompts.c.task_id.is_(None), t.prompts.c.run.is_(None)
 
 
 def prompt_by_id(connection: Connection, prompt_id: PromptId) -> PromptRow:
@@ -291,10 +294,71 @@ def open_questions(connection: Connection, workflow_id: WorkflowId) -> list[Ques
     return [_as(QuestionRow, row) for row in connection.execute(query)]
 
 
+def workflows_asking(connection: Connection) -> set[WorkflowId]:
+    """Those whose agents wait for an answer."""
+    query = select(t.questions.c.workflow_id).where(t.questions.c.outcome.is_(None)).distinct()
+    return set(connection.execute(query).scalars())
+
+
 def all_questions_past(connection: Connection, now: datetime) -> list[QuestionRow]:
     """Permissions that were open for too long, of all workflows."""
     query = select(t.questions).where(t.questions.c.outcome.is_(None), t.questions.c.deadline <= now)
     return [_as(QuestionRow, row) for row in connection.execute(query)]
+
+
+def resting_sessions(
+    connection: Connection,
+    statuses: Collection[SessionStatus],
+    workflows: Collection[WorkflowStatus],
+    since: datetime,
+    workflow_id: WorkflowId | None = None,
+) -> list[SessionRow]:
+    """The current sessions of such workflows that are in one of these states, and to which nothing happened since then;
+    of all workflows, or of one. Nobody waits for them, and nothing is about to happen to them."""
+    query = (
+        select(t.sessions)
+        .join(t.workflows, t.workflows.c.id == t.sessions.c.workflow_id)
+        .where(
+            t.sessions.c.status.in_(statuses),
+            t.sessions.c.number == t.workflows.c.session_count,
+            t.sessions.c.moved_at <= since,
+            t.workflows.c.status.in_(workflows),
+            *_nothing_under_way(),
+            _last_event() <= t.write_time(since),
+        )
+    )
+    if workflow_id is not None:
+        query = query.where(t.sessions.c.workflow_id == workflow_id)
+    return [_as(SessionRow, row) for row in connection.execute(query)]
+
+
+def _nothing_under_way() -> tuple[ColumnElement[bool], ...]:
+    """Of a workflow: no agent that is there or on its way, no question to a person, no words that wait for an agent.
+    Whatever else will bring an agent back by itself belongs here."""
+    run = exists().where(t.runs.c.workflow_id == t.workflows.c.id, t.runs.c.status != RunStatus.ENDED)
+    question = exists().where(t.questions.c.workflow_id == t.workflows.c.id, t.questions.c.outcome.is_(None))
+    message = exists().where(t.prompts.c.workflow_id == t.workflows.c.id, *_waits())
+    return ~run, ~question, ~message
+
+
+def _last_event() -> ColumnElement[str]:
+    """When something was last written down about a workflow."""
+    query = select(t.events.c.at).where(t.events.c.workflow_id == t.workflows.c.id)
+    return query.order_by(t.events.c.seq.desc()).limit(1).scalar_subquery()
+
+
+def sessions_to_archive(connection: Connection, ids: Collection[SessionId], since: datetime) -> list[SessionRow]:
+    """Those of these sessions that expired, and those that ended before then, by themselves or with their workflow."""
+    ended = or_(t.sessions.c.status.in_(SESSION_ENDED), t.workflows.c.status.in_(WORKFLOW_ENDED))
+    query = (
+        select(t.sessions)
+        .join(t.workflows, t.workflows.c.id == t.sessions.c.workflow_id)
+        .where(
+            t.sessions.c.id.in_(ids),
+            or_(t.sessions.c.status == SessionStatus.EXPIRED, ended & (t.sessions.c.moved_at <= since)),
+        )
+    )
+    return [_as(SessionRow, row) for row in connection.execute(query)]
 
 
 def last_event_at(connection: Connection, workflow_id: WorkflowId) -> datetime | None:

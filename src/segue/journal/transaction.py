@@ -232,10 +232,12 @@ class Transaction:
             self.connection.execute(update(t.tasks).where(*mine).values(status=status, attempt=None))
         self.append(event)
 
-    def change_limits(self, limits: Limits) -> None:
+    def change_limits(self, limits: Limits, wait_for_quota: bool | None = None) -> None:
         choices = replace(decode(Choices, self.workflow.choices), limits=limits)
+        if wait_for_quota is not None:
+            choices = replace(choices, wait_for_quota=wait_for_quota)
         self._workflow(choices=redact(encode(choices)).decode())
-        self.append(e.LimitsChanged(limits=limits))
+        self.append(e.LimitsChanged(limits=limits, wait_for_quota=choices.wait_for_quota))
 
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
@@ -389,6 +391,12 @@ class Transaction:
             self._workflow(retry_at=None)
         self.append(queued, session_id=session_id, run=number)
         return number
+
+    def change_way(self, session_id: SessionId, number: int, changed: e.WayChanged, carrying: Carrying) -> None:
+        """A run goes another way than the one it was queued for, before anything was asked of its agent."""
+        self._run(session_id, number, way=changed.after)
+        self.will_carry(session_id, carrying)
+        self.append(changed, session_id=session_id, run=number)
 
     def repurpose(self, session_id: SessionId, number: int, purpose: Purpose) -> None:
         """A run that was there to talk goes on with the plan, or is about to leave."""

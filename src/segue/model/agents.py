@@ -74,6 +74,8 @@ class Choices:
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     limits: Limits = Limits()
+    setup: str | None = None
+    """The command that makes the worktree ready; None is the server's own, and an empty one none."""
     approve_plan: bool = False
     """Whether a plan that the agent proposes is taken without asking."""
     verify: Verify | None = None
@@ -83,6 +85,8 @@ class Choices:
     """The agent that is asked for a fix when a step keeps failing: a name, `same`, or `off`."""
     wait_for_quota: bool = False
     """Whether the work goes on by itself when a used-up quota is full again."""
+    from_repository: tuple[str, ...] = ()
+    """What of this the repository's own settings say, for people to read."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -106,6 +110,9 @@ class AgentConfiguration:
     """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
     native_resume: bool = True
     """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
+    native_fork: bool = False
+    """Whether a fork may begin with a copy of its own conversation, in another directory; true where it was seen to
+    work there and to leave the original alone."""
     history: bool = True
     """Whether the history of a lost conversation may be put into the first prompt of a new one."""
     compacts: bool = False
@@ -113,8 +120,12 @@ class AgentConfiguration:
     nor paused because its window is full."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
+    counts_since_start: bool = False
+    """Whether the tokens that it reports with each turn are those of all turns since its program started."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Rungs of the capacity ladder as shares of the window (`warn`, `fork`, `pause`, `force`); 0 switches one off."""
+    """What the agent does otherwise than the setting `capacity` says."""
+    model_capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """The same for single models, by the name that `--model` gives them."""
     serves: frozenset[Service] = frozenset()
     """What Segue does for it if it asks: `files`, `terminals`."""
     install: str = ""

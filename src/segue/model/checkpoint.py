@@ -73,6 +73,8 @@ class Usage:
     cost_usd: float | None = None
     tool_calls: int = 0
     turns: int = 0
+    cached_tokens: int | None = None
+    """Read from the vendor's cache, and no part of `input_tokens`."""
 
     @property
     def utilization(self) -> float | None:

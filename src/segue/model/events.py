@@ -125,8 +125,14 @@ class UsageReported:
     context_tokens: int | None = None
     window: int | None = None
     input_tokens: int | None = None
+    """Of this stretch, without what was read from the vendor's cache."""
     output_tokens: int | None = None
     cost_usd: float | None = None
+    """Of the conversation so far."""
+    cached_tokens: int | None = None
+    """Of this stretch, read from the vendor's cache; None where nobody counted."""
+    model: str | None = None
+    """Who was asked, as the agent calls it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +344,16 @@ class RunQueued:
     reason: str
     purpose: Purpose = Purpose.WORK
     prices: tuple[Price, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayChanged:
+    """The way that was chosen turned out to be closed, so the run goes another one."""
+
+    kind: Literal["way.changed"] = "way.changed"
+    before: Way
+    after: Way
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -657,6 +673,7 @@ class LimitsChanged:
 
     kind: Literal["limits.changed"] = "limits.changed"
     limits: Limits
+    wait_for_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -774,6 +791,7 @@ Event = (
     | TokenCaptured
     | TokenRefused
     | RunQueued
+    | WayChanged
     | RunStarted
     | RunEnded
     | AgentStarted

@@ -83,6 +83,8 @@ class Way(StrEnum):
     """There was no conversation yet."""
     NATIVE = "native"
     """The agent's own conversation goes on."""
+    FORK = "fork"
+    """A copy of the conversation that a fork comes from, made by the agent itself."""
     CONTEXT = "context"
     """A new conversation, of the same agent or another, whose first prompt carries a compiled resume context."""
     HISTORY = "history"

@@ -15,6 +15,7 @@ from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
 from segue.model.errors import BadInput, SegueError, UnknownAgent
 from segue.model.views import AgentCheck, AgentView, Successor
+from segue.model.work import OFF, SAME
 from segue.orchestrator.house import House
 
 
@@ -23,6 +24,12 @@ def agent_named(house: House, name: str) -> AgentConfiguration:
         known = ", ".join(sorted(house.agents))
         raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
     return house.agents[name]
+
+
+def helpers(house: House, choices: Choices) -> list[AgentConfiguration]:
+    """The agents that are chosen by name to review or to fix."""
+    named = [choices.review.agent if choices.review else OFF, choices.fixer]
+    return [agent_named(house, name) for name in named if name not in (OFF, SAME)]
 
 
 def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:

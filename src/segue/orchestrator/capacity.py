@@ -1,6 +1,7 @@
 """How full an agent's context is while it works, and what follows from that."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from segue.model.agents import AgentConfiguration, Choices
@@ -11,12 +12,17 @@ from segue.protocol.capacity import Gauge, Ladder, Notice, Reached, Rung, climb,
 
 log = logging.getLogger("segue")
 
+LEFT_TO_COMPACTION = ("fork", "pause", "force")
+"""Rungs that an agent which compacts by itself has only if they are set for it."""
+WINDOW = ("known_window",)
+
 
 class Capacity:
     """Climbs the ladder with each report of usage, and remembers what is due at the next boundary."""
 
     def __init__(self, tenure: Tenure, agent: AgentConfiguration, *, joined: bool) -> None:
-        self._ladder = _ladder(agent, decode(Choices, tenure.workflow.choices).model)
+        model = decode(Choices, tenure.workflow.choices).model
+        self._ladder = ladder_of(tenure.house.rules.capacity, agent, model)
         # What nobody knows was said when the conversation began.
         self._gauge = Gauge(said_unknown=True) if joined else Gauge(highest=0)
         self.hand_over: Reached | None = None
@@ -39,7 +45,10 @@ def event_of(reached: Reached) -> CapacityReached:
     return CapacityReached(rung=reached.rung, context_tokens=reached.context_tokens, window=reached.window)
 
 
-def _ladder(agent: AgentConfiguration, model: str | None) -> Ladder:
+def ladder_of(everybody: Mapping[str, float], agent: AgentConfiguration, model: str | None) -> Ladder:
+    """What is said of the model goes before what is said of the agent, and that before what is said of everybody."""
     ladder = ladder_for(agent, model)
-    chosen = {name: share or None for name, share in agent.capacity.items()}
-    return replace(ladder, **chosen)
+    better_known = (*(LEFT_TO_COMPACTION if agent.compacts else ()), *(WINDOW if ladder.known_window else ()))
+    ours = {name: number for name, number in everybody.items() if name not in better_known}
+    chosen = {**ours, **agent.capacity, **agent.model_capacity.get(model or "", {})}
+    return replace(ladder, **{name: number or None for name, number in chosen.items()})

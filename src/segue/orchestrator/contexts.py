@@ -13,7 +13,7 @@ from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.house import House
 from segue.resume.exam import compile_examined
-from segue.resume.handover import Handover
+from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import taken_back
 from segue.snapshot.findings import own_tests, reviews_of
 from segue.state.fold import WorkflowState
@@ -42,7 +42,8 @@ async def compile_workflow(house: House, workflow_id: WorkflowId, present: Prese
     latest = await house.journal.standing(workflow_id, state)
     findings = await house.journal.read(lambda c: findings_of(c, workflow_id, latest.id)) if latest else None
     facts = with_own_tests(enriched(await house.hearings.facts(workflow_id), findings), state)
-    return await compile_facts(facts, handover_of(state, workflow_id, latest, present), budget)
+    handover = handover_of(state, workflow_id, latest, present, house.rules.lengths)
+    return await compile_facts(facts, handover, budget)
 
 
 async def compile_facts(facts: SessionFacts, handover: Handover, budget: int) -> Compiled:
@@ -62,6 +63,7 @@ def handover_of(
     workflow_id: WorkflowId,
     latest: Checkpoint | None,
     present: Present,
+    lengths: Lengths,
 ) -> Handover:
     assert state.issue is not None, "every journal begins with its workflow's issue"
     number = state.session.number if state.session else 1
@@ -80,6 +82,7 @@ def handover_of(
         divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
         feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
         snapshot_id=latest.id if latest else None,
+        lengths=lengths,
     )
 
 

@@ -14,7 +14,7 @@ from segue.model.crash import crash_point
 from segue.model.errors import AgentError
 from segue.model.findings import ExamResult
 from segue.model.ids import TaskId, new_prompt_id
-from segue.model.plan import Issue, Task, TaskStatus
+from segue.model.plan import PLANNING, Issue, Task, TaskStatus
 from segue.model.status import Carrying, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
@@ -23,6 +23,7 @@ from segue.orchestrator.ends import WINDOW_FULL, End, Torn, exited
 from segue.orchestrator.finishing import Finishing
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.pausing import Pausing
+from segue.orchestrator.planning import Planner, blocked_by
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reporting import Reports
 from segue.orchestrator.settling import close_questions
@@ -84,6 +85,7 @@ class Dialogue:
         self._reports = Reports(tenure, self._turns, recorder)
         self._finishing = Finishing(tenure, self._turns, recorder, environment, self._broken_off)
         self._pausing = Pausing(tenure, self._turns, recorder, self._at_work)
+        self._planner = Planner(tenure, self._turns, recorder, self._broken_off)
         self._occasion: PromptOccasion | None = occasion
         self._talking_from = WorkflowStatus.PAUSED
         """Where the workflow stood before somebody said something."""
@@ -110,7 +112,7 @@ class Dialogue:
     async def _converse(self) -> End:
         """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
         while True:
-            following = await self._tenure.step("turn.start", await self._choice())
+            following = await self._tenure.write("turn.start", await self._choice())
             if isinstance(following, _Idle):
                 following = await self._until_spoken_to()
             if isinstance(following, End):
@@ -119,6 +121,11 @@ class Dialogue:
                     continue
                 return following
             if following is None:
+                continue
+            if following.prompt.task_id == PLANNING:
+                if (end := await self._planner.make(following.prompt, following.text)) is not None:
+                    return end
+                self._occasion = None
                 continue
             reason = await self._turns.take(following.prompt, following.text)
             if following.task is None:
@@ -146,8 +153,8 @@ class Dialogue:
     async def _choice(self) -> Callable[[Transaction], "_Work | End | _Idle"]:
         """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""
         state = await self._house.journal.state(self._tenure.workflow_id)
-        issue, plan = state.issue, state.plan
-        assert issue is not None and plan is not None, "every journal begins with its workflow's plan"
+        issue = state.issue
+        assert issue is not None, "every journal begins with its workflow's issue"
         session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
         told = await self._what_came_before(state) if session.carrying is Carrying.NEEDED else None
         used_up = self._allowance.used_up(state)
@@ -155,21 +162,28 @@ class Dialogue:
             await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
 
         def choose(t: Transaction) -> _Work | End | _Idle:
-            workflow, run = t.workflow, self._tenure.run(t)
+            workflow, run, now = t.workflow, self._tenure.run(t), t.catch_up(state)
+            plan, planning = now.plan, now.planning
             if workflow.pause_trigger is None and t.messages:
                 return self._message(t, t.messages[0], told or self._introduction(issue, session.carrying))
-            task = plan.next_ready(_completed(t))
-            if run.purpose is Purpose.WORK and task is None and not t.messages:
+            task = plan.next_ready(_completed(t)) if plan and not planning else None
+            if run.purpose is Purpose.WORK and not (task or planning or t.messages):
                 return End(WorkflowStatus.COMPLETED)
             if workflow.pause_trigger is not None:
                 return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
-            if run.purpose is Purpose.TALK or task is None:
+            if run.purpose is Purpose.TALK or not (task or planning):
                 return _Idle()
+            if planning and planning.proposed:
+                return blocked_by(planning.proposed)
             if used_up is not None:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             if (full := self._capacity.hand_over) is not None:
                 return End(WorkflowStatus.IN_PROGRESS, full.sentence, Trigger.EXHAUSTION)
-            said = (*advised(state.advice, task.id), *remarks(state, task))
+            if planning:
+                prompt = self._planner.ask(t, now, self._occasion)
+                return _Work(None, prompt, self._carry(t, prompt, told))
+            assert plan is not None and task is not None, "there is something to do"
+            said = (*advised(now.advice, task.id), *remarks(now, task))
             text = task_prompt(issue, plan, task, self._occasion, said)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
@@ -199,7 +213,7 @@ class Dialogue:
                 if self._occasion is not None:
                     self._occasion = replace(self._occasion, way=Way.HISTORY)
         records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
-        return _Told(Way.HISTORY, history(records), with_history)
+        return _Told(Way.HISTORY, history(records, self._house.rules.history), with_history)
 
     async def _context(self) -> _Told:
         git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
@@ -267,7 +281,7 @@ class Dialogue:
             if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
                 t.move_workflow(self._talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)
 
-        await self._tenure.step("message.answered", answered)
+        await self._tenure.write("message.answered", answered)
 
     def _broken_off(self, reason: e.StopReason) -> End:
         """A turn that did not end by itself: a full window and a pause interrupt the task, the rest fails it."""
@@ -275,7 +289,7 @@ class Dialogue:
             raise Torn(WINDOW_FULL)
         if reason == "cancelled" and self._pausing.forced is not None:
             raise Torn(self._pausing.forced)
-        return End(WorkflowStatus.FAILED, f"the agent stopped without finishing the task ({reason})", Trigger.CRASH)
+        return End(WorkflowStatus.FAILED, f"the agent stopped without finishing its turn ({reason})", Trigger.CRASH)
 
 
 def _completed(t: Transaction) -> list[TaskId]:

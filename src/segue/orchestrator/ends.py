@@ -51,7 +51,8 @@ ENDS: dict[WorkflowStatus, Ending] = {
     WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
     # The next session goes on at once.
     WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
-    # Somebody has to say what becomes of a task, and nobody waits for that in memory.
+    # Somebody's word is waited for, and nobody waits for it in memory.
+    WorkflowStatus.BLOCKED: (CheckpointType.PLAN, SessionStatus.SUSPENDED, "asked"),
     WorkflowStatus.REVIEW: (CheckpointType.REVIEW, SessionStatus.SUSPENDED, "asked"),
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
     WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),

@@ -97,7 +97,7 @@ class Finishing:
         """Another turn of the same task."""
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
-        await self._tenure.step("task.again", lambda t: t.queue_prompt(prompt, session_id, number))
+        await self._tenure.write("task.again", lambda t: t.queue_prompt(prompt, session_id, number))
         reason = await self._turns.take(prompt, problem.text)
         return None if reason == "end_turn" else self._broken_off(reason)
 
@@ -110,7 +110,7 @@ class Finishing:
         with self._tenure.live.patient(self._house.clock.now(), verify.seconds):
             verified = await run_tests(self._tenure, self._environment, verify, task)
         ran = verified.ran
-        await self._tenure.step("tests.ran", lambda t: self._append(t, ran))
+        await self._tenure.write("tests.ran", lambda t: self._append(t, ran))
         if ran.passed:
             return None
         failed = _Failed(
@@ -205,7 +205,7 @@ class Finishing:
             write_checkpoint(t, self._tenure.session_id, self._tenure.number, done(task), state, workspace)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("task.complete", complete)
+        await self._tenure.write("task.complete", complete)
 
 
 def done(task: Task) -> Occasion:

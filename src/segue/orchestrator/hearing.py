@@ -145,6 +145,9 @@ class Hearings:
             self._kept.popitem(last=False)
         return hearing
 
+    def forget(self, workflow_id: WorkflowId) -> None:
+        self._kept.pop(workflow_id, None)
+
     async def _chapters_until(self, workflow_id: WorkflowId, last: Seq) -> list[Chapter]:
         return await self._chapters(workflow_id, replace(await self._journal.state(workflow_id), seq=last))
 

@@ -11,14 +11,17 @@ from pathlib import Path
 import anyio
 
 from segue.journal import Journal
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices
 from segue.model.clock import Clock
 from segue.model.ids import BootId, PromptId, RequestId, SessionId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.orchestrator.places import Places
 from segue.protocol.retries import Policy
+from segue.resume.handover import Lengths
+from segue.resume.history import Cuts
 
 RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
@@ -48,11 +51,25 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    agents_at_once: int
+    session_idle: float
+    session_ttl: float
+    delivery_wait: float
+    messages_waiting: int
+    capacity: Mapping[str, float]
     context_budget: int
     """Tokens that a compiled resume context may take."""
+    lengths: Lengths
+    history: Cuts
     extraction: Extraction
+    plan_tasks: int
+    """Tasks that a plan may have which an agent proposes."""
     retries: Policy
     stall_notice: float
+
+    def setup_for(self, choices: Choices) -> str | None:
+        """The command that makes the worktree of such a workflow ready."""
+        return self.setup if choices.setup is None else choices.setup or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +119,7 @@ class House:
     home: Path
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
+    places: Places
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""

@@ -35,6 +35,7 @@ from segue.model.events import (
     Warned,
 )
 from segue.model.ids import PromptId, Seq, SessionId, WorkflowId, new_prompt_id, new_session_id
+from segue.model.plan import TaskStatus
 from segue.model.status import (
     Carrying,
     Failure,
@@ -60,6 +61,7 @@ from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
+from segue.resume.planning import planning_prompt
 from segue.resume.prompts import Occasion, task_prompt
 from segue.state.fold import TELLING, SessionState, WorkflowState
 from segue.state.moves import SESSION_ENDED
@@ -69,14 +71,10 @@ from segue.workspace.programs import require_program
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
 W = WorkflowStatus
-MOST_WAITING = 10
-"""Messages that may wait for one agent."""
-READY_WITHIN = 90.0
-"""Seconds that somebody who said something waits for the agent to get it."""
 
 RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
     Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
-    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW}),
+    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.BLOCKED}),
 }
 ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
 """Where a session is whose run was queued and whose agent is not up yet."""
@@ -120,11 +118,11 @@ class Ask:
     """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
     back: TakenBack | None = None
     """The files were taken back for this; what is left is to write it down."""
+    due: datetime | None = None
+    """The retry that this is; it is made only while it stands scheduled for then."""
     word: Callable[[Transaction], None] | None = None
     """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
     reason: str = "resumed"
-    due: datetime | None = None
-    """The retry that this is; it is made only while it stands scheduled for then."""
     reopens: str = ""
     """Why what is left is planned again, if it is."""
 
@@ -139,16 +137,19 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         session=session,
         agent=agent,
         budget=house.rules.context_budget if standing else None,
-        history=history(records),
-        request=_request(state, standing),
+        history=history(records, house.rules.history),
+        request=_request(state, standing, house.rules.plan_tasks),
+        original=await forking.original(house, state),
     )
 
 
-def _request(state: WorkflowState, checkpoint: Checkpoint | None) -> int:
+def _request(state: WorkflowState, checkpoint: Checkpoint | None, most: int) -> int:
     """Characters of the prompt that a new conversation would begin with."""
+    occasion = Occasion(way=Way.FRESH, checkpoint=checkpoint, git=checkpoint.git if checkpoint else None)
+    if state.issue is not None and state.planning is not None:
+        return len(planning_prompt(state.issue, state.planning, state.marks, occasion, most))
     if state.issue is None or state.plan is None or state.next_task is None:
         return 0
-    occasion = Occasion(way=Way.FRESH, checkpoint=checkpoint, git=checkpoint.git if checkpoint else None)
     return len(task_prompt(state.issue, state.plan, state.next_task, occasion))
 
 
@@ -189,6 +190,8 @@ class Resuming:
     ) -> Resumed:
         """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflow(name)
+        if (waiting := await self._block_again(row, as_it_is=not (way or successor or snapshot))) is not None:
+            return waiting
         ask = self._ask(row, Purpose.WORK, environment, way, successor)
         if ask.choices is not None:
             refuse_secrets(ask.choices)
@@ -237,6 +240,22 @@ class Resuming:
         """Go on because somebody said what the work waited for; that is the user's word to start an agent, too."""
         ask = self._ask(row, Purpose.WORK, environment)
         return await self._launch(row, replace(ask, word=word, reason=reason))
+
+    async def _block_again(self, row: WorkflowRow, *, as_it_is: bool) -> Resumed | None:
+        """A plan that waited for a word before the pause waits for it after; no agent is started for that."""
+        state = await self._journal.state(row.id)
+
+        def block(t: Transaction) -> Resumed | None:
+            now = t.catch_up(state)
+            if t.workflow.status is not W.PAUSED or now.planning is None or now.planning.proposed is None:
+                return None
+            if not as_it_is:
+                hint = f"Bring it back first (segue resume {row.slug}), then approve or reject it."
+                raise WrongState("Its plan waits for a word before anything else.", hint=hint)
+            t.move_workflow(W.BLOCKED, reason="its plan waits for approval, as it did before the pause")
+            return _blocked(t, now, row)
+
+        return await self._journal.transact(row.id, block)
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
@@ -363,7 +382,7 @@ class Resuming:
                 raise FilesMoving
             _refuse_if_overtaken(t, ask)
             if then is not None:
-                _refuse_a_longer_line(t)
+                _refuse_a_longer_line(t, self.house.rules.messages_waiting)
             if ask.word is not None:
                 ask.word(t)
             elif ask.purpose is Purpose.WORK:
@@ -378,8 +397,8 @@ class Resuming:
             return replace(
                 launched,
                 paused_at=row.paused_at,
-                tasks_done=len(after.finished),
-                tasks_remaining=len(after.tasks) - len(after.finished),
+                tasks_done=sum(task.status is TaskStatus.COMPLETED for task in t.tasks),
+                tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in t.tasks),
                 divergence=changes,
             )
 
@@ -403,7 +422,7 @@ class Resuming:
 
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
         if (live := self.house.live.get(workflow_id)) is not None:
-            with anyio.move_on_after(READY_WITHIN):
+            with anyio.move_on_after(self.house.rules.delivery_wait):
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
@@ -470,13 +489,17 @@ class Resuming:
     ) -> SessionId:
         """The session itself, or a child that takes over from it."""
         parent = t.session
-        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and parent.status is not SessionStatus.FAILED):
+        over = parent.status in SESSION_ENDED | {SessionStatus.FAILED}
+        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and not over):
             return parent.id
         carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
-        if session.unborn and ask.choices is None and ask.back is None:
+        if plan.way is Way.FORK:
             t.will_carry(parent.id, carrying)
             return parent.id
-        if parent.status not in SESSION_ENDED | {SessionStatus.FAILED, SessionStatus.CREATED}:
+        if session.unborn and not over and ask.choices is None and ask.back is None:
+            t.will_carry(parent.id, carrying)
+            return parent.id
+        if not over and parent.status is not SessionStatus.CREATED:
             t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
         if ask.choices is not None:
             t.change_agent(ask.agent.name, ask.choices)
@@ -521,7 +544,7 @@ class Resuming:
             reason="The agent gets it at the end of what it does now.",
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
-        with anyio.move_on_after(READY_WITHIN * patience):
+        with anyio.move_on_after(self.house.rules.delivery_wait * patience):
             ended = await self._sent_or_ended(launched, prompt_id, head)
             if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launch(row, ask)
@@ -534,8 +557,8 @@ class Resuming:
 
     async def _not_taken(self, row: WorkflowRow, answer: Prompted, ended: RunEnded) -> Prompted:
         """Words wait for the next run, unless there will be none."""
-        if ended.outcome == "paused":
-            return replace(answer, reason="The workflow was paused; the agent gets it when the work goes on.")
+        if ended.outcome in ("paused", "asked"):
+            return replace(answer, reason="The workflow stopped; the agent gets it when the work goes on.")
         if ended.outcome in ("completed", "cancelled"):
             await self._journal.transact(row.id, lambda t: _withdraw(t, answer.prompt_id))
         return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
@@ -553,11 +576,11 @@ class Resuming:
         raise AssertionError("a journal is followed for ever")
 
 
-def _refuse_a_longer_line(t: Transaction) -> None:
+def _refuse_a_longer_line(t: Transaction, most: int) -> None:
     """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
-    if len(t.messages) >= MOST_WAITING:
+    if len(t.messages) >= most:
         raise WrongState(
-            f"{MOST_WAITING} messages wait for the agent already; this one was not taken.",
+            f"{most} messages wait for the agent already; this one was not taken.",
             hint="Wait until it has read some: `segue logs -f` shows that.",
         )
 
@@ -615,12 +638,30 @@ def _answer(
     )
 
 
+def _blocked(t: Transaction, state: WorkflowState, row: WorkflowRow) -> Resumed:
+    """What there is instead of a run: a plan, and a question."""
+    return Resumed(
+        status="blocked",
+        workflow_id=row.id,
+        session=t.session.id,
+        session_number=t.session.number,
+        agent=t.session.agent,
+        run=t.session.run_count,
+        way=(state.session.way if state.session else None) or Way.FIRST,
+        reason="its plan waits for a word; no agent was started",
+        paused_at=row.paused_at,
+        tasks_done=len(state.finished),
+        tasks_remaining=len(state.tasks) - len(state.finished),
+    )
+
+
 def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose) -> None:
     if row.status in RESUMABLE[purpose]:
         return
     hints = {
         W.IN_PROGRESS: "`segue logs -f` follows it.",
         W.PENDING: "`segue resume` starts it.",
+        W.BLOCKED: "Its plan waits for your word: `segue approve`, or `segue reject` with a reason.",
         W.COMPLETED: "Go on from it in a new workflow: `segue sessions fork`.",
         W.CANCELLED: "Go on from it in a new workflow: `segue sessions fork`.",
     }

@@ -1,13 +1,15 @@
 """One run of a session: from start or resume to pause, end or crash."""
 
 import logging
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 
 from segue import drivers
-from segue.drivers import Agent, Launch
+from segue.drivers import Agent, Driver, Launch
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
@@ -16,11 +18,21 @@ from segue.model.agents import Choices
 from segue.model.checkpoint import GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
-from segue.model.errors import SegueError
+from segue.model.errors import AgentError, SegueError, TokenRejected
 from segue.model.ids import SessionId, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import Carrying, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
-from segue.orchestrator import fixing, projections, retrying
+from segue.model.status import (
+    Carrying,
+    Failure,
+    Purpose,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.orchestrator import fixing, forking, projections, retrying
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
@@ -40,7 +52,7 @@ from segue.orchestrator.settling import (
 )
 from segue.orchestrator.tenure import Superseded, Tenure
 from segue.resume.failures import POLICIES, failure_of
-from segue.resume.planner import ResumePlan
+from segue.resume.planner import Original, ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion
 from segue.workspace.git import read_state
@@ -48,6 +60,17 @@ from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktre
 
 log = logging.getLogger("segue")
 
+UNCOPIED = frozenset(
+    {
+        Failure.TOKEN_REJECTED,
+        Failure.OTHER_CONVERSATION,
+        Failure.TRANSCRIPT_CORRUPT,
+        Failure.HANDSHAKE_FAILED,
+        Failure.NOT_RESTORED,
+        Failure.OTHER,
+    }
+)
+"""Why a conversation is not copied, while the agent may well begin another."""
 HEARTBEAT = 10.0
 """Seconds between two signs of life of a run."""
 
@@ -55,16 +78,25 @@ HEARTBEAT = 10.0
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
     """What the engine calls. Nothing is raised: the engine would store it, words and all."""
     try:
-        session = await house.journal.read(lambda c: session_by_id(c, session_id))
-        workflow = await house.journal.workflow(session.workflow_id)
-        run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
-        with house.alive(workflow.id) as live:
-            await Run(house, live, workflow, session, run).carry_out()
-            await projections.refresh(house, session_id)
-            house.environments.pop((session_id, number), None)
+        queued = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+        async with house.places.one(queued.queued_at) as place:
+            if place:
+                await _run_session(house, session_id, number)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
+
+
+async def _run_session(house: House, session_id: SessionId, number: int) -> None:
+    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    # One that was paused or cancelled while it stood in line must not be taken for the one that may have followed it.
+    if run.status is not RunStatus.ENDED:
+        session = await house.journal.read(lambda c: session_by_id(c, session_id))
+        workflow = await house.journal.workflow(session.workflow_id)
+        with house.alive(workflow.id) as live:
+            await Run(house, live, workflow, session, run).carry_out()
+            await projections.refresh(house, session_id)
+    house.environments.pop((session_id, number), None)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:
@@ -121,10 +153,12 @@ class Run:
             return end
         if not self.tenure.has_worktree:
             await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
-        async with self._open_agent(directory) as agent:
+        async with AsyncExitStack() as stack:
+            agent = await self._open_agent(stack, self._launch(directory))
+            occasion = replace(occasion, way=self.way)
             await self._ready(agent)
             async with alongside(self._show_life):
-                capacity = Capacity(self.tenure, self.agent, joined=self.way is Way.NATIVE)
+                capacity = Capacity(self.tenure, self.agent, joined=self.way in (Way.NATIVE, Way.FORK))
                 end = await Dialogue(
                     self.tenure, agent, self._recorder(), occasion, capacity, self._environment()
                 ).hold()
@@ -179,9 +213,9 @@ class Run:
 
     async def _set_up(self, path: Path) -> None:
         rules = self.house.rules
-        if rules.setup is not None:
+        if (setup := rules.setup_for(self.choices)) is not None:
             environment = self._environment()
-            await run_setup(rules.setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
+            await run_setup(setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
 
     async def _look_back(self, git: GitState) -> PromptOccasion:
         """What this run finds: the last snapshot, and what was seen to have changed in the worktree since."""
@@ -192,6 +226,8 @@ class Run:
             git=git,
             divergence=await self._divergence(),
             taken_back=state.taken_back,
+            directory=self.workflow.worktree,
+            copied_from=await forking.worktree_of_original(self.house, state),
             knows_issue=state.sessions[self.tenure.session_id].was_given_a_task,
         )
 
@@ -205,9 +241,8 @@ class Run:
     def _environment(self) -> dict[str, str]:
         return dict(self.house.environments.get((self.tenure.session_id, self.tenure.number), {}))
 
-    def _open_agent(self, directory: Path) -> AbstractAsyncContextManager[Agent]:
-        driver = drivers.load(self.agent.driver)
-        launch = Launch(
+    def _launch(self, directory: Path) -> Launch:
+        return Launch(
             command=self.agent.command,
             directory=directory,
             environment=allowed(self._environment(), (*self.agent.environment, *self.choices.variables)),
@@ -217,10 +252,45 @@ class Run:
             model=self.choices.model,
             mcp_servers=self.choices.mcp_servers,
             serves=self.agent.serves,
+            counts_since_start=self.agent.counts_since_start,
         )
+
+    async def _open_agent(self, stack: AsyncExitStack, launch: Launch) -> Agent:
+        driver = drivers.load(self.agent.driver)
+        if self.way is Way.FORK:
+            try:
+                return await stack.enter_async_context(self._copied(driver, launch))
+            except AgentError as error:
+                if error.failure not in UNCOPIED:
+                    raise
+                await self._begin_anew(error)
         if self.way is Way.NATIVE and self.tenure.token is not None:
-            return driver.resume(launch, self.tenure.token)
-        return driver.start(launch)
+            return await stack.enter_async_context(driver.resume(launch, self.tenure.token))
+        return await stack.enter_async_context(driver.start(launch))
+
+    @asynccontextmanager
+    async def _copied(self, driver: Driver, launch: Launch) -> AsyncGenerator[Agent]:
+        """The agent with a copy of the original's conversation, as that was at the snapshot and not later."""
+        token = (await self._original()).session.token
+        if token is None:
+            raise TokenRejected("The original has no conversation any more.")
+        async with driver.fork(launch, token) as agent:
+            if (await self._original()).moved:
+                raise TokenRejected("The original's conversation went on before it was copied.")
+            yield agent
+
+    async def _original(self) -> Original:
+        original = await forking.original(self.house, await self.house.journal.state(self.tenure.workflow_id))
+        assert original is not None, "only a fork is queued to begin with a copy"
+        return original
+
+    async def _begin_anew(self, error: AgentError) -> None:
+        """The agent did not copy its conversation: a new one begins with a compiled context, and that is said."""
+        self.way = Way.CONTEXT
+        changed = e.WayChanged(before=Way.FORK, after=Way.CONTEXT, reason=error.message)
+        session_id, number = self.tenure.session_id, self.tenure.number
+        await self.tenure.transact(lambda t: t.change_way(session_id, number, changed, Carrying.NEEDED))
+        crash_point("way.changed")
 
     async def _ready(self, agent: Agent) -> None:
         started = e.AgentStarted(
@@ -269,6 +339,7 @@ class Run:
 
         def finish(t: Transaction) -> None:
             pausing = t.workflow.pause_trigger is not None
+            now = t.catch_up(state)
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
@@ -276,7 +347,7 @@ class Run:
                 self._ask_person(t, end.asks)
             if end.retry is not None:
                 give_task_back(t, self.tenure.session_id, self.tenure.number, end.reason)
-            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
+            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
@@ -340,5 +411,5 @@ def _move_workflow(t: Transaction, end: End) -> None:
     """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
     wanted = t.workflow
     t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
-    if end.status is WorkflowStatus.REVIEW and wanted.pause_trigger is not None:
+    if end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW) and wanted.pause_trigger is not None:
         t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)

@@ -78,7 +78,7 @@ async def _examined(house: House, checkpoint: Checkpoint, facts: SessionFacts, f
     """With the exam of the context that this snapshot gives."""
     state = await house.journal.state(checkpoint.workflow_id)
     present = Present(git=checkpoint.git, at=checkpoint.created_at)
-    handover = handover_of(state, checkpoint.workflow_id, checkpoint, present)
+    handover = handover_of(state, checkpoint.workflow_id, checkpoint, present, house.rules.lengths)
     handover = replace(
         handover,
         session_number=checkpoint.session_number,

@@ -1,4 +1,5 @@
-"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused."""
+"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused, and
+what nobody comes back to is retired."""
 
 import logging
 import signal
@@ -14,6 +15,7 @@ from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import answer_question
+from segue.orchestrator.retiring import retire_sessions
 from segue.orchestrator.settling import CRASHED, settle, settling_for
 
 log = logging.getLogger("segue")
@@ -58,6 +60,7 @@ async def sweep(house: House) -> None:
     for run in await house.journal.read(open_runs):
         with _noted(run):
             await _look_at(house, run, now)
+    await retire_sessions(house)
 
 
 @contextmanager

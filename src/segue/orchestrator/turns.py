@@ -72,6 +72,8 @@ class Turns:
         self._begun: set[PromptId] = set()
         self.aside = False
         """What the agent says now is no part of the work, and is not written down as its message."""
+        self.reads_only = ""
+        """Why nothing but reading is allowed now, whatever was chosen; empty where that is not so."""
         self.words: list[str] = []
         """What the agent has said in this turn."""
 
@@ -114,7 +116,7 @@ class Turns:
         return reason
 
     async def _turn(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
-        await self._tenure.step("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.words = []
         self._begun.add(prompt.prompt_id)
         self._gives_way, self._over = False, anyio.Event()
@@ -270,14 +272,14 @@ class Turns:
     async def _ask(self, question: e.PermissionRequested) -> None:
         """Put a question to the policy, or to the user; either way it is on disk before the agent hears an answer."""
         await self._recorder.flush()
-        verdict = policy(self._speaker.permissions, question)
+        verdict = policy(Permissions.READ_ONLY if self.reads_only else self._speaker.permissions, question)
         deadline = self._house.clock.now() + timedelta(seconds=self._house.rules.permission_timeout)
         session_id, run = self._speaker.session_id, self._speaker.run
 
         def ask(t: Transaction) -> None:
             t.ask(question, session_id, run, deadline)
             if verdict is not None:
-                t.answer(by_policy(question, verdict), session_id, run)
+                t.answer(by_policy(question, verdict, "" if verdict else self.reads_only), session_id, run)
             elif t.session.status is SessionStatus.RUNNING:
                 self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import reduce
 from typing import TypeVar, assert_never
 
 from segue.model import events as e
+from segue.model.accounts import ModelUsage, known_sum
 from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
@@ -81,9 +82,15 @@ class SessionState:
     told_by: Way | None = None
     """How it is told what came before it, where it began by being told."""
     usage: Usage = field(default_factory=Usage)
+    models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """What each model was given and gave; one that the agent does not name has an empty name."""
+    told_cost: float | None = None
+    """As the agent last told it, which may count from nothing again."""
     capabilities: tuple[str, ...] | None = None
     """What the agent said it can do, the last time it was up."""
     was_given_a_task: bool = False
+    spoken_to: Seq = NOTHING_SEEN
+    """The last time that something was said to the agent."""
     failure: Failure | None = None
     """What ended the last run, if it was the agent."""
     reset_at: datetime | None = None
@@ -182,7 +189,6 @@ class WorkflowState:
     def usage(self) -> Usage:
         """The current context of the current session, and what all sessions used together."""
         sessions = list(self.sessions.values())
-        costs = [s.usage.cost_usd for s in sessions if s.usage.cost_usd is not None]
         now = self.session.usage if self.session else Usage()
         return replace(
             now,
@@ -190,7 +196,8 @@ class WorkflowState:
             output_tokens=sum(s.usage.output_tokens for s in sessions),
             tool_calls=sum(s.usage.tool_calls for s in sessions),
             turns=sum(s.usage.turns for s in sessions),
-            cost_usd=sum(costs) if costs else None,
+            cost_usd=known_sum(s.usage.cost_usd for s in sessions),
+            cached_tokens=known_sum(s.usage.cached_tokens for s in sessions),
         )
 
 
@@ -327,15 +334,17 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way):
             return replace(state, runs=state.runs + 1, way=way, told_by=way if way in TELLING else state.told_by)
+        case e.WayChanged(after=way):
+            return replace(state, way=way, told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
-            return replace(state, usage=_used(state.usage, record.event))
+            return _reported(state, record.event, record.at.date())
         case e.UserSpoke():
             # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
-            return replace(state, usage=usage, calls={}, was_given_a_task=True)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             if task_id is None:
                 return state
@@ -344,7 +353,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             queued = state.prompts.get(prompt_id)
             sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
             given = state.was_given_a_task or sent.task_id is not None
-            return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={}, was_given_a_task=given)
+            state = _prompt(state, prompt_id, sent)
+            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq)
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnEnded() | e.TurnFailed():
@@ -426,13 +436,43 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 
-def _used(usage: Usage, report: e.UsageReported) -> Usage:
-    """The latest figures; what a report leaves out stays as it was. Totals are per turn and add up."""
-    return replace(
-        usage,
-        context_tokens=usage.context_tokens if report.context_tokens is None else report.context_tokens,
-        window=usage.window if report.window is None else report.window,
-        input_tokens=usage.input_tokens + (report.input_tokens or 0),
-        output_tokens=usage.output_tokens + (report.output_tokens or 0),
-        cost_usd=usage.cost_usd if report.cost_usd is None else report.cost_usd,
+def _reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
+    """The latest figures; what a report leaves out stays as it was. Tokens are of one stretch and add up."""
+    cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
+    usage = replace(
+        used,
+        context_tokens=used.context_tokens if report.context_tokens is None else report.context_tokens,
+        window=used.window if report.window is None else report.window,
+        input_tokens=used.input_tokens + (report.input_tokens or 0),
+        output_tokens=used.output_tokens + (report.output_tokens or 0),
+        cached_tokens=known_sum((used.cached_tokens, report.cached_tokens)),
+        cost_usd=known_sum((used.cost_usd, cost)),
     )
+    told = state.told_cost if report.cost_usd is None else report.cost_usd
+    return replace(state, usage=usage, told_cost=told, models=_by_model(state, report, cost, on))
+
+
+def _new_cost(before: float | None, told: float | None) -> float | None:
+    """What was spent since the last report; one that is lower than the last counts from nothing again."""
+    if told is None or before is None or told < before:
+        return told
+    return told - before
+
+
+def _by_model(state: SessionState, report: e.UsageReported, cost: float | None, on: date) -> Mapping[str, ModelUsage]:
+    counts = report.input_tokens is not None or report.output_tokens is not None
+    if not counts and cost is None:
+        return state.models
+    fullest = max(filter(None, (state.usage.context_tokens, report.context_tokens)), default=None)
+    name = report.model or ""
+    before = state.models.get(name, ModelUsage())
+    after = ModelUsage(
+        input_tokens=known_sum((before.input_tokens, report.input_tokens)),
+        cached_tokens=known_sum((before.cached_tokens, report.cached_tokens)),
+        output_tokens=known_sum((before.output_tokens, report.output_tokens)),
+        cost_usd=known_sum((before.cost_usd, cost)),
+        cache_known=before.cache_known and not (counts and report.cached_tokens is None),
+        fullest=max(filter(None, (before.fullest, fullest)), default=None),
+        last_on=on,
+    )
+    return {**state.models, name: after}

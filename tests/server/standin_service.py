@@ -242,6 +242,7 @@ class Standin:
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
         self.waited: bool | None = None
+        self.interrupts: bool | None = None
         self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
         self.account: WorkflowAccount | None = None

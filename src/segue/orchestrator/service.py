@@ -80,6 +80,10 @@ WAITING = frozenset({W.BLOCKED, W.REVIEW})
 """Where somebody has to say something before the work goes on."""
 
 
+class Starting(WrongState):
+    """Its agent is being started just now."""
+
+
 class Orchestrator:
     """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
 
@@ -267,7 +271,11 @@ class Orchestrator:
         self._house.kept_environments.pop(row.id, None)
         if not running:
             await self._resuming.put_away(row.id, reason or "the workflow is paused")
-            await self._pause_at_once(row, reason)
+            try:
+                await self._pause_at_once(row, reason)
+            except Starting:
+                # Now there is a run to wait for.
+                return await self.pause(name, reason, wait)
         elif (live := self._house.live.get(row.id)) is not None:
             live.pause.set()
         if running and wait:
@@ -291,7 +299,7 @@ class Orchestrator:
                 return
             run = t.open_run
             if run is not None and run.status is RunStatus.ACTIVE:
-                raise WrongState("The workflow was starting just now.", hint="Pause it again.")
+                raise Starting
             write_checkpoint(t, t.session.id, run.number if run else 0, occasion, t.catch_up(state), workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))

@@ -13,10 +13,11 @@ from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
 from segue.orchestrator.deciding import answer_person
 from segue.orchestrator.house import House
+from segue.orchestrator.launching import Leaving
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.planning import after_what_is_done, in_words
 from segue.orchestrator.plans import read_plan
-from segue.orchestrator.resuming import Leaving, Resuming
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.views import open_question
 from segue.state.fold import WorkflowState
 

@@ -15,7 +15,8 @@ from segue.model.views import Resumed
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.finishing import done
 from segue.orchestrator.house import House
-from segue.orchestrator.resuming import AtWork, Leaving, Resuming
+from segue.orchestrator.launching import AtWork, Leaving
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.snapshot.gather import gather
 from segue.state.fold import WorkflowState

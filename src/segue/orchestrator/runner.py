@@ -39,8 +39,8 @@ from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
 from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
+from segue.orchestrator.launching import queue
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.resuming import queue
 from segue.orchestrator.settling import (
     Settling,
     close_questions,

@@ -4,7 +4,6 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -93,9 +92,10 @@ def _compiled(name: str, found: Any) -> Any:
 
 
 def _key(name: str, pregel: Any) -> str | None:
-    properties: Mapping[str, object] = pregel.get_input_jsonschema().get("properties", {})
-    keys = list(properties)
-    if MESSAGES in keys and MESSAGES in pregel.channels:
+    # A JSON schema would say it too, but cannot be had of every kind of state.
+    builder = getattr(pregel, "builder", None)
+    keys = [key for key in builder.schemas[builder.input_schema] if key != "__root__"] if builder is not None else []
+    if MESSAGES in keys:
         return MESSAGES
     if len(keys) > 1:
         raise NoGraph(

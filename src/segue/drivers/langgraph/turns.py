@@ -13,10 +13,10 @@ again. Where it stood decides how the prompt gets in:
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-import anyio
 from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import AllowedOutcome, PermissionOption, PromptResponse, StopReason, ToolCallUpdate
@@ -77,17 +77,24 @@ class Turn:
         self._graph = setting.graph
         self._pregel = setting.graph.pregel
         self._config = config_of(setting.token)
-        self._scope = anyio.CancelScope()
+        self._work: asyncio.Task[StopReason] | None = None
+        self._cancelled = False
         self._telling = Telling(setting.tell, None, nodes=False)
 
     def cancel(self) -> None:
-        self._scope.cancel()
+        self._cancelled = True
+        if self._work is not None:
+            # Once, and not again and again as a cancel scope does it: the library awaits the ends of its own tasks.
+            self._work.cancel()
 
     async def play(self, text: str) -> PromptResponse:
-        reason: StopReason = "cancelled"
+        self._work = asyncio.create_task(self._go_on(text))
         try:
-            with self._scope:
-                reason = await self._go_on(text)
+            reason = await self._work
+        except asyncio.CancelledError:
+            if not self._cancelled:
+                raise
+            reason = "cancelled"
         except GraphRecursionError:
             reason = "max_turn_requests"
         except RequestError:
@@ -97,7 +104,7 @@ class Turn:
         finally:
             # A node in a thread goes on after its turn was cancelled; two of them must never be at work.
             await self._setting.workers.idle()
-        if self._scope.cancelled_caught:
+        if reason == "cancelled":
             await self._telling.broken_off()
         return PromptResponse(stop_reason=reason, usage=self._telling.usage())
 
@@ -123,8 +130,10 @@ class Turn:
         stream = self._pregel.astream(
             given, self._config, stream_mode=modes, subgraphs=True, version="v2", durability="sync"
         )
-        async for part in stream:
-            await self._telling.hear(part)
+        # A stream that is left behind would leave the graph's nodes at work.
+        async with aclosing(stream):
+            async for part in stream:
+                await self._telling.hear(part)
 
     async def _state(self) -> Any:
         return await self._pregel.aget_state(self._config)

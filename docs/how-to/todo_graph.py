@@ -7,6 +7,8 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
+MARK = "# " + "TODO"
+
 
 class State(MessagesState):
     found: list[str]
@@ -14,10 +16,10 @@ class State(MessagesState):
 
 def look(state: State) -> dict[str, Any]:
     found = [
-        f"{file}:{number}: {line.split('TODO', 1)[1].lstrip(': ')}"
+        f"{file}:{number}: {line.split(MARK, 1)[1].lstrip(': ')}"
         for file in sorted(Path().rglob("*.py"))
         for number, line in enumerate(file.read_text().splitlines(), 1)
-        if "# TODO" in line
+        if MARK in line
     ]
     return {"found": found, "messages": [AIMessage(f"{len(found)} things are left to do.")]}
 

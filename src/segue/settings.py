@@ -100,7 +100,6 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
                 *("OPENROUTER_*", "OLLAMA_*"),
             ),
             install="pip install 'segue[langgraph]'",
-            login="export SEGUE_LANGGRAPH_GRAPH=agent.py:graph # and whatever keys the graph wants",
         ),
     )
 }

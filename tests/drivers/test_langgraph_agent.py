@@ -116,7 +116,12 @@ async def test_a_killed_graph_goes_on_from_its_checkpoint(candidate: LangGraphCa
     assert "second was not finished then, so what it did is unknown" in _said(events, "thought")
 
 
-async def test_a_graph_that_cannot_be_imported_is_told_before_any_conversation(candidate: LangGraphCandidate) -> None:
+async def test_a_graph_that_cannot_be_imported_is_told_in_its_own_words(
+    candidate: LangGraphCandidate,
+) -> None:
     (candidate.worktree / "broken.py").write_text("import a_module_that_never_was\n")
+    launch = candidate.launch("broken.py:graph")
+    assert (await candidate.driver.introduce(launch)).name == "langgraph"
     with pytest.raises(errors.HandshakeFailed, match=r"broken\.py cannot be imported: ModuleNotFoundError"):
-        await candidate.driver.introduce(candidate.launch("broken.py:graph"))
+        async with candidate.driver.start(launch):
+            pass

@@ -59,8 +59,6 @@ class GraphAgent:
         self._client = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
-        if isinstance(self._graph, NoGraph):
-            raise RequestError(-32603, str(self._graph))
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_info=Implementation(name="langgraph", version=__version__),
@@ -77,23 +75,23 @@ class GraphAgent:
     # ── threads ─────────────────────────────────────────────────────────────────────────────────────
 
     async def new_session(self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any) -> NewSessionResponse:
-        _refuse(mcp_servers)
-        return NewSessionResponse(session_id=self._enter(await self._threads.begin(cwd)))
+        graph = self._usable(mcp_servers)
+        return NewSessionResponse(session_id=self._enter(await self._threads.begin(cwd), graph))
 
     async def resume_session(
         self, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
-        _refuse(mcp_servers)
+        graph = self._usable(mcp_servers)
         await self._find(session_id)
-        self._enter(session_id)
+        self._enter(session_id, graph)
         return ResumeSessionResponse()
 
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ForkSessionResponse:
-        _refuse(mcp_servers)
+        graph = self._usable(mcp_servers)
         await self._find(session_id)
-        return ForkSessionResponse(session_id=self._enter(await self._threads.copy(session_id, cwd)))
+        return ForkSessionResponse(session_id=self._enter(await self._threads.copy(session_id, cwd), graph))
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
         directory = cwd or "."
@@ -128,20 +126,23 @@ class GraphAgent:
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────
 
+    def _usable(self, servers: Sequence[Any] | None) -> Graph:
+        """The graph, which is looked for in the directory of a conversation, so nothing is said of it before."""
+        if isinstance(self._graph, NoGraph):
+            raise RequestError(-32603, str(self._graph))
+        if servers:
+            raise RequestError.invalid_params({"details": "A graph brings its own tools, and takes no MCP servers."})
+        return self._graph
+
     async def _find(self, token: str) -> None:
         if not await self._threads.knows(token):
             raise RequestError(-32002, f"Session not found: {token}")
 
-    def _enter(self, token: str) -> str:
-        if self._client is None or isinstance(self._graph, NoGraph):
-            raise RequestError.invalid_request({"details": "Nobody has introduced himself."})
-        self._settings[token] = Setting(token=token, client=self._client, graph=self._graph, workers=self._workers)
+    def _enter(self, token: str, graph: Graph) -> str:
+        if self._client is None:
+            raise RequestError.invalid_request({"details": "Nobody is connected."})
+        self._settings[token] = Setting(token=token, client=self._client, graph=graph, workers=self._workers)
         return token
-
-
-def _refuse(servers: Sequence[Any] | None) -> None:
-    if servers:
-        raise RequestError.invalid_params({"details": "A graph brings its own tools, and takes no MCP servers."})
 
 
 def _text(block: Any) -> str:

@@ -23,6 +23,8 @@ from segue.model.plan import Issue
 from segue.model.status import Permissions
 from segue.model.views import NewWorkflow, PlanText
 from segue.orchestrator import Orchestrator, open_orchestrator
+from segue.server.rules import rules_of
+from segue.settings import Settings
 from segue.store.library import choose_sqlite
 
 CYCLES = 50
@@ -95,14 +97,7 @@ async def orchestrator_at(home: Path, database: Path) -> AsyncGenerator[Orchestr
         database_url=f"sqlite:///{database}",
         home=home,
         agents={"scripted": AgentConfiguration(name="scripted", command=(sys.executable,), driver=driver)},
-        setup=None,
-        setup_watchdog=600.0,
-        start_watchdog=120.0,
-        handshake_timeout=30.0,
-        permission_timeout=3600.0,
-        pause_force_after=300.0,
-        sweep_interval=60.0,
-        recovery="settle",
+        rules=rules_of(Settings(handshake_timeout=30.0)),
     ) as orchestrator:
         yield orchestrator
 

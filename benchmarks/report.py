@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from benchmarks.disk import Mode
@@ -159,6 +160,61 @@ def _own(megabytes: float | None) -> str:
     return "" if megabytes is None else f", its own {megabytes:.1f} MB"
 
 
+def tasks(figures: Figures) -> Table:
+    aim = f"the aim of {figures['aim_ms']:.0f} is {'reached' if figures['reached'] else 'missed'}"
+    in_fsyncs = figures["overhead"]["p50_ms"] / figures["fsync_ms"]
+    rows = [
+        ("from the end of a turn to the next prompt", f"{_percentiles(figures['overhead'])} ms; {aim}"),
+        ("– the first quarter of the plan", f"{_percentiles(figures['first'])} ms"),
+        ("– the last quarter of the plan", f"{_percentiles(figures['last'])} ms"),
+        ("one raw fsync, in the same run", f"{figures['fsync_ms']:.2f} ms: the p50 is {in_fsyncs:.0f} of them"),
+        ("`git rev-parse HEAD`, in the same run", f"{figures['git_ms']:.0f} ms"),
+        ("events per task", f"{figures['events'] / figures['tasks']:.0f}"),
+        *(
+            (f"processor time per task, tasks {before['tasks'] + 1} to {after['tasks']}", _cpu(milliseconds))
+            for (before, after), milliseconds in zip(
+                pairwise(figures["memory"]), figures["cpu_ms_per_task"], strict=True
+            )
+        ),
+        *(
+            (f"server after {memory['tasks']} tasks", _memory(memory) + _own(memory["own_mb"]))
+            for memory in figures["memory"]
+        ),
+    ]
+    return Table(f"A plan of {figures['tasks']} tasks: Segue's overhead for each", ("", ""), rows)
+
+
+def _cpu(milliseconds: float | None) -> str:
+    return "unknown on this system" if milliseconds is None else f"{milliseconds:.0f} ms, git's included"
+
+
+def crowd(figures: Figures) -> Table:
+    wait = figures["wait_s"]
+    rows = [
+        ("finished", f"{figures['finished']} of {figures['workflows']}, in {figures['seconds']:.0f} s"),
+        ("asked for within", f"{figures['asked_s']:.1f} s"),
+        ("most agents at the same time", f"{figures['most_at_once']}"),
+        ("wait for a place", f"mean {wait['mean']:.1f} s, longest {wait['longest']:.1f} s"),
+        ("places by which anybody was moved in the line, at most", f"{figures['moved']}"),
+    ]
+    title = f"{figures['workflows']} workflows at once on a server that runs {figures['at_once']} agents"
+    return Table(title, ("", ""), rows)
+
+
+def capacity(figures: Figures) -> Table:
+    aim = f"the aim of {figures['aim_ms']:.0f} ms is {'reached' if figures['reached'] else 'missed'}"
+    rows = [
+        ("the decision", f"{_microseconds(figures['decision_us'])}; {aim}"),
+        ("the report, written down", _microseconds(figures["written_us"])),
+        ("rungs reached on the way", f"{figures['rungs']}"),
+    ]
+    return Table(f"Capacity, for each of {figures['reports']:,} reports of usage", ("", ""), rows)
+
+
+def _microseconds(figures: Figures) -> str:
+    return f"p50 {figures['p50']:.0f} µs, p99 {figures['p99']:.0f} µs"
+
+
 def replay(figures: Figures) -> Table:
     driver, bare = figures["driver"], figures["bare"]
     share = driver["per_second"] / bare["per_second"]
@@ -306,6 +362,9 @@ TABLES: Mapping[str, Callable[[Figures], Table]] = {
     "doors": doors,
     "resume": resume,
     "live_session": live_session,
+    "tasks": tasks,
+    "crowd": crowd,
+    "capacity": capacity,
     "replay": replay,
     "context": context,
     "context_speed": context_speed,

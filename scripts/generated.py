@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from segue import settings
 from segue.cli.app import segue as cli
+from segue.protocol import retries
 from segue.resume import failures
 from segue.server.app import ROUTERS
 
@@ -44,14 +45,21 @@ def api_page() -> str:
 
 
 def failures_page() -> str:
-    """The page as it was written, with the table of today between its marks."""
+    """The page as it was written, with the tables of today between their marks."""
     page = (ROOT / FAILURES).read_text()
-    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-    return f"{before}{BEGIN}\n\n{failures.describe()}\n\n{END}{after}"
+    for source, table in TABLES.items():
+        begin = BEGIN.format(source)
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    return page
 
 
 FAILURES = "docs/reference/failures.md"
-BEGIN = "<!-- The table is written by `make format`, from resume/failures.py; do not edit. -->"
+BEGIN = "<!-- The table is written by `make format`, from {}; do not edit. -->"
+TABLES: dict[str, Callable[[], str]] = {
+    "resume/failures.py": failures.describe,
+    "protocol/retries.py": retries.describe,
+}
 END = "<!-- End of the table. -->"
 
 INTRODUCTION = [

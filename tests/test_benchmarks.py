@@ -2,15 +2,18 @@
 
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from benchmarks import (
+    capacity,
     checkpoint,
     context,
     context_speed,
+    crowd,
     data,
     disk,
     live,
@@ -20,6 +23,7 @@ from benchmarks import (
     resumes,
     sessions,
     slices,
+    tasks,
 )
 from benchmarks.disk import Mode, Slice, Work
 from benchmarks.figures import growth, percentile, slope
@@ -28,6 +32,7 @@ from benchmarks.resumes import PHASES, taken_apart
 from benchmarks.slices import interleave, kept, latencies, rates
 from benchmarks.traced import GIT, GIT_END, Mark
 from segue.orchestrator.contextfile import facts_of_file
+from segue.testing.rehearsal.diary import DiaryEntry
 
 FAST, SLOW, BETWEEN = 7_000.0, 250.0, 1_000.0
 
@@ -160,6 +165,43 @@ async def test_a_replay_gives_no_event_and_the_turn_after_it_gives_each_once(tmp
     assert figures["given"] == 0
     assert figures["turn_once"]
     assert report.replay(figures).rows
+
+
+@pytest.mark.anyio
+async def test_the_overhead_of_tasks_can_be_measured(tmp_path: Path) -> None:
+    figures = await tasks.measure(tmp_path, tasks=4, looks=(1, 3))
+    assert figures["overhead"]["count"] == 3
+    assert [memory["tasks"] for memory in figures["memory"]] == [1, 3]
+    assert report.tasks(figures).rows
+
+
+def test_a_wait_is_from_the_end_of_a_turn_to_the_next_prompt() -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    kinds = ["started", "prompt", "effect", "ended", "prompt", "ended", "prompt"]
+    diary = [DiaryEntry(kind=kind, at=begin + timedelta(seconds=2**n), details={}) for n, kind in enumerate(kinds)]
+    assert tasks.waits_in(diary) == [8.0, 32.0]
+
+
+@pytest.mark.anyio
+async def test_a_crowd_can_be_measured_and_nobody_is_left_out(tmp_path: Path) -> None:
+    figures = await crowd.measure(tmp_path, workflows=3, at_once=1)
+    assert (figures["finished"], figures["most_at_once"]) == (3, 1)
+    assert report.crowd(figures).rows
+
+
+def test_who_overtakes_others_in_the_line_is_seen() -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    hours = [(0, 1, 2), (0.1, 5, 6), (0.2, 2, 3), (0.3, 3, 4)]
+    figures = crowd.line_of([crowd.Turn(*(begin + timedelta(hours=hour) for hour in each)) for each in hours])
+    assert (figures["moved"], figures["most_at_once"]) == (2, 1)
+    assert figures["wait_s"]["longest"] == pytest.approx(4.9 * 3600)
+
+
+@pytest.mark.anyio
+async def test_the_decision_on_a_report_of_usage_can_be_measured(tmp_path: Path) -> None:
+    figures = await capacity.measure(tmp_path, reports=20)
+    assert figures["rungs"] == 4
+    assert report.capacity(figures).rows
 
 
 # ── contexts and checkpoints ────────────────────────────────────────────────────────────────────────

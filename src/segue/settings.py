@@ -7,18 +7,21 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from segue.model.agents import AgentConfiguration, Service
+from segue.model.agents import AgentConfiguration, CommitPolicy, Service
 from segue.model.errors import BadSettings
 from segue.model.findings import Extractor
 from segue.model.status import Permissions
+from segue.model.work import DEFAULTS, OFF, SAME, WorkSettings
 
 VARIABLE_PREFIX = "SEGUE_"
+OWN_FILE = "segue.toml"
+PROJECT_FILE = "pyproject.toml"
 
 BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
     agent.name: agent
@@ -27,11 +30,13 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             name="rehearsal",
             command=(sys.executable, "-m", "segue.testing.rehearsal"),
             environment=("SEGUE_REHEARSAL_*",),
+            native_fork=True,
         ),
         AgentConfiguration(
             name="claude",
             command=("claude-agent-acp",),
             environment=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+            native_fork=True,
             compacts=True,
             install="npm install -g @agentclientprotocol/claude-agent-acp",
             login="claude-agent-acp --cli auth login",
@@ -40,6 +45,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             name="codex",
             command=("codex-acp",),
             environment=("OPENAI_*", "CODEX_*"),
+            native_fork=True,
             compacts=True,
             # In its own default mode it asks a model what it may do outside its sandbox, and never the user.
             modes={
@@ -51,6 +57,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="npm install -g @agentclientprotocol/codex-acp",
             login="codex-acp login",
         ),
+        # A copy of its conversation was seen to stay in the directory of the original.
         AgentConfiguration(
             name="opencode",
             command=("opencode", "acp"),
@@ -64,6 +71,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             command=("copilot", "--acp"),
             environment=("COPILOT_*", "GH_*", "GITHUB_*"),
             compacts=True,
+            counts_since_start=True,
             install="npm install -g @github/copilot",
             login="copilot login",
         ),
@@ -104,13 +112,26 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
     )
 }
 
-RUNGS = ("warn", "fork", "pause", "force")
-"""What happens as a context fills, and can be set for each agent."""
+LONGEST = 100 * 365 * 86_400.0
+"""Seconds, for times that only mean \"never\" beyond that."""
+
+SHARES: Mapping[str, float | None] = {
+    "snapshot_before_compaction": None,
+    "warn": 0.75,
+    "fork": 0.80,
+    "pause": 0.85,
+    "force": 0.95,
+}
+TOKENS: Mapping[str, int | None] = {"refresh_every": 50_000, "stable_window": None, "known_window": None}
+"""What can be set of the capacity ladder, and what it is else: its rungs as shares of the window, numbers of tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What can be set in `segue.toml` of the data directory, or by a variable `SEGUE_<FIELD>`, which wins."""
+class Settings(WorkSettings):
+    """What can be set in `segue.toml` of the data directory, or by a variable `SEGUE_<FIELD>`, which wins.
+
+    What it says of the work is the user's own wish for all repositories.
+    """
 
     host: str = "127.0.0.1"
     """The address the server listens on."""
@@ -118,12 +139,8 @@ class Settings:
     """The port the server listens on; 0 takes any free one."""
     allow_remote: bool = False
     """Whether `host` may be an address that other machines can reach."""
-    agent: str = "claude"
-    """The agent that works when `segue run` names none."""
     agents: Mapping[str, AgentConfiguration] = field(default_factory=lambda: BUILT_IN_AGENTS)
     """The agents by name; your own join the built-in ones."""
-    setup: str | None = None
-    """A shell command that makes a new worktree ready for work."""
     setup_watchdog: float = 600.0
     """Seconds after which `setup` counts as hanging, and is ended."""
     start_watchdog: float = 120.0
@@ -140,39 +157,135 @@ class Settings:
     """Seconds between two looks for work that lost its agent; 300 at most."""
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
+    agents_at_once: int = 64
+    """Agents that may be up at the same time; other work waits, and begins in the order in which it was asked for."""
+    session_idle: float = 1800.0
+    """Seconds without a word after which a session that waits for one, and has no agent any more, is suspended."""
+    session_ttl: float = 2_592_000.0
+    """Seconds after which a session that nobody came back to expires; the files of such sessions, and of those that
+    ended so long ago, are moved to `archive/`."""
+    delivery_wait: float = 90.0
+    """Seconds that somebody who says something waits for the agent to get it."""
+    messages_waiting: int = 10
+    """Messages that may wait for one agent; at least 1."""
+    stall_notice: float = 300.0
+    """Seconds of an agent's silence after which that is said, once for each prompt."""
+    retry_attempts: int = 3
+    """How often a step is tried before the fixer, or a person, is asked; with 1, a person is asked at once."""
+    retry_first: float = 1.0
+    """Seconds that the first retry waits; each further one waits twice as long."""
+    retry_longest: float = 60.0
+    """Seconds that a retry waits at most."""
+    quick_failures: int = 3
+    """After so many failures in a row within `quick_within` nothing is tried again, whichever steps they were."""
+    quick_within: float = 60.0
+    """Seconds, for `quick_failures`."""
+    fixer_time: float = 600.0
+    """Seconds that the fixer has for its advice."""
+    capacity: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What happens as an agent's context fills; see below."""
     context_budget: int = 4000
     """Tokens that a compiled resume context may take; at least 100."""
+    context_issue: int = 500
+    """Characters of the issue's description that a compiled context tells."""
+    context_comments: int = 3
+    """Comments of each review that a compiled context tells."""
+    history_message: int = 2000
+    """Characters of a message that are told where a conversation is told word for word."""
+    history_result: int = 500
+    """Characters of a tool's result that are told there."""
+    history_whole: int = 24_000
+    """Characters that are told there in all; what is older is left out."""
     extraction: Extractor = "rules"
     """Who tells decisions and errors for a snapshot: `rules`, which ask nobody, or a `model` or the `agent` besides."""
     extraction_model: str | None = None
     """The model to ask, as `provider:name`; its key stands in the environment and nowhere else."""
     extraction_timeout: float = 60.0
     """Seconds the model or the agent has to answer; after that the rules' findings stand alone."""
+    extraction_messages: int = 50
+    """How many of the latest messages are read for that."""
     extraction_base_url: str | None = None
     """Where the model is asked, if not at its provider's own address."""
+    plan_tasks: int = 30
+    """Tasks that a plan may have which an agent proposes; one with more is sent back to it once."""
     recovery: str = "settle"
     """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
 
 
 def load(file: Path, environment: Mapping[str, str]) -> Settings:
-    """The settings of `file`, if it is there, and over them those of the environment."""
-    chosen: dict[str, Any] = {key: _read(key, value, str(file)) for key, value in _document(file).items()}
-    for name in READERS:
-        variable = VARIABLE_PREFIX + name.upper()
-        if name != "agents" and environment.get(variable):
-            chosen[name] = _read(name, environment[variable], "the environment", variable)
-    settings = Settings(**chosen)
-    if settings.agent not in settings.agents:
-        raise BadSettings(
-            f"The setting agent names {settings.agent!r}, which is not among the agents.",
-            hint=f"Known agents: {', '.join(sorted(settings.agents))}.",
-        )
+    """The settings of `file`, if it is there, and over them the server's own of the environment."""
+    chosen: dict[str, Any] = {key: _read(key, value, str(file), READERS) for key, value in _document(file).items()}
+    settings = Settings(**{**chosen, **_spoken(environment, SERVER_READERS)})
+    _refuse_strangers(work_in(environment).over(settings), settings.agents)
     if settings.extraction == "model" and settings.extraction_model is None:
         raise BadSettings(
             "The setting extraction says 'model', and extraction_model names none.",
             hint='Name one, such as extraction_model = "openai:gpt-5-mini", or set extraction = "rules".',
         )
     return settings
+
+
+def work_in(environment: Mapping[str, str]) -> WorkSettings:
+    """What variables say of the work."""
+    return WorkSettings(**_spoken(environment, WORK_READERS))
+
+
+def work_of_repository(directory: Path) -> WorkSettings:
+    """What the repository that `directory` is in says of the work: in `segue.toml`, or in `[tool.segue]` of
+    `pyproject.toml`, at its root."""
+    root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
+    own, project = root / OWN_FILE, root / PROJECT_FILE
+    table = _tool_table(project)
+    if table is not None and own.exists():
+        raise BadSettings(
+            f"The repository has settings in {OWN_FILE} and in [tool.segue] of {PROJECT_FILE}.",
+            hint="Put all of them into one of the two.",
+        )
+    file, document = (own, _document(own)) if table is None else (project, table)
+    said: dict[str, Any] = {key: _read_of_repository(key, value, file) for key, value in document.items()}
+    return WorkSettings(**said)
+
+
+def _read_of_repository(key: str, value: object, file: Path) -> object:
+    if key in SERVER_READERS:
+        raise BadSettings(
+            f"{file} sets {key}, which is not a repository's to set.",
+            hint=f"Take it out; where it is yours to set is {OWN_FILE} in Segue's data directory.",
+        )
+    return _read(key, value, str(file), WORK_READERS)
+
+
+def _tool_table(file: Path) -> dict[str, Any] | None:
+    """`[tool.segue]`, if it is there. A project's file that is broken is none of our business, unless it names us."""
+    try:
+        tools = _document(file).get("tool", {})
+    except BadSettings:
+        if file.is_file() and b"tool.segue" in file.read_bytes():
+            raise
+        return None
+    table = cast(dict[str, Any], tools).get("segue") if isinstance(tools, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise BadSettings(f"In {file}, tool.segue must be a table.")
+    return cast("dict[str, Any] | None", table)
+
+
+def _spoken(environment: Mapping[str, str], readers: Mapping[str, "Reader"]) -> dict[str, Any]:
+    variables = {name: VARIABLE_PREFIX + name.upper() for name in readers if name not in TABLES}
+    return {
+        name: _read(name, environment[variable], "the environment", readers, variable)
+        for name, variable in variables.items()
+        if environment.get(variable)
+    }
+
+
+def _refuse_strangers(work: WorkSettings, agents: Mapping[str, AgentConfiguration]) -> None:
+    for setting in ("agent", "review", "fixer"):
+        name, words = getattr(work, setting), () if setting == "agent" else (OFF, SAME)
+        if name is not None and name not in (*words, *agents):
+            raise BadSettings(
+                f"The setting {setting} names {name!r}, which is not among the agents.",
+                hint=f"Known agents: {', '.join(sorted(agents))}.",
+            )
 
 
 def _document(file: Path) -> dict[str, Any]:
@@ -186,10 +299,10 @@ def _document(file: Path) -> dict[str, Any]:
         raise BadSettings(f"{file} is not TOML: {error}.") from error
 
 
-def _read(key: str, value: object, source: str, shown: str | None = None) -> object:
-    reader = READERS.get(key)
+def _read(key: str, value: object, source: str, readers: Mapping[str, "Reader"], shown: str | None = None) -> object:
+    reader = readers.get(key)
     if reader is None:
-        raise BadSettings(f"{source} has an unknown key: {key}.", hint=f"Known keys: {', '.join(READERS)}.")
+        raise BadSettings(f"{source} has an unknown key: {key}.", hint=f"Known keys: {', '.join(readers)}.")
     try:
         return reader(shown or key, value)
     except ValueError as error:
@@ -223,10 +336,48 @@ def _port(key: str, value: object) -> int:
     return int(number)
 
 
-def _tokens(key: str, value: object) -> int:
+def _whole(least: int, of: str = "") -> Callable[[str, object], int]:
+    def read(key: str, value: object) -> int:
+        number = _number(key, value)
+        if number != int(number) or number < least:
+            raise ValueError(f"{key} must be a whole number{of}, at least {least}, not {value!r}")
+        return int(number)
+
+    return read
+
+
+def _amount(key: str, value: object) -> float:
     number = _number(key, value)
-    if number != int(number) or number < 100:
-        raise ValueError(f"{key} must be a whole number of tokens, at least 100, not {value!r}")
+    if number < 0:
+        raise ValueError(f"{key} must not be less than 0, not {value!r}")
+    return number
+
+
+def _command(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{key} must be a text, not {value!r}")
+    return value.strip()
+
+
+def _commit(key: str, value: object) -> CommitPolicy:
+    if value not in set(CommitPolicy):
+        raise ValueError(f"{key} must be one of {', '.join(CommitPolicy)}, not {value!r}")
+    return CommitPolicy(cast(str, value))
+
+
+def _personas(key: str, value: object) -> tuple[str, ...]:
+    """A list, or as a variable says it, with commas."""
+    words = tuple(value.split(",")) if isinstance(value, str) else _words(key, value)
+    personas = tuple(word.strip() for word in words)
+    if not personas or not all(personas):
+        raise ValueError(f"{key} must name at least one, not {value!r}")
+    return personas
+
+
+def _count(key: str, value: object) -> int:
+    number = _number(key, value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"{key} must be a whole number, at least 1, not {value!r}")
     return int(number)
 
 
@@ -245,7 +396,7 @@ def _seconds(most: float | None = None) -> Reader:
         if seconds <= 0:
             raise ValueError(f"{key} must be more than 0 seconds, not {value!r}")
         if most is not None and seconds > most:
-            raise ValueError(f"{key} must be {most:g} seconds at most, not {value!r}")
+            raise ValueError(f"{key} must be {most:.12g} seconds at most, not {value!r}")
         return seconds
 
     return read
@@ -313,14 +464,26 @@ def _modes(key: str, value: object) -> Mapping[Permissions, str]:
 
 
 def _capacity(key: str, value: object) -> Mapping[str, float]:
-    rungs: dict[str, float] = {}
-    for name, share in _table(key, value).items():
-        if name not in RUNGS:
-            raise ValueError(f"{key} has an unknown key: {name} (known: {', '.join(RUNGS)})")
-        rungs[name] = _number(f"{key}.{name}", share)
-        if not 0 <= rungs[name] <= 1:
-            raise ValueError(f"{key}.{name} must be a share of the window from 0 (off) to 1, not {share!r}")
-    return rungs
+    found: dict[str, float] = {}
+    for name, number in _table(key, value).items():
+        if name in SHARES:
+            found[name] = _share(f"{key}.{name}", number)
+        elif name in TOKENS:
+            found[name] = _whole(0, " of tokens")(f"{key}.{name}", number)
+        else:
+            raise ValueError(f"{key} has an unknown key: {name} (known: {', '.join((*SHARES, *TOKENS))})")
+    return found
+
+
+def _share(key: str, value: object) -> float:
+    share = _number(key, value)
+    if not 0 <= share <= 1:
+        raise ValueError(f"{key} must be a share of the window from 0 (off) to 1, not {value!r}")
+    return share
+
+
+def _model_capacity(key: str, value: object) -> Mapping[str, Mapping[str, float]]:
+    return {model: _capacity(f'{key}."{model}"', entry) for model, entry in _table(key, value).items()}
 
 
 def _serves(key: str, value: object) -> frozenset[Service]:
@@ -343,23 +506,24 @@ AGENT_READERS: Mapping[str, Reader] = {
     "driver": _text,
     "environment": _words,
     "native_resume": _switch,
+    "native_fork": _switch,
     "history": _switch,
     "compacts": _switch,
     "modes": _modes,
+    "counts_since_start": _switch,
     "capacity": _capacity,
+    "model_capacity": _model_capacity,
     "serves": _serves,
     "install": _text,
     "login": _text,
 }
 
 
-READERS: Mapping[str, Reader] = {
+SERVER_READERS: Mapping[str, Reader] = {
     "host": _text,
     "port": _port,
     "allow_remote": _switch,
-    "agent": _text,
     "agents": _agents,
-    "setup": _text,
     "setup_watchdog": _seconds(),
     "start_watchdog": _seconds(),
     "silence_watchdog": _seconds(),
@@ -368,13 +532,52 @@ READERS: Mapping[str, Reader] = {
     "pause_force_after": _seconds(),
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
-    "context_budget": _tokens,
+    "agents_at_once": _whole(1),
+    "session_idle": _seconds(most=LONGEST),
+    "session_ttl": _seconds(most=LONGEST),
+    "delivery_wait": _seconds(),
+    "messages_waiting": _whole(1),
+    "stall_notice": _seconds(),
+    "retry_attempts": _whole(1),
+    "retry_first": _seconds(),
+    "retry_longest": _seconds(),
+    "quick_failures": _whole(1),
+    "quick_within": _seconds(),
+    "fixer_time": _seconds(),
+    "capacity": _capacity,
+    "context_budget": _whole(100, " of tokens"),
+    "context_issue": _whole(0),
+    "context_comments": _whole(0),
+    "history_message": _whole(1),
+    "history_result": _whole(1),
+    "history_whole": _whole(1),
     "extraction": _extraction,
     "extraction_model": _model,
     "extraction_timeout": _seconds(),
+    "extraction_messages": _whole(1),
     "extraction_base_url": _address,
+    "plan_tasks": _count,
     "recovery": _recovery,
 }
+WORK_READERS: Mapping[str, Reader] = {
+    "agent": _text,
+    "setup": _command,
+    "test_command": _command,
+    "test_timeout": _seconds(),
+    "commit": _commit,
+    "review": _text,
+    "review_personas": _personas,
+    "review_passes": _whole(1),
+    "fixer": _text,
+    "wait_for_quota": _switch,
+    "pause_after": _whole(0),
+    "max_time": _amount,
+    "max_tokens": _whole(0),
+    "max_cost": _amount,
+}
+READERS: Mapping[str, Reader] = {**SERVER_READERS, **WORK_READERS}
+TABLES = ("agents", "capacity")
+"""What no variable can say."""
 
 
 # ── the page of the documentation ───────────────────────────────────────────────────────────────────
@@ -382,13 +585,19 @@ READERS: Mapping[str, Reader] = {
 
 def describe() -> str:
     """`docs/reference/settings.md`."""
-    rows = [f"| `{name}` | {_default(Settings, name)} | {sentence} |" for name, sentence in sentences(Settings).items()]
-    keys = [
-        f"| `{name}` | {_default(AgentConfiguration, name)} | {sentence} |"
-        for name, sentence in sentences(AgentConfiguration).items()
+    return PAGE.format(
+        work="\n".join(_rows(WorkSettings, DEFAULTS)),
+        server="\n".join(_rows(Settings, Settings())),
+        rungs="\n".join(f"| `{name}` | {_written(default)} |" for name, default in {**SHARES, **TOKENS}.items()),
+        keys="\n".join(_rows(AgentConfiguration, AgentConfiguration(name="", command=()))),
+        agents="\n".join(_row(agent) for agent in BUILT_IN_AGENTS.values()),
+    )
+
+
+def _rows(kind: type, defaults: object) -> list[str]:
+    return [
+        f"| `{name}` | {_written(getattr(defaults, name))} | {sentence} |" for name, sentence in sentences(kind).items()
     ]
-    agents = [_row(agent) for agent in BUILT_IN_AGENTS.values()]
-    return PAGE.format(rows="\n".join(rows), keys="\n".join(keys), agents="\n".join(agents))
 
 
 def sentences(kind: type) -> dict[str, str]:
@@ -411,17 +620,18 @@ def _row(agent: AgentConfiguration) -> str:
     return " | ".join([f"| `{agent.name}`", f"`{_shown(agent.command)}`", patterns, *commands]) + " |"
 
 
-def _default(kind: type, name: str) -> str:
-    if (kind, name) == (Settings, "agents"):
-        return "see below"
-    default = next(item.default for item in fields(kind) if item.name == name)
+def _written(default: object) -> str:
     match default:
         case bool():
             return f"`{str(default).lower()}`"
         case float():
-            return f"`{default:g}`"
+            return f"`{default:.12g}`"
         case str() | int() if default != "":
             return f"`{default}`"
+        case tuple() if default:
+            return f"`{list(cast(tuple[str, ...], default))}`".replace("'", '"')
+        case dict() if default:
+            return "see below"
         case _:
             return "none"
 
@@ -432,17 +642,50 @@ def _shown(command: tuple[str, ...]) -> str:
 
 PAGE = """# Settings
 
-Segue reads `segue.toml` in its data directory (`$SEGUE_HOME`, or the platform's own place for data), and then the
-environment: `SEGUE_<FIELD>` in capitals wins over the file. An unknown key or a value that cannot be used stops the
-server with a sentence that names it. The server reads its settings when it starts: after a change, `segue down` and
-`segue up`.
+Segue reads settings in three places:
+
+- `segue.toml` in its data directory (`$SEGUE_HOME`, or the platform's own place for data): all of them;
+- a repository's own `segue.toml`, or `[tool.segue]` in its `pyproject.toml`, at its root: those of the work;
+- the environment: all that are no tables, as `SEGUE_<SETTING>` in capitals.
+
+An unknown setting or a value that cannot be used is refused with a sentence that names it.
+
+## The work
+
+These may stand in a repository, too. An option of `segue run` goes before the environment, that before the repository,
+and that before the data directory. They are read when a workflow begins, from the repository as it is then, and written
+into its journal: what changes later is for the next one. `segue run` says which of them the repository has set. The
+commands among them are run without asking.
 
 | setting | default | meaning |
 |---|---|---|
-{rows}
+{work}
+
+## The server
+
+These may not stand in a repository: it is not its business which programs are started, and which doors are open.
+The server reads them when it starts: after a change, `segue down` and `segue up`.
+
+| setting | default | meaning |
+|---|---|---|
+{server}
 
 Two more are variables only: `SEGUE_HOME` is the data directory, and `SEGUE_DATABASE_URL` a PostgreSQL database to use
 instead of the SQLite file there.
+
+## Capacity
+
+How full an agent's context may become, for all agents under `[capacity]`, for one under `[agents.NAME.capacity]`, for
+one of its models under `[agents.NAME.model_capacity."MODEL"]`; the closest word counts. Shares are of the window, 0 is
+off. `fork`, `pause` and `force` are off for an agent that compacts by itself, unless they are set for it, and
+`snapshot_before_compaction` is 0.7 for it.
+
+| key | default |
+|---|---|
+{rungs}
+
+`refresh_every` are the new tokens after which a checkpoint is made. `stable_window` is as much of the window as you
+want to be used. `known_window` is reckoned with where neither the agent nor Segue's own table says how large it is.
 
 ## Agents
 

@@ -136,6 +136,7 @@ def test_the_workflow_of_the_current_directory_is_asked_for(segue: Any, service:
         ("logs", "No workflow in current directory."),
         ("sessions list", "No workflow in current directory."),
         ("sessions show", "No workflow in current directory."),
+        ("usage", "No workflow in current directory."),
     ],
 )
 def test_without_one_here_the_command_is_refused(segue: Any, service: Standin, name: str, sentence: str) -> None:
@@ -290,9 +291,9 @@ def test_resume_goes_back_and_says_how_to_undo_that(segue: Any, service: Standin
 
 def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
-    assert segue("resume", "--max-cost", "5", "--pause-after", "0", "--detach").exit_code == 0
+    assert segue("resume", "--max-cost", "5", "--pause-after", "0", "--wait-for-quota", "--detach").exit_code == 0
     limit, resume = (asked for asked in service.asked if asked[0] in ("limit", "resume"))
-    assert limit == ("limit", ID, Limits(usd=5, tasks=0))
+    assert limit == ("limit", ID, Limits(usd=5, tasks=0), True)
     assert resume[0] == "resume"
 
 

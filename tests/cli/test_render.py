@@ -21,6 +21,7 @@ from segue.model.events import (
     RunQueued,
     TaskFailed,
     TurnFailed,
+    WayChanged,
 )
 from segue.model.events import PermissionRequested as Asked
 from segue.model.events import UsageReported as Used
@@ -96,6 +97,10 @@ def test_an_event_becomes_a_line(event: Any, expected: str | None) -> None:
         (
             RunQueued(way=Way.HISTORY, reason="it forgot", purpose=Purpose.TALK),
             "The agent is brought back to talk, in a new conversation that is told the history: it forgot",
+        ),
+        (
+            WayChanged(before=Way.FORK, after=Way.CONTEXT, reason="it forgot"),
+            "! Goes on in a new conversation that begins with a compiled context instead: it forgot",
         ),
         (
             ContextCarried(prompt_id="p", way=Way.HISTORY, text="x" * 1200),

@@ -13,7 +13,7 @@ import pytest
 from standin_service import ID, NOON, VIEW, Standin, serving
 
 from segue import client
-from segue.model.agents import Choices, Limits, McpServer
+from segue.model.agents import Choices, CommitPolicy, Limits, McpServer, Review, Verify
 from segue.model.errors import NotARepository
 from segue.model.events import (
     AgentMessage,
@@ -283,6 +283,40 @@ def test_limits_are_asked_for(segue: Any, service: Standin) -> None:
     segue("run", "Do it", "--pause-after", "2", "--max-time", "1h30m", "--max-cost", "2.5", "--detach")
     (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
     assert request.choices.limits == Limits(tasks=2, seconds=5400, usd=2.5)
+
+
+def test_how_tasks_are_finished_is_asked_for(segue: Any, service: Standin) -> None:
+    words = ["--test", "make test", "--commit", "task", "--review", "codex", "--review-passes", "3", "--fixer", "off"]
+    assert segue("run", "Do it", *words, "--wait-for-quota", "--detach").exit_code == 0
+    (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
+    assert request.choices == Choices(
+        verify=Verify(command="make test"),
+        commit=CommitPolicy.TASK,
+        review=Review(agent="codex", passes=3),
+        fixer="off",
+        wait_for_quota=True,
+    )
+
+
+def test_what_the_repository_says_is_shown_and_can_be_overruled(segue: Any, service: Standin) -> None:
+    Path(".git").mkdir()
+    settings = '[tool.segue]\ntest_command = "make test"\nreview = "same"\ncommit = "task"\n'
+    Path("pyproject.toml").write_text(settings)
+    told = "From the repository's own settings: test_command = make test; "
+    assert f"{told}commit = task; review = same\n" in segue("run", "Do it", "--detach").stdout
+    assert f"{told}commit = task\n" in segue("run", "Do it", "--no-review", "--detach", "--json").stderr
+    silent = segue("run", "Do it", "--no-review", "--no-test", "--commit", "none", "--detach")
+    assert "repository's own" not in silent.stdout
+    assert [asked[1].choices for asked in service.asked if asked[0] == "create"][-1] == Choices()
+
+
+def test_bad_settings_of_a_repository_are_refused(segue: Any, service: Standin) -> None:
+    Path(".git").mkdir()
+    Path("segue.toml").write_text("port = 80\n")
+    result = segue("run", "Do it", "--detach")
+    assert result.exit_code == 1
+    assert "segue.toml sets port, which is not a repository's to set." in result.stderr
+    assert [asked for asked in service.asked if asked[0] == "create"] == []
 
 
 @pytest.mark.parametrize("words", [("--max-time", "soon"), ("--pause-after", "-1"), ("--max-cost", "-1")])

@@ -26,7 +26,7 @@ SECOND = replace(
     capabilities=None,
     carrying=Carrying.NEEDED,
     compactions=2,
-    usage=Usage(cost_usd=0.5),
+    usage=Usage(),
     failure=FailureView(
         failure=Failure.TOKEN_REJECTED,
         meaning="The agent does not know its conversation any more.",
@@ -64,7 +64,8 @@ def test_a_session_is_shown_by_its_own_name_or_by_its_workflows(segue: Any, serv
         "  token      token-1\n"
         "  can        load, resume\n"
         "  context    40,000 of 200,000 tokens (20%)\n"
-        "  used       1 turn, 2 tool calls, 1,200 tokens in, 300 out\n"
+        "  used       1 turn, 2 tool calls, 1,200 tokens in, 300 out, 38,000 from the cache\n"
+        "  cost       about $0.02\n"
         "  way back   the same conversation: the agent's own conversation goes on\n"
         "             → native   40,000 tokens  the whole conversation, as the agent last counted it\n"
         "               context   4,000 tokens  at most: its budget, and the next request\n"
@@ -90,7 +91,7 @@ def test_a_session_in_trouble_shows_what_happened_and_what_can_be_done(segue: An
         "  can          unknown\n"
         "  history      it has yet to be told what was said before it\n"
         "  context      unknown\n"
-        "  used         0 turns, 0 tool calls, 0 tokens in, 0 out, $0.50\n"
+        "  used         0 turns, 0 tool calls, 0 tokens in, 0 out\n"
         "  compactions  2 (the agent replaced its conversation by a summary)\n"
         "  failure      token rejected: The agent does not know its conversation any more.\n"
         "               you can: segue resume add-parser, segue resume --native add-parser\n"

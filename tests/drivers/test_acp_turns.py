@@ -41,7 +41,7 @@ turns:
       - edit: {path: src/parser.py, find: "1", replace: "2"}
       - run: cat src/parser.py
       - run: echo no >&2; exit 3
-      - usage: {used: 1200, size: 200000, cost: 0.02, input: 70, output: 30}
+      - usage: {used: 1200, size: 200000, cost: 0.02, input: 70, output: 30, cached: 500}
       - say: Done.
 """
 HANGING = """
@@ -115,7 +115,7 @@ async def test_everything_an_agent_does_comes_out_in_order(rehearsal: Rehearsal)
         ToolFinished(call_id="call 4", status="failed", output="no\n\nExit code 3"),
         UsageReported(context_tokens=1200, window=200000, cost_usd=0.02),
         TextDelta(role="message", text="Done."),
-        UsageReported(input_tokens=70, output_tokens=30),
+        UsageReported(input_tokens=70, output_tokens=30, cached_tokens=500),
         TurnEnded(prompt_id=PromptId("prompt-1"), reason="end_turn"),
     ]
 

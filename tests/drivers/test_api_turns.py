@@ -251,10 +251,13 @@ async def test_a_model_that_cannot_be_used_is_refused_at_the_start(api: ApiCandi
                 pass
 
 
-async def test_a_key_that_is_missing_is_named(api: ApiCandidate) -> None:
-    async with api.launch(Script(), SEGUE_API_BASE_URL="", ANTHROPIC_API_KEY="") as launch:
-        with pytest.raises(errors.AgentError, match="ANTHROPIC_API_KEY"):
-            async with api.driver.start(replace(launch, model="anthropic:claude-opus-5")):
+@pytest.mark.parametrize(
+    ("model", "key"), [("anthropic:claude-opus-5", "ANTHROPIC_API_KEY"), ("openai:gpt-5", "OPENAI_API_KEY")]
+)
+async def test_a_key_that_is_missing_is_named(api: ApiCandidate, model: str, key: str) -> None:
+    async with api.launch(Script(), SEGUE_API_BASE_URL="", **{key: ""}) as launch:
+        with pytest.raises(errors.AgentError, match=key):
+            async with api.driver.start(replace(launch, model=model)):
                 pass
 
 

@@ -15,7 +15,7 @@ from segue.model.views import WorkflowView
 from segue.testing.stage import Stage
 from segue.testing.work import AT_REST
 
-BOUND = 120.0
+BOUND = 240.0
 PLAN = """
 - {id: one, title: Write the first file}
 - {id: two, title: Write the second file, depends_on: [one]}
@@ -42,6 +42,8 @@ class Piece:
     """What is set for the server."""
     looks_back: bool = False
     """Whether the user makes a fork while the workflow stands still, and then takes the work back to its snapshot."""
+    choices: Mapping[str, object] = field(default_factory=dict[str, object])
+    """How the work is tested, reviewed and committed."""
 
 
 ORDINARY = Piece(
@@ -87,7 +89,30 @@ turns:
       - write: {{path: two.txt, content: "two\\n"}}
 """
 RESTLESS = Piece("Fork and go back in the break", ORDINARY.script, looks_back=True)
-PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS)}
+REVIEWED = Piece(
+    "Be tested, reviewed and committed",
+    """
+turns:
+  - match: asked for a review
+    once: true
+    do:
+      - say: '{"approved": false, "severity": "low", "comments": ["say more"]}'
+  - match: asked for a review
+    do:
+      - say: '{"approved": true, "severity": "low", "comments": []}'
+  - match: Task 1 of 2
+    do:
+      - write: {path: one.txt, content: "one\\n"}
+  - match: Task 2 of 2
+    do:
+      - write: {path: two.txt, content: "two\\n"}
+  - match: not done yet
+    do:
+      - write: {path: more.txt, content: "more\\n"}
+""",
+    choices={"verify": {"command": "test -e more.txt"}, "review": {"passes": 3}, "commit": "task"},
+)
+PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS, REVIEWED)}
 
 
 class Play:
@@ -173,7 +198,7 @@ class Play:
         return self.work.view
 
     def _begin(self) -> WorkflowId:
-        view = self.work.begin(self.piece.title, PLAN)
+        view = self.work.begin(self.piece.title, PLAN, choices=self.piece.choices)
         self._boot = self.stage.server.boot
         return view.id
 

@@ -47,7 +47,7 @@ async def until_its_time_is_over(theatre: Theatre, view: WorkflowView) -> Workfl
             await anyio.sleep(0.05)
     with anyio.fail_after(WITHIN):
         while (await theatre.orchestrator.workflow(view.id)).status == "in_progress":
-            await theatre.clock.advance(theatre.settings["sweep_interval"])
+            await theatre.clock.advance(theatre.house.rules.sweep_interval)
     return await theatre.until(view.id, "paused")
 
 

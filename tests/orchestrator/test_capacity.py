@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from segue.model import events as e
+from segue.model.agents import AgentConfiguration, Choices
 from segue.model.status import SessionStatus, Trigger, Way
+from segue.orchestrator.capacity import ladder_of
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -92,3 +94,34 @@ async def test_an_agent_that_compacts_by_itself_is_left_to_it(theatre: Theatre) 
         await theatre.begin(filling(96_000))
         view = await theatre.until("build-it", "completed")
         assert (view.sessions, await rungs(theatre)) == (1, ["warn"])
+
+
+@pytest.mark.parametrize(
+    ("everybody", "agents", "models", "expected"),
+    [
+        ({"warn": 0.5}, {}, {}, ["warn"]),
+        ({"warn": 0.5}, {"warn": 0}, {}, []),
+        ({"warn": 0.5}, {"warn": 0}, {"large": {"warn": 0.55}}, ["warn"]),
+        ({}, {}, {"small": {"warn": 0.5}}, []),
+        ({"stable_window": 75_000}, {}, {}, ["warn", "fork"]),
+    ],
+)
+async def test_the_closest_word_on_capacity_counts(
+    theatre: Theatre, everybody: dict, agents: dict, models: dict, expected: list[str]
+) -> None:
+    theatre.choices = Choices(model="large")
+    async with theatre.open(capacity=everybody):
+        agent = replace(theatre.house.agents["rehearsal"], capacity=agents, model_capacity=models)
+        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        await theatre.begin(f"models: [large, small]\n{filling(60_000)}")
+        await theatre.until("build-it", "completed")
+        assert await rungs(theatre) == expected
+
+
+def test_what_is_said_of_everybody_does_not_take_over_from_compaction_nor_from_a_window_that_is_known() -> None:
+    said = {"fork": 0.5, "warn": 0.6, "known_window": 10_000}
+    claude = AgentConfiguration(name="claude", command=("claude",), compacts=True)
+    ladder = ladder_of(said, claude, "claude-opus-4-5")
+    assert (ladder.warn, ladder.fork, ladder.known_window) == (0.6, None, 200_000)
+    assert ladder_of(said, claude, None).known_window == 10_000
+    assert ladder_of(said, replace(claude, capacity={"fork": 0.7}), None).fork == 0.7

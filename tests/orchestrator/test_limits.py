@@ -4,6 +4,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
+from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
 from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
@@ -78,6 +79,41 @@ async def test_money_that_is_spent_stops_the_work(theatre: Theatre) -> None:
         await theatre.until("build-it", "completed")
 
 
+SPENDS = SIMPLE.replace("do: [", "do: [{usage: {input: 100000, output: 10000, cached: 1000000, model: %s}}, ", 1)
+
+
+async def test_money_is_reckoned_from_tokens_where_the_agent_does_not_tell_its_cost(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
+    theatre.choices = Choices(limits=Limits(usd=0.5))
+    async with theatre.open():
+        await theatre.begin(SPENDS % "claude-opus-5-5")
+        view = await theatre.until("build-it", "paused")
+        trigger, reason, _ = await stopped(theatre)
+        assert (trigger, reason) == (Trigger.EXHAUSTION, "The work has cost about $0.80, and the budget is $0.50.")
+        account = await theatre.orchestrator.usage("build-it")
+        assert (account.workflow_id, account.account, account.account) == (
+            view.id,
+            view.spent,
+            account.models[0].account,
+        )
+        assert (account.account.input_tokens, account.account.cached_tokens) == (100_000, 1_000_000)
+        assert (account.account.cost_source, account.models[0].model) == ("estimated", "claude-opus-5-5")
+        (session,) = await theatre.orchestrator.sessions("build-it")
+        assert session.spent == account.account and session.usage.cached_tokens == 1_000_000
+
+
+async def test_tokens_of_a_model_that_nobody_knows_have_no_price_and_that_is_said(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(usd=0.01))
+    async with theatre.open():
+        await theatre.begin(SPENDS % "mine")
+        view = await theatre.until("build-it", "completed")
+        (said,) = [event for event in await theatre.events("build-it", e.Warned) if event.code == "limit_unmeasured"]
+        assert "cost" in said.message
+        assert (view.spent.cost_usd, view.spent.cost_source, view.spent.complete) == (None, "unknown", False)
+
+
 async def test_a_limit_that_nobody_can_keep_is_said_once(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=Limits(usd=0.01, tokens=1))
     async with theatre.open():
@@ -103,3 +139,16 @@ async def test_a_limit_is_lifted_with_nothing(theatre: Theatre) -> None:
         await theatre.orchestrator.limit("build-it", Limits(tasks=0))
         (changed,) = await theatre.events("build-it", e.LimitsChanged)
         assert changed.limits == Limits(tasks=0, usd=5)
+
+
+async def test_whether_to_wait_for_a_quota_can_be_changed_on_the_way(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open():
+        await theatre.begin(SIMPLE)
+        await theatre.until("build-it", "paused")
+        await theatre.orchestrator.limit("build-it", Limits(), wait_for_quota=True)
+        await theatre.orchestrator.limit("build-it", Limits(tasks=0))
+        last = (await theatre.events("build-it", e.LimitsChanged))[-1]
+        assert (last.limits.tasks, last.wait_for_quota) == (0, True)
+        row = await theatre.house.journal.workflow("build-it")
+        assert decode(Choices, row.choices).wait_for_quota

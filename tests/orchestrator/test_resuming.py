@@ -13,7 +13,6 @@ from segue.model.ids import AttemptId
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
 from segue.orchestrator.house import Stop
-from segue.orchestrator.resuming import MOST_WAITING
 from segue.orchestrator.settling import CRASHED, settle
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -387,15 +386,15 @@ async def test_a_worktree_without_a_branch_is_not_replaced_by_another(theatre: T
 
 
 async def test_a_line_of_messages_has_an_end_that_is_said(theatre: Theatre) -> None:
-    async with theatre.open():
+    async with theatre.open(messages_waiting=3):
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
-        for number in range(MOST_WAITING):
+        for number in range(3):
             said = await theatre.orchestrator.prompt("build-it", f"What now? {number}", theatre.environment, wait=False)
             assert said.status == "waiting"
-        with pytest.raises(WrongState, match="10 messages wait"):
+        with pytest.raises(WrongState, match="3 messages wait"):
             await theatre.orchestrator.prompt("build-it", "One too many", theatre.environment, wait=False)
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
     talked = [entry["text"] for entry in theatre.diary("prompt") if entry["text"].startswith("What now?")]
-    assert talked == [f"What now? {number}" for number in range(MOST_WAITING)]
+    assert talked == [f"What now? {number}" for number in range(3)]

@@ -8,8 +8,10 @@ import anyio.lowlevel
 import pytest
 
 from segue.model import events as e
+from segue.model.agents import Choices, Review, Verify
 from segue.model.errors import (
     AgentMissing,
+    BadInput,
     BadPlan,
     EmptyRepository,
     NotARepository,
@@ -19,6 +21,7 @@ from segue.model.errors import (
     WrongState,
 )
 from segue.model.status import SessionStatus, Trigger, Way
+from segue.model.views import Answer
 from segue.orchestrator.house import Stop
 from segue.orchestrator.settling import settle, settling_for
 from segue.workspace.processes import marked
@@ -166,11 +169,11 @@ async def test_the_users_answer_reaches_the_agent(theatre: Theatre, allow: bool,
         view = await theatre.orchestrator.workflow("build-it")
         assert view.question is not None and view.question.title == "Delete it?"
         assert view.status == "in_progress"
-        answered = await theatre.orchestrator.answer("build-it", allow, "", None)
+        answered = await theatre.orchestrator.answer("build-it", Answer(allow=allow))
         assert answered.status == ("approved" if allow else "rejected")
         await theatre.until("build-it", "completed")
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", allow, "", None)
+            await theatre.orchestrator.answer("build-it", Answer(allow=allow))
     assert (worktree_of(theatre) / "yes.txt").exists() is file
 
 
@@ -295,6 +298,16 @@ async def test_setup_runs_once_before_the_first_session(theatre: Theatre) -> Non
     assert (worktree_of(theatre) / "setup.log").read_text() == "ready\n"
 
 
+@pytest.mark.parametrize(("chosen", "left"), [("echo mine > setup.log", "mine\n"), ("", None)])
+async def test_a_workflow_may_have_a_setup_of_its_own_or_none(theatre: Theatre, chosen: str, left: str | None) -> None:
+    theatre.choices = Choices(setup=chosen)
+    async with theatre.open(setup="echo ready > setup.log"):
+        await theatre.begin(SIMPLE)
+        await theatre.until("build-it", "completed")
+    log = worktree_of(theatre) / "setup.log"
+    assert (log.read_text() if log.exists() else None) == left
+
+
 async def test_what_changed_while_the_work_stood_still_is_said(theatre: Theatre) -> None:
     async with theatre.open():
         await theatre.begin(HELD)
@@ -356,7 +369,7 @@ async def test_an_answer_after_a_forced_pause_finds_no_question(theatre: Theatre
         (answer,) = await theatre.events("build-it", e.PermissionAnswered)
         assert answer.outcome == "interrupted"
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", True, "", None)
+            await theatre.orchestrator.answer("build-it", Answer(allow=True))
 
 
 async def test_a_page_of_events_tells_where_the_journal_ends(theatre: Theatre) -> None:
@@ -394,12 +407,17 @@ async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre
     [
         ({"agent": "nobody"}, UnknownAgent),
         ({"agent": "missing"}, AgentMissing),
+        ({"choices": Choices(review=Review(agent="nobody"))}, UnknownAgent),
+        ({"choices": Choices(review=Review(agent="missing"))}, AgentMissing),
+        ({"choices": Choices(fixer="nobody")}, UnknownAgent),
+        ({"choices": Choices(verify=Verify(command="TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz make"))}, BadInput),
         ({"plan": "[{id: a, title: A, depends_on: [b]}, {id: b, title: B, depends_on: [a]}]"}, BadPlan),
     ],
 )
 async def test_what_cannot_work_is_refused_before_anything_is_written(
     theatre: Theatre, change: dict, error: type[Exception]
 ) -> None:
+    theatre.choices = change.pop("choices", Choices())
     async with theatre.open():
         with pytest.raises(error):
             await theatre.begin(SIMPLE, **change)
@@ -443,6 +461,15 @@ async def test_what_is_going_on_is_shown_before_what_has_ended(theatre: Theatre)
         assert [view.slug for view in await theatre.orchestrator.recent(9)] == ["build-it", "build-another"]
         assert [view.slug for view in await theatre.orchestrator.recent(1)] == ["build-it"]
         await theatre.orchestrator.cancel("build-it", "")
+
+
+async def test_workflows_of_one_title_that_are_started_at_once_have_names_of_their_own(theatre: Theatre) -> None:
+    async with theatre.open(agents_at_once=1), anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(theatre.begin, "turns: []")
+    async with theatre.open():
+        slugs = {view.slug for view in await theatre.orchestrator.workflows(None, [])}
+    assert slugs == {"build-it", "build-it-2", "build-it-3", "build-it-4"}
 
 
 async def test_a_name_that_a_branch_has_already_is_not_used_again(theatre: Theatre) -> None:

@@ -19,6 +19,8 @@ from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.orchestrator.house import House
 from segue.orchestrator.sweep import sweep
+from segue.server.rules import rules_of
+from segue.settings import Settings
 from segue.testing.clock import FakeClock
 from segue.testing.rehearsal.diary import DiaryEntry, read_diary
 
@@ -51,23 +53,17 @@ class Theatre:
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
         self.choices = Choices()
+        self.native_fork = False
         self.orchestrator: Orchestrator
-        self.settings: dict[str, Any] = {
-            "setup": None,
-            "setup_watchdog": 600.0,
-            "start_watchdog": 120.0,
-            "silence_watchdog": 3600.0,
-            "handshake_timeout": 30.0,
-            "permission_timeout": 3600.0,
-            "pause_force_after": 300.0,
-            "sweep_interval": 60.0,
-            "recovery": "settle",
-        }
+        # What happens without retries, and what they do, is played each by its own tests.
+        self.settings: dict[str, Any] = {"handshake_timeout": 30.0, "retry_attempts": 1, "stall_notice": 1e6}
 
     @asynccontextmanager
-    async def open(self, **settings: Any) -> AsyncIterator["Theatre"]:
+    async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncIterator["Theatre"]:
         agents = {
-            name: AgentConfiguration(name=name, command=command, environment=("SEGUE_REHEARSAL_*",))
+            name: AgentConfiguration(
+                name=name, command=command, environment=("SEGUE_REHEARSAL_*",), native_fork=self.native_fork
+            )
             for name, command in self.commands.items()
         }
         async with open_orchestrator(
@@ -75,7 +71,9 @@ class Theatre:
             home=self.root,
             agents=agents,
             clock=self.clock,
-            **{**self.settings, **settings},
+            environment=environment,
+            chance=lambda: 0.0,
+            rules=rules_of(Settings(**{**self.settings, **settings})),
         ) as self.orchestrator:
             yield self
 
@@ -155,6 +153,12 @@ class Theatre:
         """Until agents got that many prompts."""
         with anyio.fail_after(WITHIN):
             while len(self.diary("prompt")) < times:
+                await anyio.sleep(0.05)
+
+    async def until_there(self, file: Path) -> None:
+        """Until somebody has made this file."""
+        with anyio.fail_after(WITHIN):
+            while not file.exists():
                 await anyio.sleep(0.05)
 
     async def resume(self, name: str):

@@ -57,6 +57,20 @@ def test_what_nobody_reports_stops_nothing_and_is_said() -> None:
     )
 
 
+def test_a_cost_that_was_estimated_stops_the_work_as_such() -> None:
+    stopping = exceeded(Budget(usd=3), replace(SPENT, estimated=True), NOW)
+    assert stopping is not None
+    assert stopping.reason == "The work has cost about $3.46, and the budget is $3.00."
+
+
+def test_a_cost_of_which_a_part_is_unknown_is_said() -> None:
+    partly = replace(SPENT, complete=False)
+    assert unmeasured(Budget(usd=100), partly) == (
+        "The budget may not be kept: what a part of this work costs is known to nobody."
+    )
+    assert unmeasured(Budget(tokens=10**7), partly) is None
+
+
 def test_a_budget_that_can_be_kept_needs_no_word() -> None:
     assert unmeasured(Budget(usd=1, tokens=1), SPENT) is None
     assert unmeasured(Budget(tasks=1), replace(SPENT, usd=None)) is None

@@ -13,19 +13,17 @@ from segue.protocol.retries import (
     CLASSES,
     RULES,
     AskPerson,
-    Failed,
     FailureClass,
     Fixer,
     Outcome,
     Policy,
     Retry,
-    RetryStatus,
     Undo,
     Wait,
     backoff,
     next_step,
-    recovered,
 )
+from segue.state.fold import Failed
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 POLICY = Policy()
@@ -35,7 +33,7 @@ MINUTE = timedelta(minutes=1)
 def failed(
     what: Failure | Outcome = Failure.TRANSPORT_LOST, step: str = "task-1", ago: timedelta = timedelta()
 ) -> Failed:
-    return Failed(step=step, what=what, at=NOW - ago)
+    return Failed(step=step, what=what, reason="It broke.", at=NOW - ago)
 
 
 def times(count: int, what: Failure | Outcome) -> list[Failed]:
@@ -66,6 +64,12 @@ def test_failing_with_the_fixers_advice_asks_a_person() -> None:
     history = [*times(3, Outcome.TESTS_FAILED), replace(failed(Outcome.TESTS_FAILED), after_fixer=True)]
     step = next_step(POLICY, history, NOW, 0)
     assert step == AskPerson(reason="task-1 failed (tests failed), with the fixer's advice too.")
+
+
+def test_whoever_wants_one_attempt_wants_no_second_agent_either() -> None:
+    once = Policy(attempts=1)
+    assert isinstance(next_step(once, [failed(Failure.TRANSPORT_LOST)], NOW, 0), AskPerson)
+    assert isinstance(next_step(once, [failed(Outcome.TESTS_FAILED)], NOW, 0), AskPerson)
 
 
 def test_a_wrong_way_is_undone_before_it_is_tried_again() -> None:
@@ -145,36 +149,29 @@ def test_a_retry_that_is_late_already_comes_now() -> None:
     assert step == Retry(at=NOW, attempt=2, of=3)
 
 
-def test_a_retry_found_waiting_after_a_restart_still_waits() -> None:
-    retry = Retry(at=NOW, attempt=2, of=3)
-    assert recovered(retry, RetryStatus.SCHEDULED) is retry
-
-
-def test_a_retry_found_half_sent_after_a_restart_is_left_to_a_person() -> None:
-    step = recovered(Retry(at=NOW, attempt=2, of=3), RetryStatus.DISPATCHING)
-    assert isinstance(step, AskPerson)
-    assert step.reason.startswith("Attempt 2 of 3 was being sent when the server ended")
-
-
 chances = st.floats(min_value=0, max_value=1, exclude_max=True)
 failures = st.builds(
     Failed,
     step=st.sampled_from(["task-1", "task-2"]),
     what=st.sampled_from(list(CLASSES)),
+    reason=st.just("It broke."),
     at=st.integers(min_value=0, max_value=3600).map(lambda ago: NOW - timedelta(seconds=ago)),
 )
 
 
-@given(st.sampled_from(list(RULES.values())), st.integers(min_value=1, max_value=10_000), chances)
-def test_a_retry_never_waits_shorter_than_the_first_nor_longer_than_the_longest(rule, count, chance) -> None:
-    wait = backoff(rule, POLICY.longest, count, chance)
-    assert rule.first <= wait <= timedelta(seconds=60)
+FIRST = st.sampled_from([rule.first or POLICY.first for rule in RULES.values()])
+
+
+@given(FIRST, st.integers(min_value=1, max_value=10_000), chances)
+def test_a_retry_never_waits_shorter_than_the_first_nor_longer_than_the_longest(first, count, chance) -> None:
+    wait = backoff(first, POLICY.longest, count, chance)
+    assert first <= wait <= timedelta(seconds=60)
 
 
 @given(st.integers(min_value=1, max_value=20), chances)
 def test_waits_grow(count, chance) -> None:
-    rule = RULES[FailureClass.TRANSIENT]
-    assert backoff(rule, POLICY.longest, count, chance) <= backoff(rule, POLICY.longest, count + 1, chance)
+    waits = [backoff(POLICY.first, POLICY.longest, tries, chance) for tries in (count, count + 1)]
+    assert waits == sorted(waits)
 
 
 @given(st.lists(failures, min_size=1, max_size=8), st.booleans(), chances)
@@ -184,7 +181,7 @@ def test_nothing_is_tried_more_often_than_allowed_nor_in_the_past(history, wait_
             assert NOW <= at <= NOW + timedelta(seconds=60)
             assert 2 <= attempt <= of == 3
             assert CLASSES[history[-1].what] is not FailureClass.PERSISTENT
-            assert history[-1].what is not Failure.QUOTA
+            assert history[-1].what != Failure.QUOTA
         case Wait(until=until):
             assert wait_for_quota
             assert until >= NOW

@@ -75,7 +75,7 @@ turns:
     assert [entry.kind for entry in rehearsal.diary()] == [
         *("started", "prompt", "effect"),
         *("resumed", "prompt", "effect"),
-        *("resumed", "prompt", "effect"),
+        *("resumed", "prompt", "effect", "ended"),
     ]
 
 
@@ -145,7 +145,7 @@ turns:
 
 
 @pytest.mark.anyio
-async def test_the_diary_has_every_prompt_effect_and_answer_in_order(rehearsal: Rehearsal) -> None:
+async def test_the_diary_has_every_prompt_effect_answer_and_end_in_order(rehearsal: Rehearsal) -> None:
     script = """
 turns:
   - do:
@@ -159,7 +159,7 @@ turns:
     entries = rehearsal.diary()
     assert {entry["session"] for entry in entries} == {agent.token}
     details = [{key: value for key, value in entry.details.items() if key != "session"} for entry in entries]
-    assert details[-1].pop("call_id")
+    assert details[-2].pop("call_id")
     assert [(entry.kind, rest) for entry, rest in zip(entries, details, strict=True)] == [
         ("started", {}),
         ("prompt", {"prompt_id": "prompt-1", "text": "go"}),
@@ -167,6 +167,7 @@ turns:
         ("effect", {"what": "edit", "path": "a"}),
         ("effect", {"what": "run", "command": "false", "exit_code": 1}),
         ("answer", {"title": "Sure?", "outcome": "selected", "option": "allow"}),
+        ("ended", {"reason": "end_turn"}),
     ]
 
 

@@ -24,6 +24,7 @@ from segue.testing.rehearsal.script import (
     Say,
     Script,
     Step,
+    Tokens,
     Turn,
     Usage,
     Write,
@@ -49,7 +50,7 @@ def test_a_script_becomes_values() -> None:
               - crash: {when: before, of: {write: {path: a, content: b}}}
                 once: true
               - {hang: true, deaf: true}
-              - usage: {used: 1, size: 2}
+              - usage: {used: 1, size: 2, input: 3, output: 4, cached: 5, model: m}
         on_new: {login: true}
         on_load: {replay: false, other_id: true}
         capabilities: {resume: false}
@@ -73,7 +74,7 @@ def test_a_script_becomes_values() -> None:
                         once=True,
                     ),
                     Step(key=f"{at}[3]", action=Hang(deaf=True)),
-                    Step(key=f"{at}[4]", action=Usage(1, 2, None, None, None)),
+                    Step(key=f"{at}[4]", action=Usage(1, 2, None, Tokens(3, 4, 5, "m"))),
                 ),
             ),
         ),

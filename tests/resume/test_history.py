@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from segue.model import events as e
 from segue.model.ids import PromptId, Seq, WorkflowId
-from segue.resume.history import LONGEST_HISTORY, history, with_history
+from segue.resume.history import Cuts, history, with_history
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -81,7 +81,7 @@ def test_long_entries_are_cut_and_say_so() -> None:
 def test_of_a_long_history_the_oldest_is_left_out_and_counted() -> None:
     said = [e.AgentMessage(text=f"{n} " + "x" * 1_990) if n % 2 else sent(f"p{n}") for n in range(60)]
     told = history(newest_first(*said))
-    assert len(told) <= LONGEST_HISTORY + 100
+    assert len(told) <= Cuts().whole + 100
     assert told.splitlines()[0] == "[… 19 earlier entries left out …]"
     assert told.splitlines()[-1].startswith("[ASSISTANT]: 59 ")
 

@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from segue import paths
+from segue.model.accounts import Account, WorkflowAccount
 from segue.model.agents import Limits
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
 from segue.model.errors import NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
@@ -142,6 +143,8 @@ PRICES = (
     Price(way=Way.FRESH, possible=True, tokens=None, note="estimated from its length"),
 )
 
+SPENT = Account(input_tokens=1_200, cached_tokens=38_000, output_tokens=300, cost_usd=0.018, cost_source="estimated")
+
 SESSION = SessionDetail(
     id=SessionId("session-2026-01-02-abcdef"),
     workflow_id=ID,
@@ -159,7 +162,16 @@ SESSION = SessionDetail(
     capabilities=("load", "resume"),
     carrying=Carrying.NOTHING,
     compactions=0,
-    usage=Usage(context_tokens=40_000, window=200_000, input_tokens=1_200, output_tokens=300, turns=1, tool_calls=2),
+    usage=Usage(
+        context_tokens=40_000,
+        window=200_000,
+        input_tokens=1_200,
+        cached_tokens=38_000,
+        output_tokens=300,
+        turns=1,
+        tool_calls=2,
+    ),
+    spent=SPENT,
     failure=None,
     runtime=RuntimeView(
         status=RuntimeStatus.LIVE,
@@ -230,6 +242,7 @@ class Standin:
         self.waited: bool | None = None
         self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
+        self.account: WorkflowAccount | None = None
         self.kept = [Snapshot(checkpoint=SNAPSHOT, findings=FINDINGS)]
         self.messages: tuple[Message, ...] = ()
         self.resumed: dict[str, Any] = {}
@@ -269,6 +282,7 @@ class Standin:
     async def create(self, request: NewWorkflow) -> WorkflowView:
         self._enter("create", request)
         view = replace(VIEW, title=request.issue.title, status=WorkflowStatus.PENDING, agent=request.agent)
+        view = replace(view, from_repository=request.choices.from_repository)
         self.views[view.id], self.records[view.id] = view, []
         self._play()
         return view
@@ -340,19 +354,21 @@ class Standin:
         self._enter("open_session", session_id, environment)
         return self._resumed(self._named(self._detail(session_id).workflow_id))
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
         """The answer to it is the plot."""
         self._enter("prompt", name, text, environment)
-        self.waited = wait
+        self.waited, self.interrupts = wait, now
         view = self._named(name)
         self._play()
         prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
         return replace(prompted, **self.prompted)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait)
+        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         self._enter("restore_workspace", name)
@@ -407,8 +423,8 @@ class Standin:
         assert found.findings is not None
         return FOUND[category](found.findings)
 
-    async def limit(self, name: str, limits: Limits) -> WorkflowView:
-        self._enter("limit", name, limits)
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
+        self._enter("limit", name, limits, wait_for_quota)
         return self._named(name)
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
@@ -428,6 +444,13 @@ class Standin:
     async def sessions(self, name: str) -> list[SessionDetail]:
         self._enter("sessions", name)
         return [detail for detail in self.details if detail.workflow_id == self._named(name).id]
+
+    async def usage(self, name: str) -> WorkflowAccount:
+        self._enter("usage", name)
+        view = self._named(name)
+        if self.account is None:
+            return WorkflowAccount(workflow_id=view.id, slug=view.slug, account=Account())
+        return replace(self.account, workflow_id=view.id, slug=view.slug)
 
     async def session(self, session_id: str) -> SessionDetail:
         self._enter("session", session_id)
@@ -470,7 +493,7 @@ def context(service: Standin, stopping: Stopping | None = None) -> Context:
         service=service,
         home=Path("/data"),
         started_at=NOON,
-        default_agent="claude",
+        settings=Settings(),
         stopping=stopping,
         stop=stopping.begin,
     )

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.anyio
 QUESTION = Question(request_id=RequestId("request-1"), title="Delete old files?", tool="delete", requested_at=NOON)
 FIELDS = """
     id slug title status reason agent permissions repository worktree branch here created_at updated_at paused_at
-    pause_requested tasks tasks_done tasks_total current_task session sessions runs context question last_snapshot
-    snapshots failure waiting_messages undelivered head merge_hint
+    pause_requested tasks tasks_done tasks_total current_task session sessions runs spent context question
+    last_snapshot snapshots failure retry waiting_messages undelivered head merge_hint from_repository
 """
 
 

@@ -8,7 +8,8 @@ from segue import settings
 from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
 from segue.model.status import Permissions
-from segue.settings import AGENT_READERS, BUILT_IN_AGENTS, READERS, Settings, describe, load, sentences
+from segue.model.work import WorkSettings
+from segue.settings import AGENT_READERS, BUILT_IN_AGENTS, READERS, WORK_READERS, Settings, describe, load, sentences
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -47,6 +48,8 @@ def test_an_agent_can_be_described_in_full(file: Path) -> None:
         history = false
         compacts = true
         modes = { ask = "default", read-only = "plan" }
+        capacity = { fork = 0.5, refresh_every = 10000, stable_window = 0 }
+        model_capacity = { "big-1.5" = { pause = 0, known_window = 200000 } }
         serves = ["files", "terminals"]
         install = "npm install -g my-agent"
         login = "my-agent login"
@@ -59,6 +62,8 @@ def test_an_agent_can_be_described_in_full(file: Path) -> None:
         history=False,
         compacts=True,
         modes={Permissions.ASK: "default", Permissions.READ_ONLY: "plan"},
+        capacity={"fork": 0.5, "refresh_every": 10_000, "stable_window": 0},
+        model_capacity={"big-1.5": {"pause": 0, "known_window": 200_000}},
         serves=frozenset({"files", "terminals"}),
         install="npm install -g my-agent",
         login="my-agent login",
@@ -99,6 +104,8 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ("pause_force_after = 0", "pause_force_after must be more than 0 seconds"),
         ("pause_force_after = inf", "pause_force_after must be a number"),
         ("sweep_interval = 301", "sweep_interval must be 300 seconds at most"),
+        ("agents_at_once = 0", "agents_at_once must be a whole number, at least 1, not 0"),
+        ("session_ttl = 3153600001", "session_ttl must be 3153600000 seconds at most"),
         ('extraction = "magic"', "extraction must be one of rules, agent, model, not 'magic'"),
         ('extraction_model = "gpt-5-mini"', "extraction_model must be written as provider:name"),
         ("extraction_timeout = 0", "extraction_timeout must be more than 0 seconds"),
@@ -117,6 +124,12 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ('agents.mine = {command = ["x"], serves = ["tea"]}', "serves names 'tea', which is none of files, terminals"),
         ('agents.mine = {command = ["x"], capacity = {fork = 2}}', "agents.mine.capacity.fork must be a share"),
         ('agents.mine = {command = ["x"], capacity = {jump = 0.5}}', "agents.mine.capacity has an unknown key: jump"),
+        ("capacity = {refresh_every = 0.5}", "capacity.refresh_every must be a whole number of tokens, at least 0"),
+        (
+            'agents.mine = {command = ["x"], model_capacity = {big = 1}}',
+            'agents.mine.model_capacity."big" must be a table',
+        ),
+        ("messages_waiting = 0", "messages_waiting must be a whole number, at least 1"),
         ('agents.mine = {command = ["x"], history = 1}', "agents.mine.history must be true or false"),
         ('agents.mine = {command = ["x"], install = 1}', "agents.mine.install must be a text"),
         ("port =", "is not TOML"),
@@ -156,10 +169,10 @@ def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
 
 
 def test_every_setting_has_a_reader_and_a_sentence() -> None:
-    names = [field.name for field in fields(Settings)]
-    assert sorted(READERS) == sorted(names)
-    assert list(sentences(Settings)) == names
-    assert all(sentence.endswith(".") for sentence in sentences(Settings).values())
+    told = {**sentences(Settings), **sentences(WorkSettings)}
+    assert set(READERS) == {field.name for field in fields(Settings)} == set(told)
+    assert list(sentences(WorkSettings)) == list(WORK_READERS)
+    assert all(sentence.endswith(".") for sentence in told.values())
 
 
 def test_the_reference_page_is_up_to_date() -> None:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from segue.model import events as e
 from segue.model.codec import decode, encode
+from segue.model.findings import TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Permissions, PromptStatus, Role, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.state.fold import WorkflowState, fold
 from segue.state.story import Rewind
 
@@ -120,6 +121,29 @@ def test_usage_is_the_current_context_and_the_sum_of_what_was_spent() -> None:
     assert state.usage.cost_usd == 0.6
 
 
+def test_what_was_read_from_a_cache_is_summed_apart_from_the_input_and_for_each_model() -> None:
+    counted = {"input_tokens": 10, "output_tokens": 1}
+    state = fold(
+        records(
+            *BEGUN,
+            (ONE, e.UsageReported(context_tokens=900, **counted, cached_tokens=800, model="big")),
+            (ONE, e.UsageReported(**counted, cached_tokens=50, model="small")),
+            (ONE, e.UsageReported(context_tokens=700, **counted, model="big")),
+        )
+    )
+    assert (state.usage.input_tokens, state.usage.cached_tokens) == (30, 850)
+    big, small = state.sessions[ONE].models["big"], state.sessions[ONE].models["small"]
+    assert (big.input_tokens, big.output_tokens, big.cached_tokens) == (20, 2, 800)
+    assert (big.cache_known, small.cache_known, big.fullest) == (False, True, 900)
+
+
+def test_a_cost_that_counts_from_nothing_again_is_added_to_what_was_spent_before() -> None:
+    told = [e.UsageReported(cost_usd=cost, model=model) for cost, model in ((1.0, "a"), (1.5, "b"), (0.25, "a"))]
+    session = fold(records(*BEGUN, *((ONE, each) for each in told))).sessions[ONE]
+    assert session.usage.cost_usd == 1.75
+    assert {name: model.cost_usd for name, model in session.models.items()} == {"a": 1.25, "b": 0.5}
+
+
 # ── the law ─────────────────────────────────────────────────────────────────────────────────────────
 
 text = st.text(max_size=8)
@@ -161,6 +185,7 @@ happenings = st.one_of(
     st.builds(e.TokenCaptured, token=text),
     st.builds(e.TokenRefused, token=text, reason=text),
     st.builds(e.RunQueued, way=st.sampled_from(Way), reason=text),
+    st.builds(e.WayChanged, before=st.just(Way.FORK), after=st.sampled_from(Way), reason=text),
     st.builds(e.RunStarted, attempt=st.just(ATTEMPT), boot=st.just(BootId("b"))),
     st.builds(e.RunEnded, outcome=st.just("paused")),
     st.builds(
@@ -238,3 +263,32 @@ def test_the_tasks_of_a_fork_begin_where_its_origin_stood() -> None:
     )
     assert (state.finished, state.forked_from) == (("a",), origin)
     assert state.session is not None and state.session.unborn
+
+
+def ran(name: str, *, passed: bool) -> e.TestsRan:
+    return e.TestsRan(task_id=TaskId(name), command="make test", passed=passed, tests=TestState(phase="unknown"))
+
+
+def failed(name: str) -> e.StepFailed:
+    return e.StepFailed(step=name, what="tests_failed", reason="tests fail")
+
+
+def test_tests_that_pass_forget_the_failures_of_their_task_alone() -> None:
+    state = fold(records(*BEGUN, failed("a"), failed("b"), ran("a", passed=True)))
+    assert [each.step for each in state.failures] == ["b"]
+    assert state.tests is not None and state.tests.tests.seq == 5
+    assert fold(records(*BEGUN, failed("a"), ran("a", passed=False))).failures != ()
+
+
+def test_a_person_who_has_answered_is_asked_no_more_and_all_tries_are_open_again() -> None:
+    asked = e.PersonAsked(task_id=TaskId("a"), question="Is it done?")
+    state = fold(records(*BEGUN, failed("a"), asked))
+    assert state.asked == asked
+    state = fold(records(*BEGUN, failed("a"), asked, e.PersonAnswered(task_id=TaskId("a"), approved=False)))
+    assert (state.asked, state.failures) == (None, ())
+
+
+def test_whoever_helps_is_no_writer() -> None:
+    helper = e.SessionCreated(number=0, agent="rehearsal", parent=ONE, role=Role.REVIEWER)
+    state = fold(records(*BEGUN, (TWO, helper)))
+    assert (state.current_session, state.helpers, state.writers) == (ONE, frozenset({TWO}), 1)

@@ -26,6 +26,7 @@ from segue.workspace import (
     marked,
     run_guarded,
 )
+from segue.workspace.processes import PART
 
 pytestmark = pytest.mark.anyio
 
@@ -163,6 +164,17 @@ async def test_what_is_left_when_server_and_guardians_die_together_is_found_by_i
         assert not any(is_alive(process) for process in left)
         assert all(is_alive(process) for process in other.everyone())
     await gone(other.everyone())
+
+
+async def test_a_part_of_an_execution_is_ended_by_itself_and_with_the_whole() -> None:
+    whole = a_name()
+    part, other = f"{whole}{PART}one", f"{whole}{PART}two"
+    with small_server(part, *AGENT) as (_, first), small_server(other, *AGENT) as (_, second):
+        assert set(marked(whole)) == {*marked(part), *marked(other)}
+        await end_marked(part)
+        assert not is_alive(first.agent) and is_alive(second.agent)
+        await end_marked(whole)
+        assert not is_alive(second.agent)
 
 
 async def test_leaving_the_context_ends_the_tree() -> None:

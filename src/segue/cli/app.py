@@ -16,12 +16,13 @@ from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
-from segue.cli.limits import given, limited
+from segue.cli.limits import given, limited, quota, work_settings, working
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
 from segue.cli.sessions import sessions
 from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
+from segue.cli.usage import usage
 from segue.model.errors import AgentMissing, BadInput, NotRunning
 
 PORT = click.IntRange(0, 65535)
@@ -41,6 +42,7 @@ segue.add_command(snapshots)
 segue.add_command(agents)
 command(import_)
 command(recall)
+command(usage)
 segue.add_command(memorize)
 
 
@@ -137,6 +139,7 @@ def doctor(out: Output) -> None:
 @click.option("--model", help="The model it works with, as the agent calls it.")
 @click.option("--mode", help="The mode it works in, as the agent calls it (default: what --permissions means to it).")
 @click.option("--mcp", type=click.Path(path_type=Path), help='Servers of tools: a JSON file with "mcpServers".')
+@working
 @limited
 @click.option("--here", is_flag=True, help="Work in this checkout instead of a worktree of its own.")
 @click.option("--detach", is_flag=True, help="Begin, and do not follow.")
@@ -153,7 +156,7 @@ def run(
     here: bool,
     detach: bool,
     repository: Path,
-    **limits: float | None,
+    **options: Any,
 ) -> None:
     """Begin a workflow: let an agent work on ISSUE.
 
@@ -171,7 +174,7 @@ def run(
             "model": model,
             "mode": mode,
             "mcp_servers": read_servers(mcp) if mcp else [],
-            "limits": limits,
+            **work_settings(options),
         },
         "environment": environment(),
     }
@@ -183,6 +186,8 @@ def run(
             # What was refused leaves nothing behind, not even the server that refused it.
             client.stop_idle_server()
         raise
+    if view["from_repository"]:
+        out.note(f"From the repository's own settings: {plain('; '.join(view['from_repository']), 500)}")
     _watch_or_leave(view, 0, detach, out)
 
 
@@ -244,6 +249,7 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
 @click.option("--from", "snapshot", help="Take files and tasks back first: a snapshot's id or number, or `previous`.")
 @limited
+@quota
 @click.option("--agent", help="Another agent takes over, by a compiled context.")
 @click.option("--model", help="The model that the other agent works with.")
 @click.option("--mode", help="The mode that the other agent works in.")
@@ -337,8 +343,9 @@ def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> 
 @command
 @click.argument("text")
 @click.option("--detach", is_flag=True, help="Say it, and do not wait for the answer.")
+@click.option("--now", is_flag=True, help="Interrupt an agent that is at work; it goes on with its task after.")
 @chosen
-def prompt(out: Output, workflow: str | None, text: str, detach: bool) -> None:
+def prompt(out: Output, workflow: str | None, text: str, detach: bool, now: bool) -> None:
     """Say TEXT to a workflow's agent, and print its answer; - reads TEXT from standard input.
 
     An agent that is gone is brought back for it. The plan is not worked on: that is what `segue resume` is for.
@@ -346,7 +353,7 @@ def prompt(out: Output, workflow: str | None, text: str, detach: bool) -> None:
     said = read_text(text)
     ensure_server(out)
     view = find.unfinished(workflow)
-    talk.say(view, said, detach, out)
+    talk.say(view, said, detach, now, out)
 
 
 @command

@@ -7,7 +7,7 @@ from unicodedata import east_asian_width
 
 from segue import client
 from segue.cli import render, words
-from segue.cli.output import Output, counted, plain
+from segue.cli.output import Output, counted, moment, plain
 from segue.cli.status import task_title
 from segue.model.errors import SegueError, ServerError
 
@@ -63,6 +63,8 @@ def status_line(view: dict[str, Any]) -> str:
         parts.append(f"context {view['context']['utilization']:.0%}")
     if view["pause_requested"]:
         parts.append("pause requested")
+    if view["retry"]:
+        parts.append(f"attempt {view['retry']['attempt']} of {view['retry']['of']} at {moment(view['retry']['at'])}")
     if view["question"]:
         question = plain(view["question"]["title"], 60)
         parts.append(f"asks: {question} (segue approve {view['slug']} | segue reject {view['slug']})")
@@ -96,7 +98,7 @@ def watch(view: dict[str, Any], after: int, out: Output) -> None:
 
 def _until_stopped(view: dict[str, Any], after: int, screen: Screen) -> dict[str, Any]:
     name = view["id"]
-    while view["status"] not in STOPPED or view["head"] > after:
+    while view["status"] not in STOPPED or view["retry"] or view["head"] > after:
         screen.status(status_line(view))
         for record in events(name, after, LONG_POLL)["events"]:
             after = record["seq"]

@@ -1,4 +1,4 @@
-"""How much a workflow may use before it pauses, as it is given at the command line."""
+"""How the work is done, and how much it may use before it pauses, as it is given at the command line."""
 
 import re
 from collections.abc import Callable
@@ -26,20 +26,58 @@ class Duration(click.ParamType[float]):
         return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-def limited(command: F) -> F:
-    """The options that set limits; each pauses the workflow when it is reached, and 0 is none."""
-    options = (
-        click.option("--pause-after", "tasks", type=click.IntRange(min=0), help="Pause after so many tasks."),
-        click.option("--max-time", "seconds", type=Duration(), help="Pause after so long: 90s, 30m, 2h."),
-        click.option("--max-tokens", "tokens", type=click.IntRange(min=0), help="Pause when so many tokens are used."),
-        click.option("--max-cost", "usd", type=click.FloatRange(min=0), help="Pause when it has cost so many dollars."),
-    )
+def _with(command: F, *options: Callable[[F], F]) -> F:
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def given(options: dict[str, Any]) -> dict[str, float]:
-    """Those of a command's options that are limits and were given; they are taken out."""
-    found = {name: options.pop(name) for name in ("tasks", "seconds", "tokens", "usd")}
+def limited(command: F) -> F:
+    """The options that set limits; each pauses the workflow when it is reached, and 0 is none."""
+    return _with(
+        command,
+        click.option("--pause-after", "tasks", type=click.IntRange(min=0), help="Pause after so many tasks."),
+        click.option("--max-time", "seconds", type=Duration(), help="Pause after so long: 90s, 30m, 2h."),
+        click.option("--max-tokens", "tokens", type=click.IntRange(min=0), help="Pause when so many tokens are used."),
+        click.option("--max-cost", "usd", type=click.FloatRange(min=0), help="Pause when it has cost so many dollars."),
+    )
+
+
+def quota(command: F) -> F:
+    return _with(
+        command,
+        click.option(
+            "--wait-for-quota/--no-wait-for-quota",
+            default=None,
+            help="Whether to go on by itself when a used-up quota is full again.",
+        ),
+    )
+
+
+def working(command: F) -> F:
+    """The options that say how each task is finished; what is not said is as the settings have it."""
+    return _with(
+        command,
+        click.option("--test", "test_command", metavar="COMMAND", help="Test the work with it after each task."),
+        click.option("--no-test", "test_command", flag_value="", help="Do not test the work."),
+        click.option("--commit", type=click.Choice(["none", "task"]), help="When Segue commits the work."),
+        click.option("--review", metavar="AGENT|same|off", help="Who reviews each task."),
+        click.option("--no-review", "review", flag_value="off", help="Let nobody review."),
+        click.option("--review-passes", type=click.IntRange(min=1), help="Reviews of a task before you are asked."),
+        click.option("--fixer", metavar="AGENT|same|off", help="Who is asked for a fix when a step keeps failing."),
+        quota,
+    )
+
+
+_SETTINGS = {"tasks": "pause_after", "seconds": "max_time", "tokens": "max_tokens", "usd": "max_cost"}
+
+
+def work_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options say of the work, by the names of the settings."""
+    return {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Those of a command's options that change a workflow's limits and were given; they are taken out."""
+    found = {name: options.pop(name) for name in (*_SETTINGS, "wait_for_quota")}
     return {name: value for name, value in found.items() if value is not None}

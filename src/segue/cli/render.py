@@ -91,6 +91,10 @@ def _run_queued(event: Fields, _names: Names) -> str | None:
     return f"{begins} in {words.way(event['way'])}{_price(event)}{_because(event)}"
 
 
+def _way_changed(event: Fields, _names: Names) -> str:
+    return f"! Goes on in {words.way(event['after'])} instead{_because(event)}"
+
+
 def _price(event: Fields) -> str:
     tokens = next((price["tokens"] for price in event["prices"] if price["way"] == event["way"]), None)
     return "" if tokens is None else f" ({tokens:,} tokens)"
@@ -159,13 +163,68 @@ def _compacted(event: Fields, _names: Names) -> str:
     return f"The agent summarised its own conversation{sizes}"
 
 
+def _session_created(event: Fields, _names: Names) -> str:
+    if event["role"] == "writer":
+        return f"Session {event['number']} with {event['agent']}"
+    return f"{event['agent']} helps as {event['role']}"
+
+
+def _plan(event: Fields, _names: Names) -> str:
+    tasks = event["plan"]["tasks"]
+    lines = [f"  {position}. {plain(task['title'])}{_after(task)}" for position, task in enumerate(tasks, 1)]
+    return "\n".join([f"Plan of {len(tasks)} task{'s' if len(tasks) > 1 else ''}:", *lines])
+
+
+def _after(task: Fields) -> str:
+    return f" (after {', '.join(map(plain, task['depends_on']))})" if task["depends_on"] else ""
+
+
+def _plan_proposed(event: Fields, names: Names) -> str:
+    ask = f"? Is this plan good? segue approve {names.slug}, or: segue reject {names.slug} 'WHAT IS WRONG'"
+    return f"{_plan(event, names)}\n{ask}"
+
+
+def _plan_adopted(event: Fields, _names: Names) -> str:
+    how = {"user": "approved", "policy": "taken without asking"}[event["by"]]
+    return f"The plan was {'changed and ' if event['edited'] else ''}{how}"
+
+
+def _tests_ran(event: Fields, _names: Names) -> str:
+    if event["exit_code"] is None:
+        return f"✗ Tests took too long: {plain(event['command'])}"
+    verdict = "✓ Tests pass" if event["passed"] else "✗ Tests fail"
+    failing = event["unexpected"] or event["tests"]["failing_tests"]
+    names = f" ({plain(', '.join(failing), 200)})" if failing else ""
+    expected = ", as expected" if event["passed"] and failing else ""
+    return f"{verdict}{names}{expected}"
+
+
+def _review_given(event: Fields, _names: Names) -> str:
+    said = event["feedback"]
+    verdict = "approves" if said["approved"] else f"has something to say ({said['severity']})"
+    comments = "".join(f"\n  - {plain(comment, 300)}" for comment in said["comments"])
+    return f"Review {event['round']}: the {plain(said['reviewer_persona'])} {verdict}{comments}"
+
+
+def _person_asked(event: Fields, names: Names) -> str:
+    how = f"segue approve {names.slug} takes the task as done; segue reject {names.slug} 'WHAT IS WRONG' gives it back"
+    return f"? {plain(event['question'], 400)}\n  {how}"
+
+
+def _retry_scheduled(event: Fields, names: Names) -> str:
+    back = ", from the last checkpoint and with a new plan" if event["rewind"] else ""
+    helped = ", after a second agent was asked" if event["fixer"] else ""
+    when = f"attempt {event['attempt']} of {event['of']} at {moment(event['at'])}{back}{helped}"
+    return f"↻ {plain(event['reason'], 300)}: {when}. Call it off with: segue pause {names.slug}"
+
+
 MILESTONES: Mapping[str, Writer] = {
     "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
     "workflow.rewound": lambda e, n: f"Taken back to {e['checkpoint_id']}; what was there before is {e['saved']}",
     "workflow.moved": _workflow_moved,
     "worktree.ready": lambda e, n: f"Worktree {e['path']} on branch {e['branch']}",
     "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",
-    "session.created": lambda e, n: f"Session {e['number']} with {e['agent']}",
+    "session.created": _session_created,
     "session.imported": _imported,
     "token.refused": lambda e, n: f"! The agent does not go on with its conversation{_because(e)}",
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
@@ -180,8 +239,23 @@ MILESTONES: Mapping[str, Writer] = {
     "permission.requested": _permission_requested,
     "permission.answered": lambda e, n: f"  {e['outcome']} by {e['by']}{_because(e)}",
     "pause.requested": _pause_requested,
+    "way.changed": _way_changed,
     "pause.withdrawn": lambda e, n: "The pause was withdrawn",
     "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
+    "plan.proposed": _plan_proposed,
+    "plan.adopted": _plan_adopted,
+    "plan.rejected": lambda e, n: f"The plan was rejected{_because(e)}",
+    "plan.reopened": lambda e, n: f"What is left is planned again{_because(e)}",
+    "tests.ran": _tests_ran,
+    "review.given": _review_given,
+    "work.committed": lambda e, n: f"Committed {e['commit'][:10]} ({e['files']} files)",
+    "person.asked": _person_asked,
+    "person.answered": lambda e, n: f"  {'taken as done' if e['approved'] else 'given back'}{_because(e)}",
+    "step.failed": lambda e, n: f"! {plain(n.tasks.get(e['step'], e['step']))} failed{_because(e)}",
+    "retry.scheduled": _retry_scheduled,
+    "retry.cancelled": lambda e, n: f"It is not tried again{_because(e)}",
+    "fixer.advised": lambda e, n: f"The fixer says ({e['verdict']}): {plain(e['advice'], 400)}",
+    "approval.awaited": lambda e, n: f"? {plain(e['question'], 400)}",
     "limits.changed": _limits_changed,
     "capacity.reached": _capacity_reached,
     "warning": lambda e, n: f"! {plain(e['message'])}",
@@ -212,6 +286,8 @@ TABLE: Mapping[str, Writer] = {
     "agent.reported": lambda e, n: f"Report: {plain(e['text'], 120)}",
     "prompt.not_sent": lambda e, n: "The prompt was not sent",
     "snapshot.studied": _snapshot_studied,
+    "context.refreshed": lambda e, n: f"Kept what was new in the conversation ({e['new_tokens']:,} tokens)",
+    "feedback.addressed": lambda e, n: f"What reviewers said of {n.task(e)} is seen to",
 }
 """What `logs` shows."""
 

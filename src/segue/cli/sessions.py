@@ -168,9 +168,11 @@ def _process(runtime: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _use(detail: dict[str, Any]) -> Iterator[tuple[str, str]]:
     usage = detail["usage"]
     yield "context", _context(usage)
-    tokens = f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out"
-    cost = "" if usage["cost_usd"] is None else f", ${usage['cost_usd']:,.2f}"
-    yield "used", f"{counted(usage['turns'], 'turn')}, {counted(usage['tool_calls'], 'tool call')}, {tokens}{cost}"
+    cached = "" if usage["cached_tokens"] is None else f", {usage['cached_tokens']:,} from the cache"
+    tokens = f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out{cached}"
+    yield "used", f"{counted(usage['turns'], 'turn')}, {counted(usage['tool_calls'], 'tool call')}, {tokens}"
+    if usage["turns"]:
+        yield "cost", words.spent(detail["spent"])
     if detail["compactions"]:
         yield "compactions", f"{detail['compactions']} (the agent replaced its conversation by a summary)"
 

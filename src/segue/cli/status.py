@@ -45,6 +45,8 @@ def _details(view: dict[str, Any]) -> list[str]:
         details.append(plain(task_title(view, view["current_task"]), 60))
     if view["context"] and view["context"]["utilization"] is not None:
         details.append(f"context {view['context']['utilization']:.0%}")
+    if view["spent"]["cost_usd"] is not None:
+        details.append(words.spent(view["spent"]))
     if view["pause_requested"] and view["status"] != "paused":
         details.append("pause requested")
     return details

@@ -13,6 +13,9 @@ PATIENCE = 150.0
 """Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
 
 
+INTERRUPTED = "The agent is at work; it is interrupted, told, and goes on after."
+
+
 class NotDelivered(SegueError):
     """The agent did not get it."""
 
@@ -44,12 +47,12 @@ class Speech:
             self._open = False
 
 
-def say(view: dict[str, Any], text: str, detach: bool, out: Output) -> None:
+def say(view: dict[str, Any], text: str, detach: bool, now: bool, out: Output) -> None:
     """Say something to a workflow's agent, and print the answer."""
     slug, after = view["slug"], view["head"]
     if view["status"] == "in_progress" and view["current_task"]:
-        out.say("The agent is at work; it is told at the end of what it does now.")
-    body = {"text": text, "wait": not detach, "environment": environment()}
+        out.say(INTERRUPTED if now else "The agent is at work; it is told at the end of what it does now.")
+    body = {"text": text, "wait": not detach, "now": now, "environment": environment()}
     try:
         prompted = client.call("POST", f"/api/workflows/{view['id']}/prompt", body, timeout=PATIENCE)
     except KeyboardInterrupt:

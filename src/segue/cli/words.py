@@ -10,6 +10,7 @@ Fields = Mapping[str, Any]
 WAYS = {
     "first": "its first conversation",
     "native": "the same conversation",
+    "fork": "a copy of the original's conversation",
     "context": "a new conversation that begins with a compiled context",
     "history": "a new conversation that is told the history",
     "fresh": "a fresh conversation",
@@ -36,6 +37,20 @@ def _cost(price: Fields) -> str:
     return "unknown" if price["tokens"] is None else f"{price['tokens']:,} tokens"
 
 
+def cost(account: Fields) -> str:
+    """In dollars; more than that where a part of it is unknown."""
+    if account["cost_usd"] is None:
+        return "unknown"
+    at_least = "" if account["complete"] else "at least "
+    return f"{at_least}${account['cost_usd']:,.2f}"
+
+
+def spent(account: Fields) -> str:
+    """The cost and how it is known, in a word."""
+    about = "about " if account["cost_source"] == "estimated" else ""
+    return f"{about}{cost(account)}"
+
+
 def failure(view: Fields, slug: str) -> list[str]:
     """What ended the last run and what can be done about it; nothing where that is no matter any more."""
     found = view["failure"]
@@ -52,6 +67,16 @@ def remedy(command: str, slug: str, agent: str) -> str:
     return f"{command} {agent if command.startswith('segue agents') else slug}"
 
 
+def retry(view: Fields) -> list[str]:
+    """What is tried again by itself, and when."""
+    found = view["retry"]
+    if found is None:
+        return []
+    slug, when = view["slug"], moment(found["at"])
+    attempt = f"attempt {found['attempt']} of {found['of']} comes by itself at {when}"
+    return [f"{attempt} (segue resume {slug}: now; segue pause {slug}: not at all)"]
+
+
 def trouble(view: Fields) -> list[str]:
     """The failure of a workflow that rests because of it."""
-    return failure(view, view["slug"]) if view["status"] in RESTING else []
+    return [*failure(view, view["slug"]), *retry(view)] if view["status"] in RESTING else []

@@ -36,6 +36,8 @@ class Launch:
     mcp_servers: tuple[McpServer, ...] = ()
     serves: frozenset[Service] = frozenset()
     """What the agent is told that Segue does for it; requests that come unannounced are served too."""
+    counts_since_start: bool = False
+    """Whether the tokens that it reports with each turn are those of all turns since its process started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +168,14 @@ EXTRAS = {"api": "pydantic_ai", "langgraph": "langgraph"}
 """What is no part of Segue itself, and comes with the extra of the driver's own name."""
 
 
+def installed(name: str) -> bool:
+    """Whether what this driver needs is there."""
+    return name not in EXTRAS or find_spec(EXTRAS[name]) is not None
+
+
 def load(name: str) -> Driver:
     """A name from DRIVERS, or any `package.module:Class`."""
-    if name in EXTRAS and find_spec(EXTRAS[name]) is None:
+    if not installed(name):
         raise AgentMissing(f"The driver {name} is not installed; install it with: pip install 'segue[{name}]'")
     module, colon, cls = DRIVERS.get(name, name).partition(":")
     if not colon:

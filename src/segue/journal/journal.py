@@ -189,10 +189,16 @@ class Journal:
         return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
 
     async def last_records(
-        self, workflow_id: WorkflowId, kinds: Collection[str], *, limit: int = PAGE, within: Stretch | None = None
+        self,
+        workflow_id: WorkflowId,
+        kinds: Collection[str],
+        *,
+        limit: int = PAGE,
+        within: Stretch | None = None,
+        aside: Collection[SessionId] = (),
     ) -> list[Record]:
-        """Newest first."""
-        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit, within))
+        """Newest first, without those of the sessions that are left aside."""
+        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit, within, aside))
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
         return await self.read(lambda c: rows.head_of(c, workflow_id))
@@ -223,6 +229,10 @@ class Journal:
             state = fold(page, state)
         self._states[workflow_id] = state
         return state
+
+    def forget(self, workflow_id: WorkflowId) -> None:
+        """Free the memory that a workflow's state takes; whoever asks for it next has it read anew."""
+        self._states.pop(workflow_id, None)
 
     async def checkpoint(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
         return await self.read(lambda c: reading.checkpoint_named(c, workflow_id, name))

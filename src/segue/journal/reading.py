@@ -56,12 +56,20 @@ def queued_prompt(connection: Connection, prompt_id: PromptId) -> PromptQueued:
 
 
 def last_records(
-    connection: Connection, workflow_id: WorkflowId, kinds: Collection[str], limit: int, within: Stretch | None = None
+    connection: Connection,
+    workflow_id: WorkflowId,
+    kinds: Collection[str],
+    limit: int,
+    within: Stretch | None = None,
+    aside: Collection[SessionId] = (),
 ) -> list[Record]:
-    """The latest events of some kinds, newest first; with `within`, only those of that stretch."""
+    """The latest events of some kinds, newest first; with `within`, only those of that stretch, and not of sessions
+    that are left aside."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind.in_(kinds))
     if within is not None:
         query = query.where(events.c.seq > within.after, events.c.seq <= within.until)
+    if aside:
+        query = query.where(or_(events.c.session_id.is_(None), events.c.session_id.not_in(aside)))
     return [read_row(row) for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit))]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
 
 from segue.model.errors import SessionNotFound, WorkflowNotFound
 from segue.model.ids import AttemptId, BootId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
@@ -15,6 +15,7 @@ from segue.model.status import (
     Permissions,
     PromptStatus,
     Purpose,
+    Role,
     RunStatus,
     RuntimeStatus,
     SessionStatus,
@@ -23,7 +24,7 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.state.moves import WORKFLOW_ENDED
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
 from segue.store import tables as t
 
 
@@ -50,6 +51,7 @@ class WorkflowRow:
     created_at: datetime
     updated_at: datetime
     choices: str
+    retry_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class SessionRow:
     carrying: Carrying
     created_at: datetime
     moved_at: datetime
+    role: Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +158,13 @@ def all_workflows(connection: Connection, statuses: Collection[WorkflowStatus] =
     return [_as(WorkflowRow, row) for row in connection.execute(query)]
 
 
+def next_retry(connection: Connection) -> WorkflowRow | None:
+    """The workflow that is to be tried again first."""
+    query = select(t.workflows).where(t.workflows.c.retry_at.is_not(None), t.workflows.c.status.not_in(WORKFLOW_ENDED))
+    row = connection.execute(query.order_by(t.workflows.c.retry_at, t.workflows.c.id).limit(1)).first()
+    return None if row is None else _as(WorkflowRow, row)
+
+
 def slugs_like(connection: Connection, slug: str) -> set[str]:
     """The slugs that a new one must not collide with."""
     query = select(t.workflows.c.slug).where(t.workflows.c.slug.startswith(slug, autoescape=True))
@@ -170,7 +180,8 @@ def session_by_id(connection: Connection, session_id: str) -> SessionRow:
 
 def sessions_of(connection: Connection, workflow_id: WorkflowId) -> list[SessionRow]:
     """The workflow's sessions, the first one first."""
-    query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number)
+    query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id)
+    query = query.order_by(t.sessions.c.created_at, t.sessions.c.number)
     return [_as(SessionRow, row) for row in connection.execute(query)]
 
 
@@ -207,6 +218,21 @@ def current_session(connection: Connection, workflow_id: WorkflowId) -> SessionR
     return _as(SessionRow, connection.execute(query.limit(1)).one())
 
 
+def lowest_session_number(connection: Connection, workflow_id: WorkflowId) -> int:
+    query = select(func.min(t.sessions.c.number)).where(t.sessions.c.workflow_id == workflow_id)
+    return connection.execute(query).scalar_one()
+
+
+def open_helpers(connection: Connection, workflow_id: WorkflowId) -> list[SessionRow]:
+    """Reviewers and fixers that have not ended."""
+    query = select(t.sessions).where(
+        t.sessions.c.workflow_id == workflow_id,
+        t.sessions.c.role != Role.WRITER,
+        t.sessions.c.status.not_in(SESSION_ENDED | {SessionStatus.FAILED}),
+    )
+    return [_as(SessionRow, row) for row in connection.execute(query)]
+
+
 def open_runs(connection: Connection, workflow_id: WorkflowId | None = None) -> list[RunRow]:
     """Runs that have not ended, of one workflow or of all."""
     query = select(t.runs).where(t.runs.c.status != RunStatus.ENDED)
@@ -226,8 +252,8 @@ def tasks_of(connection: Connection, workflow_id: WorkflowId) -> list[TaskRow]:
     return [_as(TaskRow, row) for row in connection.execute(query)]
 
 
-def open_prompts(connection: Connection, session_id: SessionId, run: int) -> list[PromptRow]:
-    """Prompts of a run that are not known to have arrived."""
+def open_prompts(connection: Connection, session_id: SessionId, run: int | None) -> list[PromptRow]:
+    """Prompts of a run, or of a session that helps inside another's, that are not known to have arrived."""
     query = select(t.prompts).where(
         t.prompts.c.session_id == session_id,
         t.prompts.c.run == run,
@@ -242,13 +268,16 @@ def waiting_messages(connection: Connection, workflow_id: WorkflowId) -> list[Pr
         select(t.prompts)
         .where(
             t.prompts.c.workflow_id == workflow_id,
-            t.prompts.c.status == PromptStatus.QUEUED,
-            t.prompts.c.task_id.is_(None),
-            t.prompts.c.run.is_(None),
+            *_waits(),
         )
         .order_by(t.prompts.c.seq)
     )
     return [_as(PromptRow, row) for row in connection.execute(query)]
+
+
+def _waits() -> tuple[ColumnElement[bool], ...]:
+    """Of a prompt: somebody said it, and no run has taken it."""
+    return t.prompts.c.status == PromptStatus.QUEUED, t.prompts.c.task_id.is_(None), t.prompts.c.run.is_(None)
 
 
 def prompt_by_id(connection: Connection, prompt_id: PromptId) -> PromptRow:
@@ -265,10 +294,71 @@ def open_questions(connection: Connection, workflow_id: WorkflowId) -> list[Ques
     return [_as(QuestionRow, row) for row in connection.execute(query)]
 
 
+def workflows_asking(connection: Connection) -> set[WorkflowId]:
+    """Those whose agents wait for an answer."""
+    query = select(t.questions.c.workflow_id).where(t.questions.c.outcome.is_(None)).distinct()
+    return set(connection.execute(query).scalars())
+
+
 def all_questions_past(connection: Connection, now: datetime) -> list[QuestionRow]:
     """Permissions that were open for too long, of all workflows."""
     query = select(t.questions).where(t.questions.c.outcome.is_(None), t.questions.c.deadline <= now)
     return [_as(QuestionRow, row) for row in connection.execute(query)]
+
+
+def resting_sessions(
+    connection: Connection,
+    statuses: Collection[SessionStatus],
+    workflows: Collection[WorkflowStatus],
+    since: datetime,
+    workflow_id: WorkflowId | None = None,
+) -> list[SessionRow]:
+    """The current sessions of such workflows that are in one of these states, and to which nothing happened since then;
+    of all workflows, or of one. Nobody waits for them, and nothing is about to happen to them."""
+    query = (
+        select(t.sessions)
+        .join(t.workflows, t.workflows.c.id == t.sessions.c.workflow_id)
+        .where(
+            t.sessions.c.status.in_(statuses),
+            t.sessions.c.number == t.workflows.c.session_count,
+            t.sessions.c.moved_at <= since,
+            t.workflows.c.status.in_(workflows),
+            *_nothing_under_way(),
+            _last_event() <= t.write_time(since),
+        )
+    )
+    if workflow_id is not None:
+        query = query.where(t.sessions.c.workflow_id == workflow_id)
+    return [_as(SessionRow, row) for row in connection.execute(query)]
+
+
+def _nothing_under_way() -> tuple[ColumnElement[bool], ...]:
+    """Of a workflow: no agent that is there or on its way, no question to a person, no words that wait for an agent.
+    Whatever else will bring an agent back by itself belongs here."""
+    run = exists().where(t.runs.c.workflow_id == t.workflows.c.id, t.runs.c.status != RunStatus.ENDED)
+    question = exists().where(t.questions.c.workflow_id == t.workflows.c.id, t.questions.c.outcome.is_(None))
+    message = exists().where(t.prompts.c.workflow_id == t.workflows.c.id, *_waits())
+    return ~run, ~question, ~message
+
+
+def _last_event() -> ColumnElement[str]:
+    """When something was last written down about a workflow."""
+    query = select(t.events.c.at).where(t.events.c.workflow_id == t.workflows.c.id)
+    return query.order_by(t.events.c.seq.desc()).limit(1).scalar_subquery()
+
+
+def sessions_to_archive(connection: Connection, ids: Collection[SessionId], since: datetime) -> list[SessionRow]:
+    """Those of these sessions that expired, and those that ended before then, by themselves or with their workflow."""
+    ended = or_(t.sessions.c.status.in_(SESSION_ENDED), t.workflows.c.status.in_(WORKFLOW_ENDED))
+    query = (
+        select(t.sessions)
+        .join(t.workflows, t.workflows.c.id == t.sessions.c.workflow_id)
+        .where(
+            t.sessions.c.id.in_(ids),
+            or_(t.sessions.c.status == SessionStatus.EXPIRED, ended & (t.sessions.c.moved_at <= since)),
+        )
+    )
+    return [_as(SessionRow, row) for row in connection.execute(query)]
 
 
 def last_event_at(connection: Connection, workflow_id: WorkflowId) -> datetime | None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from segue.journal import rows
@@ -36,6 +36,7 @@ from segue.model.status import (
     Permissions,
     PromptStatus,
     Purpose,
+    Role,
     RunStatus,
     RuntimeStatus,
     SessionStatus,
@@ -55,7 +56,7 @@ class NewWorkflowRow:
     id: WorkflowId
     slug: str
     issue: Issue
-    plan: Plan
+    plan: Plan | None
     agent: str
     permissions: Permissions
     repository: str
@@ -108,7 +109,8 @@ class Transaction:
         except IntegrityError as error:
             raise _collision(error, new) from error
         connection.execute(insert(t.journal_heads), {"workflow_id": new.id, "seq": 0, "hash": GENESIS})
-        connection.execute(insert(t.tasks), _task_rows(new))
+        if rows_ := _task_rows(new):
+            connection.execute(insert(t.tasks), rows_)
         transaction = cls(connection, new.id, now)
         transaction.append(
             e.WorkflowCreated(
@@ -173,6 +175,34 @@ class Transaction:
         )
         self.append(e.WorkflowMoved(before=before, after=after, reason=reason, trigger=trigger))
 
+    def schedule_retry(self, retry: e.RetryScheduled, session_id: SessionId, run: int | None) -> None:
+        """The work goes on by itself then, unless somebody decides otherwise before."""
+        self._workflow(retry_at=retry.at)
+        self.append(retry, session_id=session_id, run=run)
+
+    def cancel_retry(self, state: WorkflowState, reason: str) -> None:
+        """Nothing goes on by itself; does nothing where nothing was to."""
+        retry = self.catch_up(state).retry
+        if retry is not None:
+            self._workflow(retry_at=None)
+            self.append(e.RetryCancelled(step=retry.step, reason=reason))
+
+    def adopt_plan(self, adopted: e.PlanAdopted) -> None:
+        """The tasks are those of this plan from now on; what was done stays done."""
+        done = {task.id for task in self.tasks if task.status is TaskStatus.COMPLETED}
+        self.connection.execute(delete(t.tasks).where(t.tasks.c.workflow_id == self.workflow_id))
+        fresh = [
+            {
+                "workflow_id": self.workflow_id,
+                "id": task.id,
+                "position": position,
+                "status": TaskStatus.COMPLETED if task.id in done else TaskStatus.PENDING,
+            }
+            for position, task in enumerate(adopted.plan.tasks)
+        ]
+        self.connection.execute(insert(t.tasks), fresh)
+        self.append(adopted)
+
     def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
         self._workflow(pause_trigger=trigger, pause_reason=redact_text(reason), force_pause_at=force_at)
         self.append(e.PauseRequested(trigger=trigger, reason=reason, force_at=force_at))
@@ -202,10 +232,12 @@ class Transaction:
             self.connection.execute(update(t.tasks).where(*mine).values(status=status, attempt=None))
         self.append(event)
 
-    def change_limits(self, limits: Limits) -> None:
+    def change_limits(self, limits: Limits, wait_for_quota: bool | None = None) -> None:
         choices = replace(decode(Choices, self.workflow.choices), limits=limits)
+        if wait_for_quota is not None:
+            choices = replace(choices, wait_for_quota=wait_for_quota)
         self._workflow(choices=redact(encode(choices)).decode())
-        self.append(e.LimitsChanged(limits=limits))
+        self.append(e.LimitsChanged(limits=limits, wait_for_quota=choices.wait_for_quota))
 
     def _workflow(self, **values: Any) -> None:
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
@@ -223,6 +255,27 @@ class Transaction:
     ) -> None:
         number = self.workflow.session_count + 1
         self._workflow(session_count=number)
+        self._insert_session(session_id, number, agent, parent, Role.WRITER, carrying)
+        created = e.SessionCreated(number=number, agent=agent, parent=parent, choices=choices)
+        self.append(created, session_id=session_id)
+
+    def create_helper(self, session_id: SessionId, agent: str, parent: SessionId, role: Role) -> None:
+        """A session beside the one that works: it is not numbered, and nothing follows from it."""
+        lowest = rows.lowest_session_number(self.connection, self.workflow_id)
+        self._insert_session(session_id, min(lowest, 0) - 1, agent, parent, role, Carrying.NOTHING)
+        self.append(e.SessionCreated(number=0, agent=agent, parent=parent, role=role), session_id=session_id)
+
+    def end_helper(self, session_id: SessionId, after: SessionStatus, reason: str = "") -> None:
+        """Its process is gone; what it was not asked yet is not asked any more."""
+        for prompt in rows.open_prompts(self.connection, session_id, None):
+            if prompt.status is PromptStatus.QUEUED:
+                self.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, None)
+        self.move_session(session_id, after, reason=reason)
+        self._runtime(session_id, t.runtimes.c.status == RuntimeStatus.LIVE, status=RuntimeStatus.ENDED)
+
+    def _insert_session(
+        self, session_id: SessionId, number: int, agent: str, parent: SessionId | None, role: Role, carrying: Carrying
+    ) -> None:
         row = {
             "id": session_id,
             "workflow_id": self.workflow_id,
@@ -235,12 +288,11 @@ class Transaction:
             "created_at": self.now,
             "moved_at": self.now,
             "carrying": carrying,
+            "role": role,
         }
         self.connection.execute(insert(t.sessions), row)
         runtime = {"session_id": session_id, "status": RuntimeStatus.NONE, "generation": 0, "dropped_events": 0}
         self.connection.execute(insert(t.runtimes), runtime)
-        created = e.SessionCreated(number=number, agent=agent, parent=parent, choices=choices)
-        self.append(created, session_id=session_id)
 
     def move_session(
         self,
@@ -281,7 +333,7 @@ class Transaction:
         """A new process belongs to the session; the one before has no say any more."""
         self._runtime(session_id, status=RuntimeStatus.LIVE, last_seen_at=self.now, **asdict(process))
 
-    def capture_token(self, session_id: SessionId, run: int, execution: AttemptId, token: str) -> None:
+    def capture_token(self, session_id: SessionId, run: int | None, execution: AttemptId, token: str) -> None:
         """The execution that is in charge has told the conversation's name; anybody else's word is not taken."""
         runtime = rows.runtime_of(self.connection, session_id)
         if runtime.token == token:
@@ -334,8 +386,17 @@ class Transaction:
             "queued_at": self.now,
         }
         self.connection.execute(insert(t.runs), row)
+        if queued.purpose is Purpose.WORK:
+            # Whatever was to be tried again is tried now.
+            self._workflow(retry_at=None)
         self.append(queued, session_id=session_id, run=number)
         return number
+
+    def change_way(self, session_id: SessionId, number: int, changed: e.WayChanged, carrying: Carrying) -> None:
+        """A run goes another way than the one it was queued for, before anything was asked of its agent."""
+        self._run(session_id, number, way=changed.after)
+        self.will_carry(session_id, carrying)
+        self.append(changed, session_id=session_id, run=number)
 
     def repurpose(self, session_id: SessionId, number: int, purpose: Purpose) -> None:
         """A run that was there to talk goes on with the plan, or is about to leave."""
@@ -374,6 +435,11 @@ class Transaction:
     def complete_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int) -> None:
         self._end_task(task_id, TaskStatus.COMPLETED, attempt)
         self.append(e.TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id, run=run)
+
+    def accept_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId) -> None:
+        """Somebody takes it as done, though nobody works on it now."""
+        self._task(task_id, {TaskStatus.PENDING, TaskStatus.FAILED}, TaskStatus.COMPLETED, None)
+        self.append(e.TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id)
 
     def fail_task(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int, reason: str) -> None:
         self._end_task(task_id, TaskStatus.FAILED, attempt)
@@ -455,7 +521,7 @@ class Transaction:
         query = update(t.prompts).where(t.prompts.c.id == prompt_id, *conditions).values(**values)
         return self.connection.execute(query).rowcount == 1
 
-    def ask(self, question: e.PermissionRequested, session_id: SessionId, run: int, deadline: datetime) -> None:
+    def ask(self, question: e.PermissionRequested, session_id: SessionId, run: int | None, deadline: datetime) -> None:
         seq = self.append(question, session_id=session_id, run=run)
         row = {
             "id": question.request_id,
@@ -550,7 +616,7 @@ def _task_rows(new: NewWorkflowRow) -> list[dict[str, Any]]:
             "position": position,
             "status": stood.get(task.id, TaskStatus.PENDING),
         }
-        for position, task in enumerate(new.plan.tasks)
+        for position, task in enumerate(new.plan.tasks if new.plan else ())
     ]
 
 

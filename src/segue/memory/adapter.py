@@ -8,9 +8,11 @@ from sqlalchemy import Connection
 from segue.journal import Journal
 from segue.journal import memories as kept
 from segue.journal.redaction import redact_text
+from segue.journal.rows import workflow_named
 from segue.journal.search import take_memory
 from segue.memory.index import Index
 from segue.memory.memorizing import (
+    LONGEST,
     check,
     entry_named,
     private_in,
@@ -22,7 +24,10 @@ from segue.memory.memorizing import (
 )
 from segue.memory.recall import MEMORIZED, answers, by_words, is_over, judged
 from segue.memory.scan import without_private
+from segue.memory.sections import in_sections
+from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
+from segue.model.findings import Findings
 from segue.model.memories import (
     AccessRecord,
     Forgotten,
@@ -150,6 +155,23 @@ class Memory:
             content = without_private(sections_of(connection, workflow))
             note = Note(content=content, domain="workflow", keeping=Keeping.PERSISTENT, workflow=workflow.id)
             return update(connection, workflow.slug, note, now)
+
+        return await self._journal.write(memorize)
+
+    async def memorize_checkpoint(self, checkpoint: Checkpoint, findings: Findings) -> Memorized:
+        """Put down how far the work was at a checkpoint, in sections; doing it twice stores it once."""
+        now = self._now
+
+        def memorize(connection: Connection) -> Memorized:
+            workflow = workflow_named(connection, checkpoint.workflow_id)
+            note = Note(
+                content=without_private(in_sections(workflow, checkpoint, findings))[:LONGEST],
+                domain="workflow",
+                keeping=Keeping.WORKING,
+                workflow=workflow.id,
+                key=f"{workflow.id}/{checkpoint.id}",
+            )
+            return store_new(connection, note, now)
 
         return await self._journal.write(memorize)
 

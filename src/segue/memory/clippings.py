@@ -11,6 +11,7 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.findings import Decision, ErrorRecord, Findings
 from segue.model.ids import CheckpointId, Seq, SessionId
 from segue.model.memories import Clipping, ClippingKind
+from segue.model.plan import Plan
 
 RULES = 2
 """Counted up whenever the same events would be clipped differently: what was clipped before is then clipped again."""
@@ -72,8 +73,16 @@ def _said(kind: ClippingKind) -> Callable[[Any], Words]:
 
 
 def _created(event: e.WorkflowCreated) -> Words:
-    tasks = "\n".join(f"- {task.title}" for task in event.plan.tasks)
+    tasks = _tasks(event.plan) if event.plan else ""
     yield "issue", _cut(f"{event.issue.title}\n{event.issue.description}\n{tasks}")
+
+
+def _adopted(event: e.PlanAdopted) -> Words:
+    yield "issue", _cut(_tasks(event.plan))
+
+
+def _tasks(plan: Plan) -> str:
+    return "\n".join(f"- {task.title}" for task in plan.tasks)
 
 
 def _called(event: e.ToolCalled) -> Words:
@@ -137,6 +146,7 @@ def _went_wrong(*fields: str) -> Callable[[Any], Words]:
 
 _WORDS: Mapping[type[Any], Callable[[Any], Words]] = {
     e.WorkflowCreated: _created,
+    e.PlanAdopted: _adopted,
     e.PromptQueued: _said("prompt"),
     e.UserSpoke: _said("prompt"),
     e.AgentMessage: _said("message"),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from segue.model.status import Permissions
@@ -38,14 +39,54 @@ class Limits:
     usd: float | None = None
 
 
+class CommitPolicy(StrEnum):
+    """When Segue commits the work to the workflow's branch."""
+
+    NONE = "none"
+    TASK = "task"
+    """After each task that is done, tested and reviewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify:
+    """How the work is tested after each task."""
+
+    command: str
+    seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """Who looks at each task when it is done, and how often."""
+
+    agent: str = "same"
+    """An agent's name, or `same` for the one that does the work."""
+    personas: tuple[str, ...] = ("reviewer",)
+    passes: int = 2
+    """Reviews of one task before a person decides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What the user chose for a workflow: every conversation is opened so, and the work stops there."""
+    """What the user chose for a workflow: every conversation is opened so, and the work is done and stops so."""
 
     model: str | None = None
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     limits: Limits = Limits()
+    setup: str | None = None
+    """The command that makes the worktree ready; None is the server's own, and an empty one none."""
+    approve_plan: bool = False
+    """Whether a plan that the agent proposes is taken without asking."""
+    verify: Verify | None = None
+    commit: CommitPolicy = CommitPolicy.NONE
+    review: Review | None = None
+    fixer: str = "same"
+    """The agent that is asked for a fix when a step keeps failing: a name, `same`, or `off`."""
+    wait_for_quota: bool = False
+    """Whether the work goes on by itself when a used-up quota is full again."""
+    from_repository: tuple[str, ...] = ()
+    """What of this the repository's own settings say, for people to read."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -69,6 +110,9 @@ class AgentConfiguration:
     """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
     native_resume: bool = True
     """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
+    native_fork: bool = False
+    """Whether a fork may begin with a copy of its own conversation, in another directory; true where it was seen to
+    work there and to leave the original alone."""
     history: bool = True
     """Whether the history of a lost conversation may be put into the first prompt of a new one."""
     compacts: bool = False
@@ -76,8 +120,12 @@ class AgentConfiguration:
     nor paused because its window is full."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
+    counts_since_start: bool = False
+    """Whether the tokens that it reports with each turn are those of all turns since its program started."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Rungs of the capacity ladder as shares of the window (`warn`, `fork`, `pause`, `force`); 0 switches one off."""
+    """What the agent does otherwise than the setting `capacity` says."""
+    model_capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """The same for single models, by the name that `--model` gives them."""
     serves: frozenset[Service] = frozenset()
     """What Segue does for it if it asks: `files`, `terminals`."""
     install: str = ""

@@ -18,6 +18,14 @@ class CheckpointType(StrEnum):
     INTERRUPTED = "interrupted"
     SESSION_END = "session_end"
     CANCEL = "cancel"
+    PLAN = "plan"
+    """A plan was proposed, and a person is to say whether it is good."""
+    REVIEW = "review"
+    """A person is to say what becomes of a task."""
+    CONTEXT_REFRESH = "context_refresh"
+    """So much is new in the conversation that it is worth keeping."""
+    BEFORE_COMPACTION = "before_compaction"
+    """Soon the agent will replace its conversation by a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +73,8 @@ class Usage:
     cost_usd: float | None = None
     tool_calls: int = 0
     turns: int = 0
+    cached_tokens: int | None = None
+    """Read from the vendor's cache, and no part of `input_tokens`."""
 
     @property
     def utilization(self) -> float | None:

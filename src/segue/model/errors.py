@@ -30,6 +30,7 @@ SegueError
 │   ├── TranscriptCorrupt
 │   ├── QuotaExceeded
 │   ├── LoginRequired
+│   ├── NeverAnswered
 │   └── NotRestored
 ├── WorkspaceError          git or the file system refused
 │   └── WorktreeMissing
@@ -216,6 +217,12 @@ class LoginRequired(AgentError):
     """The agent wants you to log in."""
 
     failure = Failure.LOGIN_REQUIRED
+
+
+class NeverAnswered(AgentError):
+    """The agent came up and never reacted to its prompt."""
+
+    failure = Failure.NEVER_ANSWERED
 
 
 class NotRestored(AgentError):

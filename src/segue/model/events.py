@@ -10,17 +10,29 @@ from typing import Any, Literal
 
 from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import CheckpointType
-from segue.model.findings import ExamResult, Findings
+from segue.model.findings import ExamResult, Findings, ReviewerFeedback, TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan, TaskStatus
-from segue.model.status import Failure, Permissions, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import (
+    Failure,
+    Permissions,
+    Purpose,
+    Role,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
 
 JsonObject = dict[str, Any]
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 ToolStatus = Literal["completed", "failed"]
 FileAction = Literal["created", "modified", "deleted"]
 PermissionOutcome = Literal["allowed", "denied", "interrupted"]
-RunOutcome = Literal["completed", "paused", "talked", "handed_over", "crashed", "failed", "cancelled", "not_started"]
+RunOutcome = Literal[
+    "completed", "paused", "talked", "handed_over", "asked", "crashed", "failed", "cancelled", "not_started"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +125,14 @@ class UsageReported:
     context_tokens: int | None = None
     window: int | None = None
     input_tokens: int | None = None
+    """Of this stretch, without what was read from the vendor's cache."""
     output_tokens: int | None = None
     cost_usd: float | None = None
+    """Of the conversation so far."""
+    cached_tokens: int | None = None
+    """Of this stretch, read from the vendor's cache; None where nobody counted."""
+    model: str | None = None
+    """Who was asked, as the agent calls it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +229,8 @@ class WorkflowCreated:
     kind: Literal["workflow.created"] = "workflow.created"
     slug: str
     issue: Issue
-    plan: Plan
+    plan: Plan | None
+    """None where the agent is to propose one."""
     agent: str
     permissions: Permissions
     repository: str
@@ -270,8 +289,10 @@ class WorktreeDiscarded:
 class SessionCreated:
     kind: Literal["session.created"] = "session.created"
     number: int
+    """0 for one that only helps: a reviewer, a fixer."""
     agent: str
     parent: SessionId | None = None
+    role: Role = Role.WRITER
     choices: Choices | None = None
     """What is chosen for an agent that took over from another."""
 
@@ -323,6 +344,16 @@ class RunQueued:
     reason: str
     purpose: Purpose = Purpose.WORK
     prices: tuple[Price, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayChanged:
+    """The way that was chosen turned out to be closed, so the run goes another one."""
+
+    kind: Literal["way.changed"] = "way.changed"
+    before: Way
+    after: Way
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,6 +466,171 @@ class PromptNotSent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanProposed:
+    """The agent proposes how to do it; a person says whether it is done so."""
+
+    kind: Literal["plan.proposed"] = "plan.proposed"
+    prompt_id: PromptId
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAdopted:
+    """This is the plan from now on; tasks that were done stay done."""
+
+    kind: Literal["plan.adopted"] = "plan.adopted"
+    plan: Plan
+    by: Literal["user", "policy"]
+    edited: bool = False
+    """Somebody changed what was proposed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRejected:
+    """What was proposed is not to be done; the agent plans again."""
+
+    kind: Literal["plan.rejected"] = "plan.rejected"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReopened:
+    """What is left is to be planned again, since this way does not lead there."""
+
+    kind: Literal["plan.reopened"] = "plan.reopened"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestsRan:
+    """The tests were run after a task, by Segue."""
+
+    __test__ = False
+
+    kind: Literal["tests.ran"] = "tests.ran"
+    task_id: TaskId
+    command: str
+    passed: bool
+    """Whether the task may count as done: nothing failed that was not expected to."""
+    tests: TestState
+    unexpected: tuple[str, ...] = ()
+    """Tests that failed and should not have, where their names are known."""
+    exit_code: int | None = None
+    """None when the tests took too long, and were ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewGiven:
+    """A reviewer has looked at a task."""
+
+    kind: Literal["review.given"] = "review.given"
+    task_id: TaskId
+    round: int
+    feedback: ReviewerFeedback
+    wrong_approach: bool = False
+    """The reviewer says that this way does not lead there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackAddressed:
+    """What reviewers had said of a task is seen to."""
+
+    kind: Literal["feedback.addressed"] = "feedback.addressed"
+    task_id: TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkCommitted:
+    kind: Literal["work.committed"] = "work.committed"
+    task_id: TaskId
+    commit: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonAsked:
+    """Segue does not go on by itself: somebody has to say what becomes of a task."""
+
+    kind: Literal["person.asked"] = "person.asked"
+    task_id: TaskId
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonAnswered:
+    """Yes takes the task as done; no gives it back, with the reason."""
+
+    kind: Literal["person.answered"] = "person.answered"
+    task_id: TaskId
+    approved: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailed:
+    """One try at a step failed; what follows stands in the table of retries."""
+
+    kind: Literal["step.failed"] = "step.failed"
+    step: str
+    """The task, or what else was tried."""
+    what: str
+    """A failure of the agent, or an outcome of the work."""
+    reason: str
+    reset_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryScheduled:
+    """A step is tried again by itself; until then it can be seen and called off."""
+
+    kind: Literal["retry.scheduled"] = "retry.scheduled"
+    step: str
+    attempt: int
+    of: int
+    at: datetime
+    reason: str
+    rewind: bool = False
+    """The worktree goes back to the last checkpoint before that, and what is left is planned again."""
+    fixer: bool = False
+    """A second agent is asked for advice before that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryCancelled:
+    kind: Literal["retry.cancelled"] = "retry.cancelled"
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixerAdvised:
+    """What a second agent said of a step that keeps failing."""
+
+    kind: Literal["fixer.advised"] = "fixer.advised"
+    step: str
+    verdict: Literal["fix", "rewind", "escalate"]
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRefreshed:
+    """So much was new in the conversation that it was kept: as a checkpoint, and as something to remember."""
+
+    kind: Literal["context.refreshed"] = "context.refreshed"
+    new_tokens: int
+    checkpoint_id: CheckpointId
+    memory_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAwaited:
+    """The server was started anew, and somebody's word is still waited for."""
+
+    kind: Literal["approval.awaited"] = "approval.awaited"
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAnswered:
     kind: Literal["permission.answered"] = "permission.answered"
     request_id: RequestId
@@ -477,6 +673,7 @@ class LimitsChanged:
 
     kind: Literal["limits.changed"] = "limits.changed"
     limits: Limits
+    wait_for_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -594,6 +791,7 @@ Event = (
     | TokenCaptured
     | TokenRefused
     | RunQueued
+    | WayChanged
     | RunStarted
     | RunEnded
     | AgentStarted
@@ -606,6 +804,22 @@ Event = (
     | PromptSent
     | PromptAcknowledged
     | PromptNotSent
+    | PlanProposed
+    | PlanAdopted
+    | PlanRejected
+    | PlanReopened
+    | TestsRan
+    | ReviewGiven
+    | FeedbackAddressed
+    | WorkCommitted
+    | PersonAsked
+    | PersonAnswered
+    | StepFailed
+    | RetryScheduled
+    | RetryCancelled
+    | FixerAdvised
+    | ContextRefreshed
+    | ApprovalAwaited
     | PermissionAnswered
     | PauseRequested
     | PauseWithdrawn

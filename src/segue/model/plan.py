@@ -7,6 +7,9 @@ from enum import StrEnum
 from segue.model.errors import BadPlan
 from segue.model.ids import TaskId
 
+PLANNING = TaskId("@plan")
+"""The step that comes before all tasks; no task can have this name."""
+
 
 class TaskStatus(StrEnum):
     PENDING = "pending"
@@ -32,6 +35,8 @@ class Task:
     title: str
     description: str = ""
     depends_on: tuple[TaskId, ...] = ()
+    expected_failures: tuple[str, ...] = ()
+    """Tests that may fail when the task is done, because what they ask for comes later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,8 @@ class Plan:
 def _refuse_duplicates(tasks: tuple[Task, ...]) -> None:
     seen: set[TaskId] = set()
     for task in tasks:
+        if task.id == PLANNING:
+            raise BadPlan(f"No task can be called {PLANNING!r}.", hint="Give it another id.")
         if task.id in seen:
             raise BadPlan(f"Two tasks of the plan are called {task.id!r}.", hint="Give each task an id of its own.")
         seen.add(task.id)

@@ -27,6 +27,15 @@ class SessionStatus(StrEnum):
     TERMINATED = "terminated"
 
 
+class Role(StrEnum):
+    """What a session is there for."""
+
+    WRITER = "writer"
+    """It does the work; writers are numbered, and one follows the other."""
+    REVIEWER = "reviewer"
+    FIXER = "fixer"
+
+
 class WaitingFor(StrEnum):
     """What a session in `waiting_for_input` waits for."""
 
@@ -74,6 +83,8 @@ class Way(StrEnum):
     """There was no conversation yet."""
     NATIVE = "native"
     """The agent's own conversation goes on."""
+    FORK = "fork"
+    """A copy of the conversation that a fork comes from, made by the agent itself."""
     CONTEXT = "context"
     """A new conversation, of the same agent or another, whose first prompt carries a compiled resume context."""
     HISTORY = "history"
@@ -124,4 +135,5 @@ class Failure(StrEnum):
     NOT_RESTORED = "not_restored"
     WORKTREE_MISSING = "worktree_missing"
     PROGRAM_MISSING = "program_missing"
+    NEVER_ANSWERED = "never_answered"
     OTHER = "other"

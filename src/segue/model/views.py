@@ -8,16 +8,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from segue.model.accounts import Account
 from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
 from segue.model.findings import ExamResult
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import Issue, TaskStatus
+from segue.model.plan import Issue, Task, TaskStatus
 from segue.model.status import (
     Carrying,
     Failure,
     Permissions,
+    Role,
     RuntimeStatus,
     SessionStatus,
     WaitingFor,
@@ -42,12 +44,27 @@ class NewWorkflow:
 
     issue: Issue
     plan: PlanText | None = None
+    propose: bool = False
+    """Whether the agent proposes a plan first; without that, and without a plan, the issue is one task."""
     agent: str
     permissions: Permissions = Permissions.ASK
     repository: Path
     here: bool = False
     choices: Choices = field(default_factory=Choices)
     # Kept out of the repr: the caller's variables are held in memory and must not reach a log.
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A person's word on what a workflow waits for."""
+
+    allow: bool
+    reason: str = ""
+    request_id: RequestId | None = None
+    """The permission that is meant; without one, the oldest open question."""
+    plan: PlanText | None = None
+    """What is to be done instead of what was proposed."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
@@ -115,6 +132,19 @@ class FailureView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryView:
+    """What is tried again by itself, and when; `segue pause` calls it off."""
+
+    step: str
+    attempt: int
+    of: int
+    at: datetime
+    reason: str
+    rewind: bool = False
+    fixer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeView:
     """A session's agent process, dead or alive."""
 
@@ -145,6 +175,8 @@ class SessionDetail:
     id: SessionId
     workflow_id: WorkflowId
     number: int
+    """0 for one that only helps."""
+    role: Role = Role.WRITER
     agent: str
     status: SessionStatus
     waiting_for: WaitingFor | None
@@ -159,6 +191,7 @@ class SessionDetail:
     carrying: Carrying
     compactions: int
     usage: Usage
+    spent: Account = field(default_factory=Account)
     failure: FailureView | None
     runtime: RuntimeView
     way_back: WayBack | None
@@ -261,15 +294,36 @@ class WorkflowView:
     session: SessionView | None = None
     sessions: int = 0
     runs: int = 0
+    spent: Account = field(default_factory=Account)
+    """What all its sessions used, and what that cost as far as it is known."""
     context: ContextView | None = None
     question: Question | None = None
+    """What its agent waits to be allowed."""
+    asks: str = ""
+    """What somebody has to say before the work goes on; no agent waits for that."""
+    proposed_plan: tuple[Task, ...] = ()
+    """The plan that waits for approval."""
     last_snapshot: CheckpointId | None = None
     snapshots: int = 0
     failure: FailureView | None = None
+    retry: RetryView | None = None
     waiting_messages: int = 0
     undelivered: tuple[Undelivered, ...] = ()
     head: Seq
     merge_hint: str | None = None
+    from_repository: tuple[str, ...] = ()
+    """What the repository's own settings say of the work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """A workflow's plan: the one that waits for approval, else the one that is worked on."""
+
+    workflow_id: WorkflowId
+    status: Literal["none", "proposed", "adopted"]
+    tasks: tuple[Task, ...]
+    text: str
+    """The same as YAML, which can be changed and given back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,8 +408,9 @@ class Imported:
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
-    status: Literal["resumed", "joined"] = "resumed"
-    """`joined`: somebody else had asked for the same just before."""
+    status: Literal["resumed", "joined", "blocked"] = "resumed"
+    """`joined`: somebody else had asked for the same just before; `blocked`: its plan waits for a word as before the
+    pause, and no agent was started."""
     workflow_id: WorkflowId
     session: SessionId
     session_number: int
@@ -389,9 +444,12 @@ class Forked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     status: Literal["approved", "rejected"]
+    about: Literal["permission", "plan", "task"] = "permission"
     workflow_id: WorkflowId
-    request_id: RequestId | None
+    request_id: RequestId | None = None
     title: str
+    resumed: Resumed | None = None
+    """How the work goes on after it, where it had stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

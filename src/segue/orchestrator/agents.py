@@ -15,6 +15,7 @@ from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
 from segue.model.errors import BadInput, SegueError, UnknownAgent
 from segue.model.views import AgentCheck, AgentView, Successor
+from segue.model.work import OFF, SAME
 from segue.orchestrator.house import House
 
 
@@ -23,6 +24,12 @@ def agent_named(house: House, name: str) -> AgentConfiguration:
         known = ", ".join(sorted(house.agents))
         raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
     return house.agents[name]
+
+
+def helpers(house: House, choices: Choices) -> list[AgentConfiguration]:
+    """The agents that are chosen by name to review or to fix."""
+    named = [choices.review.agent if choices.review else OFF, choices.fixer]
+    return [agent_named(house, name) for name in named if name not in (OFF, SAME)]
 
 
 def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
@@ -46,6 +53,10 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
     """Start the agent's program, let it introduce itself, and end it. No conversation is opened, no model called."""
     agent = agent_named(house, name)
     view = _view(agent, environment)
+    try:
+        driver = drivers.load(agent.driver)
+    except SegueError as error:
+        return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     if view.program is None:
         hint = f"Install it: {agent.install}" if agent.install else "Install it, or set its command in segue.toml."
         return AgentCheck(agent=view, ok=False, problem=f"The program {agent.command[0]} was not found.", hint=hint)
@@ -57,7 +68,7 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
         handshake_timeout=house.rules.handshake_timeout,
     )
     try:
-        introduction = await drivers.load(agent.driver).introduce(launch)
+        introduction = await driver.introduce(launch)
     except SegueError as error:
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     return _checked(agent, view, introduction)
@@ -78,11 +89,12 @@ def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduct
 
 
 def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentView:
+    found = shutil.which(agent.command[0], path=environment.get("PATH", os.defpath))
     return AgentView(
         name=agent.name,
         driver=agent.driver,
         command=agent.command,
-        program=shutil.which(agent.command[0], path=environment.get("PATH", os.defpath)),
+        program=found if drivers.installed(agent.driver) else None,
         resume=_way(agent, None),
         install=agent.install,
         login=agent.login,

@@ -13,9 +13,9 @@ from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.house import House
 from segue.resume.exam import compile_examined
-from segue.resume.handover import Handover
+from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import taken_back
-from segue.snapshot.findings import reviews_of
+from segue.snapshot.findings import own_tests, reviews_of
 from segue.state.fold import WorkflowState
 
 
@@ -41,8 +41,9 @@ async def compile_workflow(house: House, workflow_id: WorkflowId, present: Prese
     state = await house.journal.state(workflow_id)
     latest = await house.journal.standing(workflow_id, state)
     findings = await house.journal.read(lambda c: findings_of(c, workflow_id, latest.id)) if latest else None
-    facts = enriched(await house.hearings.facts(workflow_id), findings)
-    return await compile_facts(facts, handover_of(state, workflow_id, latest, findings, present), budget)
+    facts = with_own_tests(enriched(await house.hearings.facts(workflow_id), findings), state)
+    handover = handover_of(state, workflow_id, latest, present, house.rules.lengths)
+    return await compile_facts(facts, handover, budget)
 
 
 async def compile_facts(facts: SessionFacts, handover: Handover, budget: int) -> Compiled:
@@ -61,8 +62,8 @@ def handover_of(
     state: WorkflowState,
     workflow_id: WorkflowId,
     latest: Checkpoint | None,
-    findings: Findings | None,
     present: Present,
+    lengths: Lengths,
 ) -> Handover:
     assert state.issue is not None, "every journal begins with its workflow's issue"
     number = state.session.number if state.session else 1
@@ -70,7 +71,7 @@ def handover_of(
     return Handover(
         workflow_id=workflow_id,
         session_number=number,
-        session_count=max(number, len(state.sessions)),
+        session_count=max(number, state.writers),
         issue=state.issue,
         tasks=state.marks,
         current_task=state.current_task,
@@ -79,9 +80,15 @@ def handover_of(
         git=present.git,
         git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
         divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
-        feedback=tuple(reviews_of(findings.feedback)) if findings else (),
+        feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
         snapshot_id=latest.id if latest else None,
+        lengths=lengths,
     )
+
+
+def with_own_tests(facts: SessionFacts, state: WorkflowState) -> SessionFacts:
+    """Those that Segue ran say more than those that the agent did."""
+    return replace(facts, tests=own_tests(state.tests)) if state.tests else facts
 
 
 def forked(state: WorkflowState) -> tuple[str, ...]:

@@ -39,6 +39,10 @@ class End:
     trigger: Trigger = Trigger.TASK_COMPLETE
     talked: bool = False
     """Nothing moves: the session waits for a word, and the workflow stands where it stood."""
+    asks: e.PersonAsked | None = None
+    """The task in hand is given back, and somebody says what becomes of it."""
+    retry: e.RetryScheduled | None = None
+    """How it goes on by itself; the task in hand is given back."""
 
 
 Ending = tuple[CheckpointType, SessionStatus, e.RunOutcome]
@@ -47,6 +51,9 @@ ENDS: dict[WorkflowStatus, Ending] = {
     WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
     # The next session goes on at once.
     WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
+    # Somebody's word is waited for, and nobody waits for it in memory.
+    WorkflowStatus.BLOCKED: (CheckpointType.PLAN, SessionStatus.SUSPENDED, "asked"),
+    WorkflowStatus.REVIEW: (CheckpointType.REVIEW, SessionStatus.SUSPENDED, "asked"),
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
     WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
 }

@@ -12,6 +12,7 @@ import anyio.to_thread
 from segue.model.events import Record
 from segue.model.findings import Extractor, Findings, Spending
 from segue.snapshot.extraction import (
+    MOST_MESSAGES,
     ExtractionResult,
     Spoken,
     Unreadable,
@@ -38,6 +39,8 @@ class Extraction:
     timeout: float = 60.0
     """Seconds that a model or the agent has to answer."""
     base_url: str | None = None
+    messages: int = MOST_MESSAGES
+    """How many of the latest messages they read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +60,10 @@ async def extract(rules: Findings, records: Sequence[Record], settings: Extracti
         case "model":
             return await extract_by_model(rules, spoken_in(records), settings)
         case "agent":
-            return extract_from_reports(rules, spoken_in(records), reports_in(records))
+            return extract_from_reports(rules, recent(spoken_in(records), settings.messages), reports_in(records))
 
 
-def extract_from_reports(rules: Findings, messages: Sequence[Spoken], reports: Sequence[str]) -> Findings:
+def extract_from_reports(rules: Findings, shown: Sequence[Spoken], reports: Sequence[str]) -> Findings:
     """The findings by rule, enriched by what the agent told when it was asked; the last word counts."""
     if not reports:
         return rules
@@ -70,12 +73,12 @@ def extract_from_reports(rules: Findings, messages: Sequence[Spoken], reports: S
     if isinstance(answer, Unreadable):
         problem = f"The agent's report could not be used: {answer.reason}"
         return replace(rules, problem=" ".join(filter(None, [rules.problem, problem])), spending=spending)
-    return replace(enriched(rules, answer, recent(messages), "agent"), spending=spending)
+    return replace(enriched(rules, answer, shown, "agent"), spending=spending)
 
 
 async def extract_by_model(rules: Findings, messages: Sequence[Spoken], settings: Extraction) -> Findings:
     """The findings by rule, enriched by what a model reads in the latest messages."""
-    shown = recent(messages)
+    shown = recent(messages, settings.messages)
     if not shown:
         return rules
     asked = await _asked(conversation(shown), settings)

@@ -16,7 +16,7 @@ from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import CheckpointNotFound
-from segue.model.events import Origin
+from segue.model.events import Origin, PlanReopened
 from segue.model.ids import WorkflowId, new_session_id, new_workflow_id
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, SessionStatus, Trigger, WorkflowStatus
@@ -27,6 +27,7 @@ from segue.orchestrator.rewinding import Target, target
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.orchestrator.views import view_of
+from segue.resume.planner import Original
 from segue.snapshot.gather import Occasion, gather
 from segue.state.fold import WorkflowState
 from segue.workspace.checkpoints import restore
@@ -48,7 +49,7 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     refuse_secrets(choices)
     slug = await free_slug(request.title or f"{row.slug[:LONGEST_NAME]} fork", Path(row.repository))
     state, now = await house.journal.state(row.id), house.clock.now()
-    assert state.issue is not None and state.plan is not None, "every journal begins with its workflow's plan"
+    assert state.issue is not None, "every journal begins with its workflow's issue"
     new = NewWorkflowRow(
         id=new_workflow_id(now),
         slug=slug,
@@ -66,7 +67,13 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     )
     child = new_session_id(now)
     parent = at.checkpoint.session_id
-    await house.journal.create(new, lambda t: t.create_session(child, agent.name, parent, Carrying.NEEDED))
+
+    def begin(t: Transaction) -> None:
+        t.create_session(child, agent.name, parent, Carrying.NEEDED)
+        if state.planning is not None and state.plan is not None:
+            t.append(PlanReopened(reason=state.planning.reason))
+
+    await house.journal.create(new, begin)
     crash_point("fork.created")
     await prepare(house, await house.journal.workflow(new.id), request.environment)
     view = view_of(await house.journal.workflow(new.id), await house.journal.state(new.id))
@@ -94,6 +101,23 @@ def _origin(workflow_id: WorkflowId, at: Target) -> Origin:
         after=checkpoint.after,
         tasks=at.tasks,
     )
+
+
+# ── its conversation ────────────────────────────────────────────────────────────────────────────────
+
+
+async def original(house: House, state: WorkflowState) -> Original | None:
+    """The conversation that a fork comes from, or None for what is no fork."""
+    origin = state.forked_from
+    if origin is None:
+        return None
+    there = (await house.journal.state(origin.workflow_id)).sessions[origin.session_id]
+    checkpoint = await house.journal.checkpoint(origin.workflow_id, origin.checkpoint_id)
+    return Original(session=there, clean=checkpoint.clean_boundary, moved=there.spoken_to > origin.after)
+
+
+async def worktree_of_original(house: House, state: WorkflowState) -> str | None:
+    return (await house.journal.state(state.forked_from.workflow_id)).worktree if state.forked_from else None
 
 
 # ── its files ───────────────────────────────────────────────────────────────────────────────────────
@@ -137,9 +161,9 @@ async def _fill(house: House, row: WorkflowRow, commit: str, environment: Mappin
     """The files of the checkpoint, and what the setup command adds to those that no checkpoint holds."""
     path, rules = Path(row.worktree), house.rules
     await restore(path, commit)
-    if rules.setup is not None:
+    if (setup := rules.setup_for(decode(Choices, row.choices))) is not None:
         agent = agent_named(house, row.agent)
-        await run_setup(rules.setup, path, allowed(environment, agent.environment), rules.setup_watchdog)
+        await run_setup(setup, path, allowed(environment, agent.environment), rules.setup_watchdog)
         await restore(path, commit)
 
 

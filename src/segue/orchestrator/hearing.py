@@ -12,16 +12,18 @@ from segue.journal.reading import task_starts, times_of
 from segue.model.checkpoint import Checkpoint
 from segue.model.events import Record, Stretch
 from segue.model.facts import SessionFacts
-from segue.model.ids import Seq, WorkflowId
+from segue.model.ids import Seq, SessionId, WorkflowId
 from segue.snapshot.facts import Collector
 from segue.snapshot.facts.journal import lines_of
 from segue.snapshot.findings import Calendar, seqs_of
-from segue.state.fold import WorkflowState
+from segue.state.fold import WorkflowState, fold
 from segue.state.story import story
 
 MOST_KEPT = 8
 """Workflows whose hearing is kept; that of another begins anew when it is asked for."""
 MOST_RECORDS = 500
+JUDGEMENTS = ("tests.ran", "review.given", "feedback.addressed")
+"""What is said of the work by those who did not do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Chapter:
     stretch: Stretch
     offset: int
     """How many lines of other journals come before this journal's first."""
+    aside: frozenset[SessionId] = field(default=frozenset(), compare=False)
+    """Sessions in which reviewers and fixers were asked something; what they say is no part of the story."""
 
     def holds(self, number: int) -> bool:
         """Whether this line of the story is one of its events."""
@@ -60,7 +64,8 @@ class _Hearing:
 
     def hear(self, index: int, chapter: Chapter, records: list[Record]) -> None:
         try:
-            for line in lines_of(records, chapter.offset):
+            told = [record for record in records if record.session_id not in chapter.aside]
+            for line in lines_of(told, chapter.offset):
                 self.collector.hear(line)
         except BaseException:
             # Half a page was heard; whoever comes next must not hear it twice.
@@ -105,9 +110,17 @@ class Hearings:
             left = MOST_RECORDS - len(found)
             if left:
                 found += await self._journal.last_records(
-                    chapter.workflow_id, kinds, limit=left, within=chapter.stretch
+                    chapter.workflow_id, kinds, limit=left, within=chapter.stretch, aside=chapter.aside
                 )
         return found
+
+    async def said_until(self, workflow_id: WorkflowId, last: Seq) -> WorkflowState:
+        """What tests and reviewers had said of the work when event `last` was written, and nothing else."""
+        found: list[Record] = []
+        for chapter in await self._chapters_until(workflow_id, last):
+            records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
+            found += records[::-1]
+        return fold(found)
 
     async def calendar(self, checkpoint: Checkpoint, facts: SessionFacts) -> Calendar:
         """When what is known at a checkpoint happened, and on which task."""
@@ -132,6 +145,9 @@ class Hearings:
             self._kept.popitem(last=False)
         return hearing
 
+    def forget(self, workflow_id: WorkflowId) -> None:
+        self._kept.pop(workflow_id, None)
+
     async def _chapters_until(self, workflow_id: WorkflowId, last: Seq) -> list[Chapter]:
         return await self._chapters(workflow_id, replace(await self._journal.state(workflow_id), seq=last))
 
@@ -142,7 +158,8 @@ class Hearings:
         if (origin := state.forked_from) is not None:
             before = await self._chapters_until(origin.workflow_id, origin.after)
             offset = before[-1].offset + origin.after
-        return [*before, *(Chapter(workflow_id, stretch, offset) for stretch in story(state.rewinds, state.seq))]
+        stretches = story(state.rewinds, state.seq)
+        return [*before, *(Chapter(workflow_id, stretch, offset, state.helpers) for stretch in stretches)]
 
     async def _listen(self, hearing: _Hearing, chapters: Sequence[Chapter]) -> SessionFacts:
         for index, chapter in list(enumerate(chapters))[max(0, len(hearing.heard) - 1) :]:

@@ -1,22 +1,27 @@
 """What everybody in the orchestrator shares: the journal, the engine, the rules and the runs that are alive."""
 
 import asyncio
-from collections.abc import Generator, Mapping
+import random
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 
 from segue.journal import Journal
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices
 from segue.model.clock import Clock
-from segue.model.ids import BootId, RequestId, SessionId, WorkflowId
+from segue.model.ids import BootId, PromptId, RequestId, SessionId, WorkflowId
 from segue.model.status import Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
+from segue.orchestrator.places import Places
+from segue.protocol.retries import Policy
+from segue.resume.handover import Lengths
+from segue.resume.history import Cuts
 
 RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
@@ -46,9 +51,25 @@ class Rules:
     pause_force_after: float
     sweep_interval: float
     talk_linger: float
+    agents_at_once: int
+    session_idle: float
+    session_ttl: float
+    delivery_wait: float
+    messages_waiting: int
+    capacity: Mapping[str, float]
     context_budget: int
     """Tokens that a compiled resume context may take."""
+    lengths: Lengths
+    history: Cuts
     extraction: Extraction
+    plan_tasks: int
+    """Tasks that a plan may have which an agent proposes."""
+    retries: Policy
+    stall_notice: float
+
+    def setup_for(self, choices: Choices) -> str | None:
+        """The command that makes the worktree of such a workflow ready."""
+        return self.setup if choices.setup is None else choices.setup or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +91,19 @@ class Live:
     answers: asyncio.Queue[tuple[RequestId, bool]] = field(default_factory=asyncio.Queue[tuple[RequestId, bool]])
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
+    urgent: asyncio.Queue[PromptId] = field(default_factory=asyncio.Queue[PromptId])
+    """What somebody said, and wants heard before the turn under way is over."""
     done: anyio.Event = field(default_factory=anyio.Event)
+    patience: datetime | None = None
+    """Until then nothing need be heard: the user's own tests run, and have a time of their own."""
+
+    @contextmanager
+    def patient(self, now: datetime, seconds: float) -> Generator[None]:
+        self.patience = now + timedelta(seconds=seconds)
+        try:
+            yield
+        finally:
+            self.patience = None
 
     def tear_away(self, stop: Stop) -> None:
         if self.stop is None:
@@ -86,9 +119,18 @@ class House:
     home: Path
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
+    places: Places
     live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""
+    kept_environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
+    """Those of runs that failed and are tried again."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The server's own variables, for a retry whose caller's are gone."""
+    retry_scheduled: anyio.Event = field(default_factory=anyio.Event)
+    """Something is to be tried again; look at the workflows for what, and when."""
+    chance: Callable[[], float] = random.random
+    """Numbers from 0 up to 1, which keep retries apart."""
     hearings: Hearings
     unstudied: asyncio.Queue[WorkflowId] = field(default_factory=asyncio.Queue[WorkflowId])
     """Workflows with a snapshot that wants a second look."""

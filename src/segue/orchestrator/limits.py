@@ -10,6 +10,7 @@ from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
 from segue.orchestrator.tenure import Tenure
+from segue.protocol.accounts import sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded, unmeasured
 from segue.state.fold import WorkflowState
 
@@ -81,10 +82,12 @@ def budget_of(limits: Limits) -> Budget:
 
 
 def spent_of(state: WorkflowState, now: datetime, tasks: int = 0) -> Spent:
-    usage = state.usage
+    used = total(session.account for session in sessions_of(state))
     return Spent(
         since=state.working_since or now,
-        tokens=usage.input_tokens + usage.output_tokens or None,
-        usd=usage.cost_usd,
+        tokens=(used.input_tokens or 0) + (used.output_tokens or 0) or None,
+        usd=used.cost_usd,
+        estimated=used.cost_source == "estimated",
+        complete=used.complete,
         tasks=tasks,
     )

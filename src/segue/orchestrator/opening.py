@@ -1,6 +1,8 @@
 """Opening and closing the orchestrator."""
 
-from collections.abc import AsyncGenerator, Mapping
+import os
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,21 +11,23 @@ import anyio
 from segue.journal import open_journal
 from segue.model.agents import AgentConfiguration
 from segue.model.clock import Clock
-from segue.model.findings import Extractor
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.answering import announce
+from segue.orchestrator.dispatching import dispatch_forever
 from segue.orchestrator.engine import open_engine
-from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
 from segue.orchestrator.house import House, Rules, Stop, SystemClock
+from segue.orchestrator.places import Places
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.runner import run_session
 from segue.orchestrator.service import Orchestrator
 from segue.orchestrator.studies import study_forever
 from segue.orchestrator.sweep import settle_left_runs, sweep_forever
 
-WORKERS = 64
-"""Agents that may work at the same time, each in a workflow of its own."""
+WORKERS = 8192
+"""Runs that the engine may have taken from its queue: all of them. They stand in line for a place of their own."""
 STOP_WITHIN = 5.0
 
 STOPPED = Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work")
@@ -35,39 +39,12 @@ async def open_orchestrator(
     database_url: str,
     home: Path,
     agents: Mapping[str, AgentConfiguration],
-    setup: str | None,
-    setup_watchdog: float,
-    start_watchdog: float,
-    handshake_timeout: float,
-    permission_timeout: float,
-    pause_force_after: float,
-    sweep_interval: float,
-    recovery: str,
-    silence_watchdog: float = 3600.0,
-    talk_linger: float = 60.0,
-    context_budget: int = 4000,
-    extraction: Extractor = "rules",
-    extraction_model: str | None = None,
-    extraction_timeout: float = 60.0,
-    extraction_base_url: str | None = None,
+    rules: Rules,
+    environment: Mapping[str, str] | None = None,
+    chance: Callable[[], float] = random.random,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
     """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
-    rules = Rules(
-        setup=setup,
-        setup_watchdog=setup_watchdog,
-        start_watchdog=start_watchdog,
-        silence_watchdog=silence_watchdog,
-        handshake_timeout=handshake_timeout,
-        permission_timeout=permission_timeout,
-        pause_force_after=pause_force_after,
-        sweep_interval=sweep_interval,
-        talk_linger=talk_linger,
-        context_budget=context_budget,
-        extraction=Extraction(
-            by=extraction, model=extraction_model or "", timeout=extraction_timeout, base_url=extraction_base_url
-        ),
-    )
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
         house = House(
@@ -77,7 +54,10 @@ async def open_orchestrator(
             home=home,
             agents=agents,
             rules=rules,
+            places=Places(rules.agents_at_once),
             hearings=Hearings(journal),
+            environment=os.environ if environment is None else environment,
+            chance=chance,
         )
 
         async def body(session_id: SessionId, number: int) -> None:
@@ -86,15 +66,19 @@ async def open_orchestrator(
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
             await settle_left_runs(house)
+            await announce(house)
+            resuming = Resuming(house)
+            jobs = (lambda: sweep_forever(house), lambda: study_forever(house), lambda: dispatch_forever(resuming))
             try:
-                async with alongside(lambda: sweep_forever(house), lambda: study_forever(house)):
-                    yield Orchestrator(house)
+                async with alongside(*jobs):
+                    yield Orchestrator(house, resuming)
             finally:
                 await _bring_to_rest(house)
 
 
 async def _bring_to_rest(house: House) -> None:
     """Within a bound: what does not settle in time is settled at the next start."""
+    house.places.close()
     with anyio.move_on_after(STOP_WITHIN, shield=True):
         lives = list(house.live.values())
         for live in lives:

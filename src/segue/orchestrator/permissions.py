@@ -36,10 +36,10 @@ def option_for(question: PermissionRequested, allow: bool) -> str | None:
     return next((by_kind[kind] for kind in wanted if kind in by_kind), None)
 
 
-def by_policy(question: PermissionRequested, allow: bool) -> PermissionAnswered:
+def by_policy(question: PermissionRequested, allow: bool, reason: str = "") -> PermissionAnswered:
     outcome = "allowed" if allow else "denied"
     return PermissionAnswered(
-        request_id=question.request_id, outcome=outcome, by="policy", option=option_for(question, allow)
+        request_id=question.request_id, outcome=outcome, by="policy", option=option_for(question, allow), reason=reason
     )
 
 

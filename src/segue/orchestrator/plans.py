@@ -1,7 +1,8 @@
-"""Plans as people write them: YAML, or a Markdown checklist."""
+"""Plans as people write and read them: YAML, or a Markdown checklist."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import yaml
@@ -24,6 +25,22 @@ def read_plan(issue: Issue, text: PlanText | None) -> Plan:
     return _READERS[text.format](text.text)
 
 
+def write_plan(tasks: Sequence[Task]) -> str:
+    """As YAML that `read_plan` reads: only what is said of each task."""
+    return yaml.safe_dump({"tasks": [_table(task) for task in tasks]}, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _table(task: Task) -> dict[str, Any]:
+    words: dict[str, Any] = {
+        "id": str(task.id),
+        "title": task.title,
+        "description": task.description,
+        "depends_on": [str(need) for need in task.depends_on],
+        "expected_failures": list(task.expected_failures),
+    }
+    return {key: value for key, value in words.items() if value}
+
+
 def _read_yaml(text: str) -> Plan:
     try:
         document = yaml.safe_load(text)
@@ -43,20 +60,28 @@ def _task(entry: object, position: int) -> Task:
     if not isinstance(entry, dict):
         raise BadPlan(f"Task {position} of the plan is neither a text nor a table.", hint=_YAML_HINT)
     table = cast(dict[str, Any], entry)
-    if unknown := set(table) - {"id", "title", "description", "depends_on"}:
+    if unknown := set(table) - {"id", "title", "description", "depends_on", "expected_failures"}:
         raise BadPlan(f"Task {position} of the plan has an unknown key: {min(map(str, unknown))}.", hint=_YAML_HINT)
     title = str(table.get("title") or table.get("id") or "").strip()
     if not title:
         raise BadPlan(f"Task {position} of the plan has no title.", hint=_YAML_HINT)
-    needs: Any = table.get("depends_on") or ()
-    if isinstance(needs, str):
-        needs = (needs,)
     return Task(
         id=TaskId(str(table.get("id") or slugify(title))),
         title=title,
         description=str(table.get("description") or ""),
-        depends_on=tuple(TaskId(str(need)) for need in cast(list[Any], needs)),
+        depends_on=tuple(TaskId(need) for need in _names(table, "depends_on", position)),
+        expected_failures=_names(table, "expected_failures", position),
     )
+
+
+def _names(table: dict[str, Any], key: str, position: int) -> tuple[str, ...]:
+    """One name, or a list of them."""
+    given: Any = table.get(key) or []
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, list):
+        raise BadPlan(f"Task {position} of the plan: {key} is no list of names.", hint=_YAML_HINT)
+    return tuple(str(name) for name in cast(list[Any], given))
 
 
 def _read_markdown(text: str) -> Plan:
@@ -92,13 +117,11 @@ def _from_title(title: str) -> Task:
 
 def _describe(tasks: list[Task], lines: list[str] | None) -> None:
     if lines and (description := "\n".join(lines).strip()):
-        last = tasks[-1]
-        tasks[-1] = Task(id=last.id, title=last.title, description=description, depends_on=last.depends_on)
+        tasks[-1] = replace(tasks[-1], description=description)
 
 
 def _without(task: Task, done: set[TaskId]) -> Task:
-    needs = tuple(need for need in task.depends_on if need not in done)
-    return Task(id=task.id, title=task.title, description=task.description, depends_on=needs)
+    return replace(task, depends_on=tuple(need for need in task.depends_on if need not in done))
 
 
 _READERS: dict[str, Callable[[str], Plan]] = {"yaml": _read_yaml, "markdown": _read_markdown}

@@ -3,14 +3,17 @@
 `sessions/<id>.jsonl` has one line for each thing said or done, and grows with the session. The whole conversation in
 one document, `agent-sessions/<id>/session.json`, is written when its session ends, and when somebody asks for it.
 Neither is ever read as truth: what is missing, torn or changed is written again.
+
+When nobody is likely to ask for them any more, both are moved to the same place below `archive/`, and stay there.
 """
 
 import json
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyio.to_thread import run_sync
 
@@ -27,6 +30,8 @@ from segue.workspace.files import replace_file
 
 Entry = dict[str, Any]
 log = logging.getLogger("segue")
+
+ARCHIVE = "archive"
 
 STATUSES: Mapping[SessionStatus, str] = {
     SessionStatus.CREATED: "active",
@@ -47,7 +52,7 @@ async def extend(house: House, session_id: SessionId) -> None:
     if (await house.journal.read(lambda c: session_by_id(c, session_id))).status in SESSION_ENDED:
         await rebuild(house, session_id)
         return
-    file = _lines_file(house, session_id)
+    file = (await run_sync(_files, house, session_id)).lines
     known = await run_sync(_last_seq, file)
     entries = [entry async for entry in _entries(house, session_id, known or NOTHING_SEEN)]
     text = b"".join(map(_line, entries))
@@ -70,8 +75,7 @@ async def rebuild(house: House, session_id: str) -> SessionFiles:
     row = await house.journal.read(lambda c: session_by_id(c, session_id))
     state = await house.journal.state(row.workflow_id)
     entries = [entry async for entry in _entries(house, row.id, NOTHING_SEEN)]
-    lines = _lines_file(house, row.id)
-    document = house.home / "agent-sessions" / row.id / "session.json"
+    document, lines = await run_sync(_files, house, row.id)
     whole = _document(row.id, state.sessions[row.id], state.worktree, row.created_at.isoformat(), entries)
     found = {lines: b"".join(map(_line, entries)), document: json.dumps(whole, indent=2, ensure_ascii=False).encode()}
     right = [await run_sync(_holds, file, content) for file, content in found.items()]
@@ -82,8 +86,52 @@ async def rebuild(house: House, session_id: str) -> SessionFiles:
     )
 
 
-def _lines_file(house: House, session_id: SessionId) -> Path:
-    return house.home / "sessions" / f"{session_id}.jsonl"
+# ── the archive ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def not_archived(house: House) -> set[SessionId]:
+    """The sessions that have a file outside the archive."""
+
+    def names() -> set[SessionId]:
+        lines = [file.stem for file in (house.home / "sessions").glob("*.jsonl")]
+        documents = [file.parent.name for file in (house.home / "agent-sessions").glob("*/session.json")]
+        return {SessionId(name) for name in [*lines, *documents]}
+
+    return await run_sync(names)
+
+
+async def archive(house: House, session_id: SessionId) -> None:
+    """Write the last word on a session, and move it. Cut off anywhere, the next try moves what is left."""
+    await rebuild(house, session_id)
+    await run_sync(_move, _files_in(house.home, session_id), _files_in(house.home / ARCHIVE, session_id))
+
+
+def _move(here: "_Files", there: "_Files") -> None:
+    for file, place in zip(here, there, strict=True):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            file.replace(place)
+    with suppress(OSError):  # gone already, or somebody keeps something there
+        here.document.parent.rmdir()
+
+
+class _Files(NamedTuple):
+    document: Path
+    lines: Path
+    """Moved last: a session counts as archived when these are there."""
+
+
+def _files(house: House, session_id: SessionId) -> _Files:
+    """Where a session's files are, or would be."""
+    archived = _files_in(house.home / ARCHIVE, session_id)
+    return archived if archived.lines.exists() else _files_in(house.home, session_id)
+
+
+def _files_in(folder: Path, session_id: SessionId) -> _Files:
+    return _Files(
+        document=folder / "agent-sessions" / session_id / "session.json",
+        lines=folder / "sessions" / f"{session_id}.jsonl",
+    )
 
 
 # ── from events to entries ──────────────────────────────────────────────────────────────────────────

@@ -26,8 +26,10 @@ class Recorder:
     journal: Journal
     workflow_id: WorkflowId
     session_id: SessionId
-    run: int
+    run: int | None
+    """None for a session that helps inside another's run."""
     attempt: AttemptId
+    """The try at the run; when it does not own it any more, what is written here is dropped."""
     _role: str = ""
     _pieces: list[str] = field(default_factory=list[str])
     _size: int = 0

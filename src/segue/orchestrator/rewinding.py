@@ -16,7 +16,7 @@ from segue.journal.rows import WorkflowRow
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import CheckpointNotFound, WorkspaceError, WorktreeMissing, WrongState
-from segue.model.events import WorkflowRewound
+from segue.model.events import CheckpointCreated, TaskStarted, WorkflowRewound
 from segue.model.ids import CheckpointId, Seq, TaskId
 from segue.model.plan import TaskStatus
 from segue.model.status import Trigger
@@ -78,6 +78,19 @@ async def _named(house: House, row: WorkflowRow, name: str) -> Checkpoint:
         if before and any(part.after < snapshot.after <= part.until for part in known):
             return snapshot
     raise CheckpointNotFound("There is no snapshot before the last one.", hint="Name the one you mean.")
+
+
+async def before_task(house: House, row: WorkflowRow, step: str) -> Target | None:
+    """The last clean checkpoint before a task was begun, if there is one."""
+    starts = await house.hearings.last_records(row.id, ["task.started"])
+    mine = [record.seq for record in starts if isinstance(record.event, TaskStarted) and record.event.task_id == step]
+    for record in await house.hearings.last_records(row.id, ["checkpoint.created"]):
+        made = record.event
+        if not isinstance(made, CheckpointCreated) or record.workflow_id != row.id:
+            continue
+        if made.clean_boundary and made.commit is not None and (not mine or record.seq < min(mine)):
+            return await target(house, row, made.checkpoint_id)
+    return None
 
 
 async def require_worktree_of(row: WorkflowRow, target: Target) -> None:

@@ -1,35 +1,50 @@
 """One run of a session: from start or resume to pause, end or crash."""
 
 import logging
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 
 from segue import drivers
-from segue.drivers import Agent, Launch
-from segue.journal import Process, Transaction
+from segue.drivers import Agent, Driver, Launch
+from segue.drivers.environment import allowed
+from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
 from segue.model import events as e
 from segue.model.agents import Choices
 from segue.model.checkpoint import GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
-from segue.model.errors import SegueError
-from segue.model.ids import AttemptId, SessionId, new_session_id
+from segue.model.errors import AgentError, SegueError, TokenRejected
+from segue.model.ids import SessionId, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import Carrying, Purpose, SessionStatus, WaitingFor, Way, WorkflowStatus
-from segue.orchestrator import projections
+from segue.model.status import (
+    Carrying,
+    Failure,
+    Purpose,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.orchestrator import fixing, forking, projections, retrying
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
+from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.resuming import queue
 from segue.orchestrator.settling import (
     Settling,
     close_questions,
+    give_task_back,
     settle,
     settling_after,
     settling_for,
@@ -37,15 +52,25 @@ from segue.orchestrator.settling import (
 )
 from segue.orchestrator.tenure import Superseded, Tenure
 from segue.resume.failures import POLICIES, failure_of
-from segue.resume.planner import ResumePlan
+from segue.resume.planner import Original, ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion
 from segue.workspace.git import read_state
-from segue.workspace.processes import identity
 from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
 
 log = logging.getLogger("segue")
 
+UNCOPIED = frozenset(
+    {
+        Failure.TOKEN_REJECTED,
+        Failure.OTHER_CONVERSATION,
+        Failure.TRANSCRIPT_CORRUPT,
+        Failure.HANDSHAKE_FAILED,
+        Failure.NOT_RESTORED,
+        Failure.OTHER,
+    }
+)
+"""Why a conversation is not copied, while the agent may well begin another."""
 HEARTBEAT = 10.0
 """Seconds between two signs of life of a run."""
 
@@ -53,16 +78,25 @@ HEARTBEAT = 10.0
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
     """What the engine calls. Nothing is raised: the engine would store it, words and all."""
     try:
-        session = await house.journal.read(lambda c: session_by_id(c, session_id))
-        workflow = await house.journal.workflow(session.workflow_id)
-        run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
-        with house.alive(workflow.id) as live:
-            await Run(house, live, workflow, session, run).carry_out()
-            await projections.refresh(house, session_id)
-            house.environments.pop((session_id, number), None)
+        queued = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+        async with house.places.one(queued.queued_at) as place:
+            if place:
+                await _run_session(house, session_id, number)
     except Exception:  # whatever it is, the workflow must not hang on it
         log.exception("run %s/r%s could not be brought to its end", session_id, number)
         await _settle_after_a_fault(house, session_id, number)
+
+
+async def _run_session(house: House, session_id: SessionId, number: int) -> None:
+    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    # One that was paused or cancelled while it stood in line must not be taken for the one that may have followed it.
+    if run.status is not RunStatus.ENDED:
+        session = await house.journal.read(lambda c: session_by_id(c, session_id))
+        workflow = await house.journal.workflow(session.workflow_id)
+        with house.alive(workflow.id) as live:
+            await Run(house, live, workflow, session, run).carry_out()
+            await projections.refresh(house, session_id)
+    house.environments.pop((session_id, number), None)
 
 
 async def _settle_after_a_fault(house: House, session_id: SessionId, number: int) -> None:
@@ -115,16 +149,37 @@ class Run:
     async def _work(self) -> End:
         directory, git = await self._worktree()
         occasion = await self._look_back(git)
+        if (end := await self._advised()) is not None:
+            return end
         if not self.tenure.has_worktree:
             await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
-        async with self._open_agent(directory) as agent:
+        async with AsyncExitStack() as stack:
+            agent = await self._open_agent(stack, self._launch(directory))
+            occasion = replace(occasion, way=self.way)
             await self._ready(agent)
             async with alongside(self._show_life):
-                capacity = Capacity(self.tenure, self.agent, joined=self.way is Way.NATIVE)
-                end = await Dialogue(self.tenure, agent, self._recorder(), occasion, capacity).hold()
+                capacity = Capacity(self.tenure, self.agent, joined=self.way in (Way.NATIVE, Way.FORK))
+                end = await Dialogue(
+                    self.tenure, agent, self._recorder(), occasion, capacity, self._environment()
+                ).hold()
                 if end.status is WorkflowStatus.COMPLETED:
                     await agent.close()
                 return end
+
+    async def _advised(self) -> End | None:
+        """What is tried for the last time is tried with advice; None when it is to be tried."""
+        state = await self.house.journal.state(self.tenure.workflow_id)
+        if not retrying.wants_advice(self.house, self.workflow, state):
+            return None
+        advice = await fixing.consult(self.tenure, self._environment(), state.failures)
+        match advice.verdict:
+            case "fix":
+                return None
+            case "escalate":
+                return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
+            case "rewind":
+                retry = retrying.rewinding_for(advice, self.house.clock.now())
+                return End(WorkflowStatus.PAUSED, advice.advice, Trigger.CRASH, retry=retry)
 
     def _recorder(self) -> Recorder:
         return Recorder(
@@ -158,9 +213,9 @@ class Run:
 
     async def _set_up(self, path: Path) -> None:
         rules = self.house.rules
-        if rules.setup is not None:
+        if (setup := rules.setup_for(self.choices)) is not None:
             environment = self._environment()
-            await run_setup(rules.setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
+            await run_setup(setup, path, environment, rules.setup_watchdog, execution=self.tenure.attempt)
 
     async def _look_back(self, git: GitState) -> PromptOccasion:
         """What this run finds: the last snapshot, and what was seen to have changed in the worktree since."""
@@ -171,6 +226,8 @@ class Run:
             git=git,
             divergence=await self._divergence(),
             taken_back=state.taken_back,
+            directory=self.workflow.worktree,
+            copied_from=await forking.worktree_of_original(self.house, state),
             knows_issue=state.sessions[self.tenure.session_id].was_given_a_task,
         )
 
@@ -184,22 +241,56 @@ class Run:
     def _environment(self) -> dict[str, str]:
         return dict(self.house.environments.get((self.tenure.session_id, self.tenure.number), {}))
 
-    def _open_agent(self, directory: Path) -> AbstractAsyncContextManager[Agent]:
-        driver = drivers.load(self.agent.driver)
-        launch = Launch(
+    def _launch(self, directory: Path) -> Launch:
+        return Launch(
             command=self.agent.command,
             directory=directory,
-            environment=self._environment(),
+            environment=allowed(self._environment(), (*self.agent.environment, *self.choices.variables)),
             execution=self.tenure.attempt,
             handshake_timeout=self.house.rules.handshake_timeout,
             mode=self.choices.mode or self.agent.modes.get(self.workflow.permissions),
             model=self.choices.model,
             mcp_servers=self.choices.mcp_servers,
             serves=self.agent.serves,
+            counts_since_start=self.agent.counts_since_start,
         )
+
+    async def _open_agent(self, stack: AsyncExitStack, launch: Launch) -> Agent:
+        driver = drivers.load(self.agent.driver)
+        if self.way is Way.FORK:
+            try:
+                return await stack.enter_async_context(self._copied(driver, launch))
+            except AgentError as error:
+                if error.failure not in UNCOPIED:
+                    raise
+                await self._begin_anew(error)
         if self.way is Way.NATIVE and self.tenure.token is not None:
-            return driver.resume(launch, self.tenure.token)
-        return driver.start(launch)
+            return await stack.enter_async_context(driver.resume(launch, self.tenure.token))
+        return await stack.enter_async_context(driver.start(launch))
+
+    @asynccontextmanager
+    async def _copied(self, driver: Driver, launch: Launch) -> AsyncGenerator[Agent]:
+        """The agent with a copy of the original's conversation, as that was at the snapshot and not later."""
+        token = (await self._original()).session.token
+        if token is None:
+            raise TokenRejected("The original has no conversation any more.")
+        async with driver.fork(launch, token) as agent:
+            if (await self._original()).moved:
+                raise TokenRejected("The original's conversation went on before it was copied.")
+            yield agent
+
+    async def _original(self) -> Original:
+        original = await forking.original(self.house, await self.house.journal.state(self.tenure.workflow_id))
+        assert original is not None, "only a fork is queued to begin with a copy"
+        return original
+
+    async def _begin_anew(self, error: AgentError) -> None:
+        """The agent did not copy its conversation: a new one begins with a compiled context, and that is said."""
+        self.way = Way.CONTEXT
+        changed = e.WayChanged(before=Way.FORK, after=Way.CONTEXT, reason=error.message)
+        session_id, number = self.tenure.session_id, self.tenure.number
+        await self.tenure.transact(lambda t: t.change_way(session_id, number, changed, Carrying.NEEDED))
+        crash_point("way.changed")
 
     async def _ready(self, agent: Agent) -> None:
         started = e.AgentStarted(
@@ -212,7 +303,7 @@ class Run:
             capabilities=agent.capabilities.names(),
         )
 
-        process = _process(agent, self.tenure.attempt)
+        process = process_of(agent, self.tenure.attempt)
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.tenure.session_id, run=self.tenure.number)
@@ -237,25 +328,40 @@ class Run:
         kind, session_to, outcome = TALKED if end.talked else ENDS[end.status]
         # A talk is no boundary of the work: what the last snapshot says of it still holds.
         occasion = Occasion(
-            type=kind, trigger=end.trigger, reason=end.reason, snapshot=not end.talked, clean_boundary=True
+            type=kind,
+            trigger=end.trigger,
+            reason=end.reason,
+            snapshot=not end.talked,
+            clean_boundary=end.retry is None,
         )
         state, workspace = await self.tenure.gather()
         child = new_session_id(self.house.clock.now())
 
         def finish(t: Transaction) -> None:
+            pausing = t.workflow.pause_trigger is not None
+            now = t.catch_up(state)
             close_questions(t, self.tenure.session_id, self.tenure.number)
             if end.status is WorkflowStatus.FAILED:
                 self._fail_task(t, end.reason)
-            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
+            if end.asks is not None:
+                self._ask_person(t, end.asks)
+            if end.retry is not None:
+                give_task_back(t, self.tenure.session_id, self.tenure.number, end.reason)
+            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
             if not end.talked:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
-                t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+                _move_workflow(t, end)
+            if end.retry is not None and not pausing:
+                t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
             if end.status is WorkflowStatus.IN_PROGRESS:
                 self._hand_over(t, child, end.reason)
 
         await self.tenure.step(f"run.{outcome}", finish)
+        if end.retry is not None:
+            self.house.kept_environments[self.tenure.workflow_id] = self._environment()
+            self.house.retry_scheduled.set()
         self.house.unstudied.put_nowait(self.tenure.workflow_id)
 
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
@@ -267,6 +373,11 @@ class Run:
         for task in t.tasks:
             if task.status is TaskStatus.IN_PROGRESS:
                 t.fail_task(task.id, self.tenure.attempt, self.tenure.session_id, self.tenure.number, reason)
+
+    def _ask_person(self, t: Transaction, asked: e.PersonAsked) -> None:
+        session_id, number = self.tenure.session_id, self.tenure.number
+        t.interrupt_task(asked.task_id, session_id, number, "somebody has to say what becomes of it")
+        t.append(asked, session_id=session_id, run=number)
 
     async def _fail(self, error: SegueError) -> None:
         """The agent did not do its part: what follows stands in the table of failures. Nothing starts in its place."""
@@ -280,9 +391,10 @@ class Run:
             await self._discard_worktree()
 
     async def _discard_worktree(self) -> None:
-        """A first start that failed leaves nothing behind; a worktree that was there before stays."""
+        """A first start that failed leaves nothing behind; a worktree that was there before, or is needed for the next
+        try, stays."""
         row = await self.house.journal.workflow(self.tenure.workflow_id)
-        if self.workflow.base is not None or row.base is None or row.here:
+        if self.workflow.base is not None or row.base is None or row.here or row.retry_at is not None:
             return
         worktree = Worktree(Path(row.worktree), row.branch, row.base)
         if await discard_worktree(Path(row.repository), worktree):
@@ -295,12 +407,9 @@ class Run:
             await settle(self.house, self.tenure.session_id, self.tenure.number, settling)
 
 
-def _process(agent: Agent, execution: AttemptId) -> Process:
-    known = identity(agent.pid)
-    return Process(
-        execution=execution,
-        pid=agent.pid,
-        pid_started=str(known.started) if known else None,
-        guardian_pid=agent.guardian_pid,
-        machine_boot=known.boot if known else None,
-    )
+def _move_workflow(t: Transaction, end: End) -> None:
+    """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
+    wanted = t.workflow
+    t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
+    if end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW) and wanted.pause_trigger is not None:
+        t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)

@@ -26,7 +26,7 @@ def refuse_secrets(choices: Choices) -> None:
     written = encode(choices).decode()
     if redact_text(written) != written:
         raise BadInput(
-            "Something in the servers of tools looks like a secret.",
+            "Something that was chosen for this workflow looks like a secret: a server of tools, or a command.",
             hint="Write ${NAME} in its place, and set NAME in your environment.",
         )
 

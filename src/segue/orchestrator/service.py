@@ -9,16 +9,16 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import WorkflowRow, open_runs, sessions_of, slugs_like
+from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like, workflows_asking
 from segue.memory import Memory
+from segue.model.accounts import WorkflowAccount
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
-from segue.model.errors import BadInput, NothingToAnswer, WrongState
+from segue.model.errors import BadInput, WrongState
 from segue.model.events import RunEnded
 from segue.model.ids import (
     BootId,
-    RequestId,
     Seq,
     SessionId,
     WorkflowId,
@@ -32,6 +32,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
+    Answer,
     Answered,
     CompiledContext,
     EventPage,
@@ -40,6 +41,7 @@ from segue.model.views import (
     NewFork,
     NewImport,
     NewWorkflow,
+    PlanView,
     Prompted,
     RecordView,
     Resumed,
@@ -52,15 +54,17 @@ from segue.model.views import (
     WorkspaceRestored,
 )
 from segue.orchestrator import agents, forking, importing, projections, sessions, snapshots
+from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
-from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming, queue
+from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
-from segue.orchestrator.views import view_of
+from segue.orchestrator.views import plan_view, view_of
+from segue.protocol.accounts import account_of
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
@@ -72,16 +76,20 @@ W = WorkflowStatus
 END_WITHIN = 15.0
 """Seconds a run gets to settle itself when it is cancelled."""
 FINISHED = WORKFLOW_ENDED | {W.FAILED}
+WAITING = frozenset({W.BLOCKED, W.REVIEW})
+"""Where somebody has to say something before the work goes on."""
 
 
 class Orchestrator:
     """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, resuming: Resuming) -> None:
         self._house = house
         self._journal = house.journal
-        self._resuming = Resuming(house)
+        self._resuming = resuming
+        self._answering = Answering(house, resuming)
         self.memory = Memory(house.journal)
+        self._naming = anyio.Lock()
 
     @property
     def boot(self) -> BootId:
@@ -89,7 +97,7 @@ class Orchestrator:
 
     @property
     def busy(self) -> bool:
-        return bool(self._house.live or self._house.environments)
+        return bool(self._house.live or self._house.environments or self._house.kept_environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
@@ -104,10 +112,20 @@ class Orchestrator:
         return [await self._view(row) for row in rows]
 
     async def recent(self, most: int) -> list[WorkflowView]:
-        """What is going on first, then what was touched last."""
+        """What waits for somebody's word first, then what is going on, then what was touched last."""
         rows = await self._journal.workflows()
-        rows.sort(key=lambda row: (row.status in FINISHED, -row.updated_at.timestamp()))
+        asking = await self._journal.read(workflows_asking)
+
+        def order(row: WorkflowRow) -> tuple[bool, bool, float]:
+            waits = row.status in WAITING or row.id in asking
+            return not waits, row.status in FINISHED, -row.updated_at.timestamp()
+
+        rows.sort(key=order)
         return [await self._view(row) for row in rows[:most]]
+
+    async def plan(self, name: str) -> PlanView:
+        row = await self._journal.workflow(name)
+        return plan_view(row, await self._journal.state(row.id))
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
         row = await self._journal.workflow(name)
@@ -144,6 +162,10 @@ class Orchestrator:
     async def sessions(self, name: str) -> list[SessionDetail]:
         return await sessions.details(self._house, await self._journal.workflow(name))
 
+    async def usage(self, name: str) -> WorkflowAccount:
+        row = await self._journal.workflow(name)
+        return account_of(row.id, await self._journal.state(row.id))
+
     async def session(self, session_id: str) -> SessionDetail:
         return await sessions.detail(self._house, session_id)
 
@@ -159,14 +181,21 @@ class Orchestrator:
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 
     async def create(self, request: NewWorkflow) -> WorkflowView:
+        # One at a time: two that ask at the same moment would find the same name free.
+        async with self._naming:
+            return await self._create(request)
+
+    async def _create(self, request: NewWorkflow) -> WorkflowView:
         """Everything that can be refused is refused here, before anything is written."""
         agent = agents.agent_named(self._house, request.agent)
-        require_program(agent.command[0], request.environment, hint=agent.install)
+        for each in (agent, *agents.helpers(self._house, request.choices)):
+            require_program(each.command[0], request.environment, hint=each.install)
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
+        refuse_unusable(self._house, request.choices, request.environment)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
-        plan = read_plan(request.issue, request.plan)
+        plan = None if request.propose and request.plan is None else read_plan(request.issue, request.plan)
         repository = await repository_root(request.repository)
         slug = await self._free_slug(request.issue.title, repository)
         now = self._house.clock.now()
@@ -183,7 +212,8 @@ class Orchestrator:
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
             choices=request.choices,
         )
-        variables = allowed(request.environment, (*agent.environment, *request.choices.variables))
+        needed = (*agent.environment, *request.choices.variables, *helpers_variables(self._house, request.choices))
+        variables = allowed(request.environment, needed)
         crash_point("create.before")
         await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent, variables))
         crash_point("create.after")
@@ -214,11 +244,13 @@ class Orchestrator:
     async def pause(self, name: str, reason: str, wait: bool) -> Action:
         """At the next boundary, forced after a while; asking twice changes nothing."""
         row = await self._journal.workflow(name)
+        state = await self._journal.state(row.id)
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
 
         def ask(t: Transaction) -> bool:
             """True when there is a run to wait for."""
             workflow, run = t.workflow, t.open_run
+            t.cancel_retry(state, reason or "somebody wants it paused")
             if workflow.status is W.PAUSED:
                 return False
             if workflow.status in FINISHED:
@@ -232,6 +264,7 @@ class Orchestrator:
         crash_point("pause.before")
         running = await self._journal.transact(row.id, ask)
         crash_point("pause.requested")
+        self._house.kept_environments.pop(row.id, None)
         if not running:
             await self._resuming.put_away(row.id, reason or "the workflow is paused")
             await self._pause_at_once(row, reason)
@@ -251,18 +284,25 @@ class Orchestrator:
             type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
         )
 
+        unstarted: list[RunRow] = []
+
         def pause(t: Transaction) -> None:
             if t.workflow.status is W.PAUSED:
                 return
             run = t.open_run
             if run is not None and run.status is RunStatus.ACTIVE:
                 raise WrongState("The workflow was starting just now.", hint="Pause it again.")
-            write_checkpoint(t, t.session.id, run.number if run else 0, occasion, state, workspace)
+            write_checkpoint(t, t.session.id, run.number if run else 0, occasion, t.catch_up(state), workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+                unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
         await self._journal.transact(row.id, pause)
+        for run in unstarted:
+            # It stands in line for nothing, and the next one may not stand behind it.
+            self._house.environments.pop((run.session_id, run.number), None)
+            await self._house.engine.forget(run.session_id, run.number)
         self._house.unstudied.put_nowait(row.id)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
@@ -292,11 +332,13 @@ class Orchestrator:
     ) -> Resumed:
         return await self._resuming.resume(name, environment, way, successor, snapshot)
 
-    async def limit(self, name: str, limits: Limits) -> WorkflowView:
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from its next run on."""
         row = await self._journal.workflow(name)
         refuse_unlimited(limits)
-        await self._journal.transact(row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits)))
+        await self._journal.transact(
+            row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
+        )
         return await self.workflow(row.id)
 
     async def fork(self, request: NewFork) -> Forked:
@@ -305,13 +347,15 @@ class Orchestrator:
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         return await self._resuming.open(session_id, environment)
 
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted:
-        return await self._resuming.prompt(name, text, environment, wait)
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
+        return await self._resuming.prompt(name, text, environment, wait, now)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self._resuming.prompt_session(session_id, text, environment, wait)
+        return await self._resuming.prompt_session(session_id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         return await self._resuming.restore_workspace(name)
@@ -326,23 +370,20 @@ class Orchestrator:
 
     # ── answering and ending ────────────────────────────────────────────────────────────────────────
 
-    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered:
-        row = await self._journal.workflow(name)
-        wanted = RequestId(request_id) if request_id else None
-        question = await answer_question(self._house, row.id, wanted, allow=allow, by="user", reason=reason)
-        if question is None:
-            raise NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
-        status = "approved" if allow else "rejected"
-        return Answered(status=status, workflow_id=row.id, request_id=question.id, title=question.title)
+    async def answer(self, name: str, answer: Answer) -> Answered:
+        """A person's word on the oldest open question: a permission, or a plan."""
+        return await self._answering.answer(name, answer)
 
     async def cancel(self, name: str, reason: str) -> Action:
         """For good: the agent is ended, the worktree stays as it is."""
         row = await self._journal.workflow(name)
+        state = await self._journal.state(row.id)
         stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
 
         def cancel(t: Transaction) -> None:
             if t.workflow.status is W.CANCELLED:
                 return
+            t.cancel_retry(state, stop.reason)
             for message in t.messages:
                 t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
             t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
@@ -353,6 +394,7 @@ class Orchestrator:
         crash_point("cancel.before")
         await self._journal.transact(row.id, cancel)
         crash_point("cancel.after")
+        self._house.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))
         for session in await self._journal.read(lambda c: sessions_of(c, row.id)):
             await projections.refresh(self._house, session.id)

@@ -10,6 +10,7 @@ from segue.orchestrator.agents import agent_named
 from segue.orchestrator.house import House
 from segue.orchestrator.resuming import means_of
 from segue.orchestrator.views import failure_view
+from segue.protocol.accounts import session_account
 from segue.resume.planner import plan_resume
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
@@ -41,7 +42,8 @@ async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row
     return SessionDetail(
         id=row.id,
         workflow_id=row.workflow_id,
-        number=row.number,
+        number=max(row.number, 0),
+        role=row.role,
         agent=row.agent,
         status=row.status,
         waiting_for=row.waiting_for,
@@ -56,6 +58,7 @@ async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row
         carrying=row.carrying,
         compactions=session.compactions,
         usage=session.usage,
+        spent=session_account(row.id, session).account,
         failure=failure_view(session),
         runtime=_runtime(runtime),
         way_back=await _way_back(house, workflow, state, row),

@@ -1,10 +1,18 @@
 """Settling: bring interrupted work to rest, whoever interrupted it, and start nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, open_prompts, open_questions, run_by_id, session_by_id
+from segue.journal.rows import (
+    RunRow,
+    SessionRow,
+    open_helpers,
+    open_prompts,
+    open_questions,
+    run_by_id,
+    session_by_id,
+)
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import QuotaExceeded, SegueError
@@ -21,10 +29,11 @@ from segue.model.status import (
     WaitingFor,
     WorkflowStatus,
 )
+from segue.orchestrator import retrying
 from segue.orchestrator.house import House, Stop
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
-from segue.state.fold import WorkflowState
+from segue.state.fold import Failed, WorkflowState
 from segue.workspace.processes import end_marked
 
 
@@ -44,6 +53,8 @@ class Settling:
     """Also a session that was idle goes there."""
     workflow_to: WorkflowStatus = WorkflowStatus.PAUSED
     failure: Failure | None = None
+    reached: bool = True
+    """Whether the agent had come up."""
     reset_at: datetime | None = None
 
 
@@ -76,6 +87,7 @@ def settling_after(error: SegueError, *, reached: bool) -> Settling:
             ends_session=policy.session is SessionStatus.FAILED,
             workflow_to=policy.workflow,
             failure=failure,
+            reached=reached,
             reset_at=reset_at,
         )
     if reached:
@@ -88,6 +100,7 @@ def settling_after(error: SegueError, *, reached: bool) -> Settling:
         back_to_before=True,
         workflow_to=WorkflowStatus.FAILED,
         failure=failure,
+        reached=reached,
     )
 
 
@@ -105,9 +118,13 @@ async def settle(house: House, session_id: SessionId, number: int, settling: Set
     if run.status is RunStatus.ACTIVE and settling.checkpoint:
         workspace = await gather(state.worktree, checkpoint_ref(workflow_id, state), state.base)
     crash_point("settle.before_write")
-    await house.journal.transact(workflow_id, lambda t: _settle(t, run, settling, state, workspace))
+    retry = await house.journal.transact(workflow_id, lambda t: _settle(house, t, run, settling, state, workspace))
     crash_point("settle.written")
-    house.environments.pop((session_id, number), None)
+    environment = house.environments.pop((session_id, number), None)
+    if retry and environment is not None:
+        house.kept_environments[workflow_id] = environment
+    if retry:
+        house.retry_scheduled.set()
     house.unstudied.put_nowait(workflow_id)
     return True
 
@@ -117,20 +134,28 @@ def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:
     return f"refs/segue/checkpoints/{workflow_id}/{state.seq:08d}"
 
 
-def _settle(t: Transaction, run: RunRow, settling: Settling, state: WorkflowState, workspace: Workspace) -> None:
+def _settle(
+    house: House, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState, workspace: Workspace
+) -> bool:
+    """Whether it is tried again by itself."""
     found = t.open_run
     if found is None or (found.session_id, found.number) != (run.session_id, run.number):
-        return
+        return False
     run, state = found, t.catch_up(state)
     if t.workflow.status is WorkflowStatus.CANCELLED:
         # Cancelled, and cut off before it was carried out.
         settling = settling_for(Stop(trigger=Trigger.CANCEL, reason=settling.stop.reason))
+    failed = _failed(t, run, settling, state)
+    retry = retrying.what_follows(house, t.workflow, state, failed) if failed else None
+    if retry is not None and settling.workflow_to is WorkflowStatus.FAILED:
+        settling = replace(settling, workflow_to=WorkflowStatus.PAUSED)
     session = t.session
     started = run.status is RunStatus.ACTIVE
     mid_turn = is_mid_turn(session)
     close_questions(t, session.id, run.number)
     _return_prompts(t, session.id, run.number)
-    interrupted = _return_task(t, session.id, run.number, settling.stop.reason)
+    _end_helpers(t, settling.stop.reason)
+    interrupted = give_task_back(t, session.id, run.number, settling.stop.reason)
     if started and settling.checkpoint:
         occasion = Occasion(
             type=CheckpointType.INTERRUPTED,
@@ -146,9 +171,28 @@ def _settle(t: Transaction, run: RunRow, settling: Settling, state: WorkflowStat
     if settling.incident:
         incident = IncidentLogged(what=f"run {run.number} was interrupted", detail=settling.stop.reason)
         t.append(incident, session_id=session.id, run=run.number)
+    if failed is not None:
+        retrying.write_down(t, session.id, run.number, failed, retry)
     outcome = settling.outcome if started else "not_started"
     ended = RunEnded(outcome=outcome, reason=settling.stop.reason, failure=settling.failure, reset_at=settling.reset_at)
     t.end_run(session.id, run.number, ended)
+    return retry is not None
+
+
+def _failed(t: Transaction, run: RunRow, settling: Settling, state: WorkflowState) -> Failed | None:
+    """The step that failed with the agent; while people only talk to it, nothing is being tried."""
+    if settling.failure is None or run.purpose is not Purpose.WORK:
+        return None
+    step = retrying.step_of(state, reached=settling.reached)
+    advised = state.advice is not None and state.advice.step == step
+    return Failed(
+        step=step,
+        what=settling.failure,
+        reason=settling.stop.reason,
+        at=t.now,
+        reset_at=settling.reset_at,
+        after_fixer=advised,
+    )
 
 
 def _settle_workflow(t: Transaction, session: SessionRow, settling: Settling) -> None:
@@ -208,7 +252,14 @@ def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
             t.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, run)
 
 
-def _return_task(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
+def _end_helpers(t: Transaction, reason: str) -> None:
+    """Whoever helped inside the run ends with it."""
+    for helper in open_helpers(t.connection, t.workflow_id):
+        t.end_helper(helper.id, SessionStatus.TERMINATED, reason)
+
+
+def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
+    """Whether somebody had one."""
     for task in t.tasks:
         if task.status is TaskStatus.IN_PROGRESS:
             t.interrupt_task(task.id, session_id, run, reason)

@@ -12,11 +12,11 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.facts import SessionFacts
 from segue.model.findings import Findings
 from segue.model.ids import WorkflowId
-from segue.orchestrator.contexts import Present, compile_facts, handover_of
+from segue.orchestrator.contexts import Present, compile_facts, handover_of, with_own_tests
 from segue.orchestrator.extracting import extract
 from segue.orchestrator.house import House
 from segue.snapshot.extraction import KINDS
-from segue.snapshot.findings import decisions_of, errors_of, tests_of
+from segue.snapshot.findings import decisions_of, errors_of, reviews_of, tests_of
 
 log = logging.getLogger("segue")
 
@@ -40,7 +40,8 @@ async def _read_along(house: House, checkpoint: Checkpoint, found: Findings) -> 
     extraction, workflow_id = house.rules.extraction, checkpoint.workflow_id
     if extraction.by == "rules" or found.spending.calls or found.problem:
         return
-    records = await house.journal.last_records(workflow_id, KINDS)
+    aside = (await house.journal.state(workflow_id)).helpers
+    records = await house.journal.last_records(workflow_id, KINDS, aside=aside)
     told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
     if told != found:
         await house.journal.transact(workflow_id, lambda t: t.study(told, checkpoint.session_id))
@@ -61,20 +62,23 @@ async def findings(house: House, checkpoint: Checkpoint) -> Findings:
 async def _study(house: House, checkpoint: Checkpoint) -> Findings:
     facts = await house.hearings.facts_until(checkpoint.workflow_id, checkpoint.after)
     calendar = await house.hearings.calendar(checkpoint, facts)
+    said = await house.hearings.said_until(checkpoint.workflow_id, checkpoint.after)
     found = Findings(
         checkpoint_id=checkpoint.id,
-        tests=tests_of(facts, calendar),
+        # Those that Segue ran itself were run on the whole, and against what the plan expects.
+        tests=said.tests.tests if said.tests else tests_of(facts, calendar),
         decisions=decisions_of(facts, calendar),
         errors=errors_of(facts, calendar),
+        feedback=tuple(each.feedback for each in said.reviews),
     )
-    return await _examined(house, checkpoint, facts, found)
+    return await _examined(house, checkpoint, with_own_tests(facts, said), found)
 
 
 async def _examined(house: House, checkpoint: Checkpoint, facts: SessionFacts, found: Findings) -> Findings:
     """With the exam of the context that this snapshot gives."""
     state = await house.journal.state(checkpoint.workflow_id)
     present = Present(git=checkpoint.git, at=checkpoint.created_at)
-    handover = handover_of(state, checkpoint.workflow_id, checkpoint, found, present)
+    handover = handover_of(state, checkpoint.workflow_id, checkpoint, present, house.rules.lengths)
     handover = replace(
         handover,
         session_number=checkpoint.session_number,
@@ -82,6 +86,7 @@ async def _examined(house: House, checkpoint: Checkpoint, facts: SessionFacts, f
         tasks=checkpoint.tasks,
         current_task=checkpoint.current_task,
         next_task=checkpoint.next_task,
+        feedback=tuple(reviews_of(found.feedback)),
     )
     compiled = await compile_facts(facts, handover, house.rules.context_budget)
     return replace(found, exam=compiled.exam)

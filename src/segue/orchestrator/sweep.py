@@ -1,4 +1,5 @@
-"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused."""
+"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused, and
+what nobody comes back to is retired."""
 
 import logging
 import signal
@@ -14,6 +15,7 @@ from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import answer_question
+from segue.orchestrator.retiring import retire_sessions
 from segue.orchestrator.settling import CRASHED, settle, settling_for
 
 log = logging.getLogger("segue")
@@ -58,6 +60,7 @@ async def sweep(house: House) -> None:
     for run in await house.journal.read(open_runs):
         with _noted(run):
             await _look_at(house, run, now)
+    await retire_sessions(house)
 
 
 @contextmanager
@@ -75,7 +78,7 @@ async def _look_at(house: House, run: RunRow, now: datetime) -> None:
         if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
             await settle(house, run.session_id, run.number, CRASHED)
         return
-    if run.status is not RunStatus.ACTIVE:
+    if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
         return
     session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
     if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:

@@ -36,6 +36,7 @@ class Tenure:
         self.workflow_id = workflow.id
         self.session_id = session.id
         self.number = run.number
+        self.agent = session.agent
         self.attempt: AttemptId = new_attempt_id()
         self.has_worktree = workflow.base is not None and Path(workflow.worktree, ".git").exists()
         self.token: str | None = None

@@ -3,8 +3,24 @@
 from shlex import quote
 
 from segue.journal.rows import WorkflowRow
+from segue.model.agents import Choices
+from segue.model.codec import decode
+from segue.model.events import RetryScheduled
+from segue.model.plan import Task
 from segue.model.status import PromptStatus, WorkflowStatus
-from segue.model.views import ContextView, FailureView, Question, SessionView, TaskView, Undelivered, WorkflowView
+from segue.model.views import (
+    ContextView,
+    FailureView,
+    PlanView,
+    Question,
+    RetryView,
+    SessionView,
+    TaskView,
+    Undelivered,
+    WorkflowView,
+)
+from segue.orchestrator.plans import write_plan
+from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
@@ -32,18 +48,43 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
         tasks_total=len(state.tasks),
         current_task=state.current_task,
         session=session_view(state) if session else None,
-        sessions=len(state.sessions),
+        sessions=state.writers,
         runs=sum(session.runs for session in state.sessions.values()),
+        spent=total(each.account for each in sessions_of(state)),
         context=_context(session),
         question=_question(session),
+        asks=open_question(state),
+        proposed_plan=_proposed(state),
         last_snapshot=state.last_snapshot,
         snapshots=state.snapshots,
         failure=failure_view(session),
+        retry=_retry(state.retry),
         waiting_messages=len(state.messages),
         undelivered=_undelivered(state),
         head=state.seq,
         merge_hint=_merge_hint(row, state),
+        from_repository=decode(Choices, row.choices).from_repository,
     )
+
+
+def open_question(state: WorkflowState) -> str:
+    """What a person has to say before the work goes on."""
+    if state.status is WorkflowStatus.BLOCKED and (tasks := _proposed(state)):
+        return f"Is this plan good ({len(tasks)} task{'' if len(tasks) == 1 else 's'})?"
+    if state.status is WorkflowStatus.REVIEW and state.asked is not None:
+        return state.asked.question
+    return ""
+
+
+def _proposed(state: WorkflowState) -> tuple[Task, ...]:
+    return state.planning.proposed.tasks if state.planning and state.planning.proposed else ()
+
+
+def plan_view(row: WorkflowRow, state: WorkflowState) -> PlanView:
+    proposed, adopted = _proposed(state), state.plan.tasks if state.plan else ()
+    tasks = proposed or adopted
+    status = "proposed" if proposed else "adopted" if adopted else "none"
+    return PlanView(workflow_id=row.id, status=status, tasks=tasks, text=write_plan(tasks) if tasks else "")
 
 
 def session_view(state: WorkflowState) -> SessionView:
@@ -74,6 +115,20 @@ def _question(session: SessionState | None) -> Question | None:
             request_id=request_id, title=question.title, tool=question.tool, requested_at=question.requested_at
         )
     return None
+
+
+def _retry(retry: RetryScheduled | None) -> RetryView | None:
+    if retry is None:
+        return None
+    return RetryView(
+        step=retry.step,
+        attempt=retry.attempt,
+        of=retry.of,
+        at=retry.at,
+        reason=retry.reason,
+        rewind=retry.rewind,
+        fixer=retry.fixer,
+    )
 
 
 def _undelivered(state: WorkflowState) -> tuple[Undelivered, ...]:

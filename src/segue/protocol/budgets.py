@@ -33,6 +33,10 @@ class Spent:
     """None where the agent reports none."""
     usd: float | None = 0.0
     """None where the agent reports none and the price is unknown."""
+    estimated: bool = False
+    """Whether the cost, or a part of it, was reckoned from a table of prices."""
+    complete: bool = True
+    """False where a part of the work has no known cost."""
     worked: timedelta = timedelta()
     tasks: int = 0
     """Tasks that this run has completed."""
@@ -61,6 +65,8 @@ def unmeasured(budget: Budget, spent: Spent) -> str | None:
         for name, limit, used in (("tokens", budget.tokens, spent.tokens), ("cost", budget.usd, spent.usd))
         if limit is not None and used is None
     ]
+    if not missing and budget.usd is not None and not spent.complete:
+        return "The budget may not be kept: what a part of this work costs is known to nobody."
     if not missing:
         return None
     return f"The budget cannot be kept: nobody reports the {' and the '.join(missing)} of this work."
@@ -76,7 +82,8 @@ def _tokens(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
 def _usd(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
     if budget.usd is None or spent.usd is None or spent.usd < budget.usd:
         return None
-    reason = f"The work has cost ${spent.usd:,.2f}, and the budget is ${budget.usd:,.2f}."
+    about = "about " if spent.estimated else ""
+    reason = f"The work has cost {about}${spent.usd:,.2f}, and the budget is ${budget.usd:,.2f}."
     return Stopping(trigger=Trigger.EXHAUSTION, reason=reason)
 
 

@@ -1,7 +1,7 @@
 """What follows a failure: one policy by class of failure, as a table.
 
-A step is whatever is tried as a whole: a task, a review, a start. Its failures are remembered until it succeeds. Each
-retry is written down by whoever makes it, so that it can be seen, cancelled, and found again after a restart.
+A step is whatever is tried as a whole: a task, the plan, a start. Its failures are remembered until it succeeds. Each
+retry is written down by whoever schedules it, so that it can be seen, called off, and found again after a restart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,17 @@ from enum import StrEnum
 
 from segue.model.status import Failure, Permissions
 from segue.protocol.words import duration
+from segue.state.fold import Failed
 
 
 class FailureClass(StrEnum):
+    """What kind of failure it is; `MEANINGS` says it in a sentence."""
+
     TRANSIENT = "transient"
-    """It may work the next time."""
     TEST_FAILURE = "test_failure"
-    """The work is done and does not hold: the agent is told which tests fail."""
     RESOURCE = "resource"
-    """Something is used up that time may bring back."""
     LOGIC_ERROR = "logic_error"
-    """The work went the wrong way."""
     PERSISTENT = "persistent"
-    """It would fail again."""
 
 
 class Outcome(StrEnum):
@@ -36,7 +34,6 @@ class Outcome(StrEnum):
     MACHINE_FULL = "machine_full"
     """No disk, memory or processes are left."""
     STEP_TIMED_OUT = "step_timed_out"
-    NEVER_ANSWERED = "never_answered"
     WRONG_APPROACH = "wrong_approach"
     """A reviewer, the fixer or a person says that this way does not lead there."""
     REVIEW_NOT_PASSED = "review_not_passed"
@@ -56,8 +53,8 @@ class Rule:
     """What follows a failure of one class."""
 
     retried: bool = True
-    first: timedelta = timedelta(seconds=1)
-    """How long the first retry waits; each further one waits twice as long."""
+    first: timedelta | None = None
+    """How long the first retry waits, if not as long as the policy says; each further one waits twice as long."""
     undo: Undo = Undo.NOTHING
     fixer: bool = True
     """Whether the fixer is asked before a person is, when all attempts have failed."""
@@ -72,7 +69,7 @@ RULES: Mapping[FailureClass, Rule] = {
     FailureClass.PERSISTENT: Rule(retried=False, fixer=False),
 }
 
-CLASSES: Mapping[Failure | Outcome, FailureClass] = {
+CLASSES: Mapping[str, FailureClass] = {
     Failure.TOKEN_REJECTED: FailureClass.PERSISTENT,
     Failure.OTHER_CONVERSATION: FailureClass.PERSISTENT,
     Failure.TRANSCRIPT_CORRUPT: FailureClass.PERSISTENT,
@@ -85,13 +82,13 @@ CLASSES: Mapping[Failure | Outcome, FailureClass] = {
     Failure.NOT_RESTORED: FailureClass.PERSISTENT,
     Failure.WORKTREE_MISSING: FailureClass.PERSISTENT,
     Failure.PROGRAM_MISSING: FailureClass.PERSISTENT,
+    Failure.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Failure.OTHER: FailureClass.TRANSIENT,
     Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
     Outcome.TURN_REFUSED: FailureClass.PERSISTENT,
     Outcome.TURN_CUT_SHORT: FailureClass.TRANSIENT,
     Outcome.MACHINE_FULL: FailureClass.RESOURCE,
     Outcome.STEP_TIMED_OUT: FailureClass.TRANSIENT,
-    Outcome.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
     Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
 }
@@ -102,7 +99,9 @@ class Policy:
     """The numbers, and what the user chose."""
 
     attempts: int = 3
-    """How often a step is tried before the fixer, or a person, is asked."""
+    """How often a step is tried before the fixer, or a person, is asked; with one, a person is asked at once."""
+    first: timedelta = timedelta(seconds=1)
+    """How long the first retry waits."""
     longest: timedelta = timedelta(seconds=60)
     """The longest that a retry waits."""
     quick_failures: int = 3
@@ -111,23 +110,6 @@ class Policy:
     fixer_time: timedelta = timedelta(minutes=10)
     wait_for_quota: bool = False
     """Whether the work goes on by itself when a used-up quota is full again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A step failed."""
-
-    step: str
-    what: Failure | Outcome
-    at: datetime
-    reset_at: datetime | None = None
-    """When a used-up quota is full again, where the agent says so."""
-    after_fixer: bool = False
-    """Whether the step was tried with the fixer's advice."""
-
-    @property
-    def kind(self) -> FailureClass:
-        return CLASSES[self.what]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +150,27 @@ class Wait:
 NextStep = Retry | Fixer | AskPerson | Wait
 
 
-class RetryStatus(StrEnum):
-    """How far a retry has come, as it was written down."""
+def describe() -> str:
+    """The second table in `docs/reference/failures.md`."""
+    head = "| class | what it means | tried again | undone before | failures of the agent |\n|---|---|---|---|---|"
+    return "\n".join([head, *(_row(kind) for kind in FailureClass)])
 
-    SCHEDULED = "scheduled"
-    DISPATCHING = "dispatching"
-    """It was about to be sent; whether it was, only the agent knows."""
+
+def _row(kind: FailureClass) -> str:
+    rule = RULES[kind]
+    waits = f"after {duration(rule.first or Policy().first)}, then twice as long each time" if rule.retried else "no"
+    undone = "the work since the last clean checkpoint" if rule.undo is Undo.REWIND else "nothing"
+    members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind and isinstance(what, Failure))
+    return f"| `{kind}` | {MEANINGS[kind]} | {waits} | {undone} | {members or 'none'} |"
+
+
+MEANINGS: Mapping[FailureClass, str] = {
+    FailureClass.TRANSIENT: "It may work the next time.",
+    FailureClass.TEST_FAILURE: "The work is done and does not hold: the agent is told which tests fail.",
+    FailureClass.RESOURCE: "Something is used up that time may bring back.",
+    FailureClass.LOGIC_ERROR: "The work went the wrong way; what is left is planned again.",
+    FailureClass.PERSISTENT: "It would fail again: a person is asked.",
+}
 
 
 def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance: float) -> NextStep:
@@ -184,8 +181,8 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     """
     last = failures[-1]
     tries = _in_a_row(failures)
-    rule = RULES[last.kind]
-    if last.what is Failure.QUOTA:
+    rule = RULES[CLASSES[last.what]]
+    if last.what == Failure.QUOTA:
         return _after_quota(policy, last, len(tries), now)
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
@@ -196,25 +193,15 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     if _too_quick(policy, failures):
         quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
         return AskPerson(reason=f"{_said(last)}: {quick}.")
-    at = last.at + backoff(rule, policy.longest, len(tries), chance)
+    at = last.at + backoff(rule.first or policy.first, policy.longest, len(tries), chance)
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
-def backoff(rule: Rule, longest: timedelta, failures: int, chance: float) -> timedelta:
+def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) -> timedelta:
     """How long to wait after so many failures: twice as long each time, less up to a half by chance."""
     # By then the doubling has passed any wait; further on, it would pass what a timedelta holds.
-    whole = min(rule.first * 2 ** min(failures - 1, 20), longest)
-    return max(whole * (1 - chance / 2), min(rule.first, longest))
-
-
-def recovered(retry: Retry, status: RetryStatus) -> Retry | AskPerson:
-    """What becomes of a retry that was found after a restart."""
-    if status is RetryStatus.SCHEDULED:
-        return retry
-    return AskPerson(
-        reason=f"Attempt {retry.attempt} of {retry.of} was being sent when the server ended, "
-        "and nobody knows whether the agent has it."
-    )
+    whole = min(first * 2 ** min(failures - 1, 20), longest)
+    return max(whole * (1 - chance / 2), min(first, longest))
 
 
 def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
@@ -239,7 +226,9 @@ def _after_quota(policy: Policy, last: Failed, tries: int, now: datetime) -> Nex
 
 def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:
     reason = f"{_said(last)}, {tries} times in a row."
-    return Fixer(step=last.step, within=policy.fixer_time, reason=reason) if rule.fixer else AskPerson(reason=reason)
+    if not rule.fixer or policy.attempts == 1:
+        return AskPerson(reason=reason)
+    return Fixer(step=last.step, within=policy.fixer_time, reason=reason)
 
 
 def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:

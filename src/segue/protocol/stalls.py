@@ -28,7 +28,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeverAnswered:
-    """The prompt brought no event at all: the launch failed (`retries.Outcome.NEVER_ANSWERED`)."""
+    """The prompt brought no event at all: the launch failed (`Failure.NEVER_ANSWERED`)."""
 
     since: datetime
     reason: str

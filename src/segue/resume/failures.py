@@ -1,7 +1,7 @@
 """What follows when an agent does not do its part: one table, one policy.
 
 Nothing here starts anything. A failure leaves the work where a person can go on, says what happened and what can be
-done about it, and never goes on with a fresh conversation by itself.
+done about it, and never goes on with a fresh conversation by itself. What is tried again stands in `protocol.retries`.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ POLICIES: Mapping[Failure, Policy] = {
     ),
     Failure.QUOTA: Policy(
         session=SessionStatus.SUSPENDED,
-        meaning="The quota is used up, or too much was asked in a short time. Nothing is tried again by itself.",
+        meaning="The quota is used up, or too much was asked in a short time. It is waited for only if you chose so.",
         remedies=_KEPT,
     ),
     Failure.LOGIN_REQUIRED: Policy(
@@ -91,6 +91,9 @@ POLICIES: Mapping[Failure, Policy] = {
     ),
     Failure.PROGRAM_MISSING: Policy(
         session=None, meaning="The agent's program is not installed.", remedies=(Remedy.CHECK, Remedy.RESUME)
+    ),
+    Failure.NEVER_ANSWERED: Policy(
+        session=None, meaning="The agent came up and never reacted to its prompt.", remedies=(*_KEPT, Remedy.CHECK)
     ),
     Failure.OTHER: Policy(session=None, meaning="The agent could not go on.", remedies=_KEPT),
 }

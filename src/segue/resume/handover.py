@@ -11,8 +11,6 @@ from segue.resume.budget import Piece
 
 MUST = 100.0
 """Worth more than anything from the transcript."""
-LONGEST_ISSUE = 500
-MOST_COMMENTS = 3
 LONGEST_COMMENT = 300
 NEXT_TASKS = 10
 MOST_CHANGES = 12
@@ -22,6 +20,16 @@ DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
 PARTS = ("decisions", "errors", "git-changes", "reviewer-feedback", "tests", "messages")
 """What more can be had of a snapshot."""
 DONE = (TaskStatus.COMPLETED, TaskStatus.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """How much is told of what can be long."""
+
+    issue: int = 500
+    """Characters of its description."""
+    comments: int = 3
+    """Of each review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,7 @@ class Handover:
     """What changed in the worktree since the snapshot."""
     feedback: tuple[ReviewFact, ...] = ()
     snapshot_id: CheckpointId | None = None
+    lengths: Lengths = Lengths()
 
     @property
     def heading(self) -> str:
@@ -61,11 +70,11 @@ def with_context(told: str, request: str) -> str:
 
 def pieces(handover: Handover) -> Iterator[Piece]:
     yield from _lines(DIVERGENCE, [f"- {change}" for change in handover.divergence])
-    yield from _lines(ISSUE, [_issue(handover.issue)])
+    yield from _lines(ISSUE, [_issue(handover.issue, handover.lengths.issue)])
     yield from _plan(handover)
     yield from _lines(LIVE_GIT, _git(handover))
     yield from _lines(GO_ON, [_go_on(handover)])
-    yield from _lines(FEEDBACK, _feedback(handover.feedback))
+    yield from _lines(FEEDBACK, _feedback(handover.feedback, handover.lengths.comments))
     yield from _lines(NOTE, _note(handover))
 
 
@@ -74,8 +83,8 @@ def _lines(section: str, lines: Sequence[str]) -> Iterator[Piece]:
         yield Piece(section=section, order=(0,), text="\n".join(lines), value=MUST, verbatim=False)
 
 
-def _issue(issue: Issue) -> str:
-    return f"{issue.title}\n{_cut(issue.description.strip(), LONGEST_ISSUE)}".strip()
+def _issue(issue: Issue, longest: int) -> str:
+    return f"{issue.title}\n{_cut(issue.description.strip(), longest)}".strip()
 
 
 def _cut(text: str, limit: int) -> str:
@@ -129,18 +138,20 @@ def _go_on(handover: Handover) -> str:
     ended = f"The previous session ended because: {reason}."
     if handover.tasks and all(task.status in DONE for task in handover.tasks):
         return f"All tasks are done. {ended}"
+    if not handover.tasks:
+        return f"There is no plan yet: what is to be done is said below. {ended}"
     title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
     return f'Continue from task "{title}". {ended}'
 
 
-def _feedback(feedback: Sequence[ReviewFact]) -> list[str]:
+def _feedback(feedback: Sequence[ReviewFact], most: int) -> list[str]:
     lines: list[str] = []
     for review in feedback:
         if review.addressed:
             continue
         lines.append(f"From {review.reviewer} ({review.severity}):")
-        lines += [f"  - {_cut(comment, LONGEST_COMMENT)}" for comment in review.comments[:MOST_COMMENTS]]
-        if (more := len(review.comments) - MOST_COMMENTS) > 0:
+        lines += [f"  - {_cut(comment, LONGEST_COMMENT)}" for comment in review.comments[:most]]
+        if (more := len(review.comments) - most) > 0:
             lines.append(f"  … and {more} more")
     return lines
 

@@ -17,15 +17,20 @@ KINDS = (
     "tool.finished",
 )
 """The events a history is made of."""
-LONGEST_MESSAGE = 2_000
-LONGEST_RESULT = 500
-LONGEST_HISTORY = 24_000
-"""Characters of all entries together; the oldest are dropped first."""
-
 UNKNOWN_RESULT = "(nobody saw it end: its effect is unknown)"
 
 # Words of the record that look like its frame would make the agent read them as such.
 _FRAME = re.compile(r"^(?====|\[(?:USER|ASSISTANT|TOOL CALL|TOOL RESULT)\b|RESUME CONTEXT FOR)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """How many characters are told."""
+
+    message: int = 2_000
+    result: int = 500
+    whole: int = 24_000
+    """Of all entries together; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +39,21 @@ class Line:
 
     label: str
     text: str
-    limit: int = LONGEST_MESSAGE
+    is_result: bool = False
 
-    def __str__(self) -> str:
-        return f"{self.label} {_cut(_FRAME.sub('  ', self.text.strip()), self.limit)}".strip()
+    def told(self, cuts: Cuts) -> str:
+        limit = cuts.result if self.is_result else cuts.message
+        return f"{self.label} {_cut(_FRAME.sub('  ', self.text.strip()), limit)}".strip()
 
 
-def history(newest_first: Sequence[e.Record]) -> str:
+def history(newest_first: Sequence[e.Record], cuts: Cuts | None = None) -> str:
     """The entries in the order in which they happened; of a long history, the end."""
+    cuts = cuts or Cuts()
     kept: list[str] = []
     size = 0
     for line in (lines := _lines(newest_first)):
-        text = str(line)
-        if kept and size + len(text) > LONGEST_HISTORY:
+        text = line.told(cuts)
+        if kept and size + len(text) > cuts.whole:
             break
         kept.append(text)
         size += len(text) + 1
@@ -114,7 +121,7 @@ def _call(call: e.ToolCalled, result: e.ToolFinished | None) -> list[Line]:
     name = _one_line(call.title or call.tool)
     text = UNKNOWN_RESULT if result is None else f"{result.status}: {result.output}".removesuffix(": ")
     arguments = json.dumps(call.input, ensure_ascii=False) if call.input else ""
-    return [Line(f"[TOOL RESULT: {name}]", text, LONGEST_RESULT), Line(f"[TOOL CALL: {name}]", arguments)]
+    return [Line(f"[TOOL RESULT: {name}]", text, is_result=True), Line(f"[TOOL CALL: {name}]", arguments)]
 
 
 def _one_line(text: str) -> str:

@@ -14,6 +14,17 @@ CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """The conversation that a fork comes from, as it is now."""
+
+    session: SessionState
+    clean: bool
+    """Whether the snapshot of the fork lies between two turns."""
+    moved: bool
+    """Whether something was said in it after that snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What there is to go back with."""
 
@@ -28,6 +39,9 @@ class Means:
     """Characters of the prompt that comes next, as far as it is known."""
     goes_back: bool = False
     """Whether the work is taken back to an earlier snapshot."""
+
+    original: Original | None = None
+    """What a fork could begin with a copy of."""
 
     @property
     def hands_over(self) -> bool:
@@ -46,7 +60,7 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
     session = means.session
     if wanted is None and _never_reached(session) and not means.hands_over and not means.goes_back:
         return ResumePlan(way=Way.FIRST, reason="the agent was never reached; it starts for the first time")
-    prices = (_native(means), _context(means), _history(means), _fresh(means))
+    prices = (_native(means), *_fork(means), _context(means), _history(means), _fresh(means))
     if wanted is not None:
         return _wanted(wanted, prices)
     chosen = next(price for price in prices if price.possible)
@@ -56,6 +70,7 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
 
 _REASONS = {
     Way.NATIVE: "the agent's own conversation goes on",
+    Way.FORK: "the agent copies its conversation for the fork",
     Way.CONTEXT: "a new conversation begins with a compiled context",
     Way.HISTORY: "a new conversation is told what was said",
     Way.FRESH: "a new conversation starts from the plan and the files",
@@ -91,14 +106,49 @@ def _no_native(means: Means) -> str:
         return f"{means.agent.name} cannot open a conversation of {session.agent}"
     if not means.agent.native_resume:
         return f"{means.agent.name} may lose a conversation that it is asked to load"
+    if means.original is not None and session.unborn:
+        return "the fork has no conversation of its own yet"
     if session.token is None:
         refused = "the agent did not take its conversation back"
         return refused if session.refused_tokens else "no conversation was recorded"
     if session.status in SESSION_ENDED - {SessionStatus.FAILED}:
-        return f"the last session is {session.status}"
+        return _ENDED.get(session.status, f"the last session is {session.status}")
     if session.capabilities is not None and not {"load", "resume"} & set(session.capabilities):
         return f"{means.agent.name} says that it cannot go back to a conversation"
     return ""
+
+
+def _fork(means: Means) -> tuple[Price, ...]:
+    """Only for a fork that has no conversation of its own yet."""
+    original, session = means.original, means.session
+    if original is None or session.token is not None or session.refused_tokens or session.usage.turns:
+        return ()
+    why_not = _no_fork(means, original)
+    used = original.session.usage.context_tokens
+    note = "the whole conversation, as the agent last counted it" if used is not None else "the agent never counted it"
+    return (Price(way=Way.FORK, possible=not why_not, tokens=used, note=why_not or note),)
+
+
+def _no_fork(means: Means, original: Original) -> str:
+    name, session = means.agent.name, original.session
+    if name != session.agent:
+        return f"{name} cannot copy a conversation of {session.agent}"
+    if not means.agent.native_fork:
+        return f"copying a conversation of {name} is switched off"
+    if means.session.status in SESSION_ENDED | {SessionStatus.FAILED}:
+        return f"the last session is {means.session.status}"
+    if session.token is None:
+        return "no conversation of the original was recorded"
+    if "fork" not in (session.capabilities or ()):
+        return f"{name} does not say that it can copy a conversation"
+    if not original.clean:
+        return "the snapshot lies in the middle of a turn"
+    if original.moved or means.goes_back:
+        return "the original's conversation has gone beyond the snapshot"
+    return ""
+
+
+_ENDED = {SessionStatus.EXPIRED: "the last session expired, since nobody came back to it"}
 
 
 def _context(means: Means) -> Price:

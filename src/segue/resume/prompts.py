@@ -1,9 +1,11 @@
 """What an agent is told: a task, and after an interruption also what is known and what is not."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segue.model.checkpoint import Checkpoint, GitState
 from segue.model.events import WorkflowRewound
+from segue.model.ids import TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.status import Way
 
@@ -22,29 +24,47 @@ class Occasion:
     divergence: tuple[str, ...] = ()
     taken_back: WorkflowRewound | None = None
     """The work was taken back to the checkpoint, and nothing was finished since."""
+    directory: str = ""
+    """Where the agent stands now."""
+    copied_from: str | None = None
+    """Where the conversation stood that this one is a copy of."""
     knows_issue: bool = True
     """Whether the conversation was ever given a task; one that only talked was not."""
 
 
-def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None) -> str:
-    """The prompt for one task: what came before, if anything did, then the task itself."""
+def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None, remarks: Sequence[str] = ()) -> str:
+    """The prompt for one task: what came before, if anything did, then the task itself, and what is said of it."""
     parts: list[str] = []
     if occasion is None:
         parts.append(_task(plan, task))
-    elif occasion.checkpoint is None:
-        parts += [_issue(issue), _task(plan, task)]
-    elif occasion.way is Way.CONTEXT:
-        # The context that stands before it says all the rest.
-        parts += [*_torn(task, occasion.checkpoint), _task(plan, task)]
     else:
-        parts += [*_continuation(issue, plan, task, occasion, occasion.checkpoint), _task(plan, task)]
-    return "\n\n".join(parts)
+        parts += [*beginning(issue, task.id, occasion), _task(plan, task)]
+    return "\n\n".join([*parts, *remarks])
+
+
+def beginning(issue: Issue, step: TaskId, occasion: Occasion) -> list[str]:
+    """What the first prompt of a run says before what is to be done."""
+    if occasion.checkpoint is None:
+        return [_issue(issue)]
+    if occasion.way is Way.CONTEXT:
+        # The context that stands before it says all the rest.
+        return _torn(step, occasion.checkpoint)
+    return _continuation(issue, step, occasion, occasion.checkpoint)
+
+
+def after_a_word(request: str) -> str:
+    """The request that an agent was interrupted in, since somebody had something to say."""
+    return (
+        "You were interrupted in the middle of your work, because somebody had something to say. You have heard it; "
+        "go on with the work now, and mind what was said. Parts of it may be done already: look at the files before "
+        f"you repeat anything. This was the request:\n\n{request}"
+    )
 
 
 def introduction(issue: Issue, occasion: Occasion) -> str:
     """What a conversation that begins with a talk is told before the first words."""
     checkpoint = occasion.checkpoint
-    known = [_issue(issue), _progress(checkpoint) if checkpoint else "", _files(occasion.git)]
+    known = [*_elsewhere(occasion), _issue(issue), _progress(checkpoint) if checkpoint else "", _files(occasion.git)]
     about = "\n\n".join(part for part in known if part)
     return f"This is what is being worked on. Do nothing about it yet: somebody wants to talk to you.\n\n{about}"
 
@@ -62,14 +82,14 @@ def _task(plan: Plan, task: Task) -> str:
     return "\n\n".join(lines)
 
 
-def _continuation(issue: Issue, plan: Plan, task: Task, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
-    parts = [_opening(occasion.way, checkpoint)]
+def _continuation(issue: Issue, step: TaskId, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
+    parts = [*(_elsewhere(occasion) or [_opening(occasion.way, checkpoint)])]
     if occasion.way is not Way.NATIVE or not occasion.knows_issue:
         parts += [*taken_back(occasion.taken_back), _issue(issue), _progress(checkpoint), _files(occasion.git)]
     if occasion.divergence:
         changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)
         parts.append(f"While the work stood still, the worktree changed:\n{changes}")
-    return [part for part in [*parts, *_torn(task, checkpoint)] if part]
+    return [part for part in [*parts, *_torn(step, checkpoint)] if part]
 
 
 def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
@@ -80,6 +100,17 @@ def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
     return (f"The work was taken back to snapshot {event.checkpoint_id}; what came after it was undone: {undone}",)
 
 
+def _elsewhere(occasion: Occasion) -> list[str]:
+    """A copied conversation remembers the paths of the original, where somebody else may be at work."""
+    if occasion.way is not Way.FORK:
+        return []
+    there = f" Leave {occasion.copied_from} alone: it belongs to the original." if occasion.copied_from else ""
+    return [
+        "This conversation is a copy: the work goes on in a fork, with files of its own, as they were at the snapshot. "
+        f"You are in {occasion.directory} now; use that path in place of the ones you remember.{there}"
+    ]
+
+
 def _opening(way: Way, checkpoint: Checkpoint) -> str:
     stopped = f"The work was stopped ({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
     if way is Way.NATIVE:
@@ -88,6 +119,8 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
 
 
 def _progress(checkpoint: Checkpoint) -> str:
+    if not checkpoint.tasks:
+        return ""
     ticks = {TaskStatus.COMPLETED: "x"}
     lines = [f"- [{ticks.get(task.status, ' ')}] {task.title}" for task in checkpoint.tasks]
     return "The plan, with what is done:\n" + "\n".join(lines)
@@ -102,13 +135,13 @@ def _files(git: GitState | None) -> str:
     return "Files changed and not committed, as git shows them now:\n" + "\n".join(lines)
 
 
-def _torn(task: Task, checkpoint: Checkpoint) -> list[str]:
-    return [] if checkpoint.clean_boundary else [_interruption(task, checkpoint)]
+def _torn(step: TaskId, checkpoint: Checkpoint) -> list[str]:
+    return [] if checkpoint.clean_boundary else [_interruption(step, checkpoint)]
 
 
-def _interruption(task: Task, checkpoint: Checkpoint) -> str:
+def _interruption(step: TaskId, checkpoint: Checkpoint) -> str:
     lines: list[str] = []
-    if checkpoint.current_task == task.id:
+    if checkpoint.current_task == step:
         lines.append("The task below was interrupted in the middle; parts of it may be done already.")
     if checkpoint.open_calls:
         lines.append("These tool calls were begun, and nobody saw them end, so their effect is unknown:")

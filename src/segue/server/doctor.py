@@ -14,6 +14,7 @@ from importlib import import_module
 
 from segue import paths, settings
 from segue.model.errors import SegueError
+from segue.model.work import DEFAULTS
 
 NEEDED_PYTHON = (3, 11)
 # The engine asks SQLite for milliseconds, which older versions do not know.
@@ -102,14 +103,13 @@ def agents() -> list[Check]:
     except SegueError as error:
         return [Check(name="settings", ok=False, detail=error.message, hint=error.hint)]
     checks = [Check(name="settings", ok=True, detail=str(paths.settings_file()))]
+    used = settings.work_in(os.environ).over(chosen).over(DEFAULTS).agent
     for name, agent in chosen.agents.items():
         program = shutil.which(agent.command[0])
         detail = program or f"not installed ({agent.command[0]} is not on PATH)"
         how = f" ({agent.install})" if agent.install else ""
         hint = f"Install {agent.command[0]}{how}, or choose another agent with --agent or the setting agent."
-        checks.append(
-            Check(name=f"agent {name}", ok=program is not None or name != chosen.agent, detail=detail, hint=hint)
-        )
+        checks.append(Check(name=f"agent {name}", ok=program is not None or name != used, detail=detail, hint=hint))
     return checks
 
 

@@ -1,19 +1,22 @@
 """The JSON bodies that are not views of the model: what callers send, and what wraps an answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, StringConstraints
 
-from segue.model.agents import Choices
+from segue.model.agents import Choices, CommitPolicy, Limits, McpServer
 from segue.model.errors import BadInput
-from segue.model.ids import BootId, CheckpointId, SessionId, WorkflowId
+from segue.model.ids import BootId, CheckpointId, RequestId, SessionId, WorkflowId
 from segue.model.plan import Issue
 from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
-from segue.model.views import AgentView, NewFork, NewWorkflow, PlanText, SessionDetail, Successor, WorkflowView
+from segue.model.views import AgentView, Answer, NewFork, PlanText, SessionDetail, Successor, WorkflowView
+from segue.model.work import WorkSettings
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Request(BaseModel):
@@ -22,27 +25,63 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class ChosenRequest(Request):
+    """What is chosen for a workflow; what is left out is as the environment, the repository or the settings say."""
+
+    model: str | None = None
+    mode: str | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
+    approve_plan: bool = False
+    setup: str | None = None
+    test_command: str | None = None
+    test_timeout: PositiveFloat | None = None
+    commit: CommitPolicy | None = None
+    review: Name | None = None
+    review_personas: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    review_passes: PositiveInt | None = None
+    fixer: Name | None = None
+    wait_for_quota: bool | None = None
+    pause_after: int | None = None
+    max_time: float | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+    @property
+    def of_the_conversation(self) -> Choices:
+        """What no settings say."""
+        return Choices(model=self.model, mode=self.mode, mcp_servers=self.mcp_servers, approve_plan=self.approve_plan)
+
+
 class StartRequest(Request):
     issue: Issue
     plan: PlanText | None = None
+    propose: bool = False
+    """Whether the agent proposes a plan first, if none is given; else the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
     repository: Path
     here: bool = False
-    choices: Choices = Field(default_factory=Choices)
+    choices: ChosenRequest = Field(default_factory=ChosenRequest)
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
-    def workflow(self, default_agent: str) -> NewWorkflow:
-        return NewWorkflow(
-            issue=self.issue,
-            plan=self.plan,
-            agent=self.agent or default_agent,
-            permissions=self.permissions,
-            repository=self.repository,
-            here=self.here,
-            choices=self.choices,
-            environment=self.environment,
-        )
+    @property
+    def said(self) -> WorkSettings:
+        names = [each.name for each in fields(WorkSettings) if each.name != "agent"]
+        return WorkSettings(agent=self.agent or None, **{name: getattr(self.choices, name) for name in names})
+
+
+class LimitsRequest(Request):
+    """What is left out stays as it is; 0 lifts a limit."""
+
+    tasks: int | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    wait_for_quota: bool | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(tasks=self.tasks, seconds=self.seconds, tokens=self.tokens, usd=self.usd)
 
 
 class PauseRequest(Request):
@@ -66,7 +105,7 @@ class SuccessorRequest(Request):
 
 
 class ResumeRequest(SuccessorRequest):
-    way: Literal[Way.NATIVE, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
+    way: Literal[Way.NATIVE, Way.FORK, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
     """Without one, the best that is open is taken."""
     snapshot: str | None = None
     """The files and tasks are taken back to it first: its id, its number, or `previous`."""
@@ -95,6 +134,8 @@ class PromptRequest(Request):
     text: str
     wait: bool = True
     """Whether to wait until the agent has it, also while it is in the middle of a task."""
+    now: bool = False
+    """Whether the agent is interrupted for it; it goes on with its task after."""
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
@@ -104,13 +145,24 @@ class AgentsRequest(Request):
     environment: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
-class ApproveRequest(Request):
+class AnswerRequest(Request):
     request_id: str | None = None
+    """The permission that is meant; without one, the oldest open question."""
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    """For the agent that goes on with it, if the work had stopped for the answer."""
+
+    def answer(self, allow: bool, *, reason: str = "", plan: PlanText | None = None) -> Answer:
+        wanted = RequestId(self.request_id) if self.request_id else None
+        return Answer(allow=allow, reason=reason, request_id=wanted, plan=plan, environment=self.environment)
 
 
-class RejectRequest(Request):
+class ApproveRequest(AnswerRequest):
+    plan: PlanText | None = None
+    """Another plan than the one that was proposed."""
+
+
+class RejectRequest(AnswerRequest):
     reason: str = ""
-    request_id: str | None = None
 
 
 class CancelRequest(Request):

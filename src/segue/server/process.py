@@ -30,6 +30,7 @@ from segue.model.errors import AlreadyServing, BadSettings, PortInUse, SegueErro
 from segue.model.ids import BootId
 from segue.server.app import create_app
 from segue.server.routes import Context
+from segue.server.rules import rules_of
 from segue.server.security import own_hosts
 from segue.server.service import OpenService, Service
 from segue.server.stopping import Stopping
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str], open_service: OpenService) -> int:
     """Serve until told to stop; the exit code."""
     options = _parse(arguments)
     report = Report(options.ready_fd)
+    logging.getLogger("segue").setLevel(logging.INFO)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         home = paths.ensure_home()
@@ -271,21 +273,7 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             database_url=paths.database_url(),
             home=home,
             agents=chosen.agents,
-            setup=chosen.setup,
-            setup_watchdog=chosen.setup_watchdog,
-            start_watchdog=chosen.start_watchdog,
-            silence_watchdog=chosen.silence_watchdog,
-            handshake_timeout=chosen.handshake_timeout,
-            permission_timeout=chosen.permission_timeout,
-            pause_force_after=chosen.pause_force_after,
-            sweep_interval=chosen.sweep_interval,
-            talk_linger=chosen.talk_linger,
-            context_budget=chosen.context_budget,
-            extraction=chosen.extraction,
-            extraction_model=chosen.extraction_model,
-            extraction_timeout=chosen.extraction_timeout,
-            extraction_base_url=chosen.extraction_base_url,
-            recovery=chosen.recovery,
+            rules=rules_of(chosen, settings.work_in(os.environ)),
         ) as service:
             await _answer(service, chosen, listener, token, report)
 
@@ -315,7 +303,8 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
         service=service,
         home=paths.home(),
         started_at=started_at,
-        default_agent=chosen.agent,
+        settings=chosen,
+        spoken=settings.work_in(os.environ),
         stopping=stopping,
         stop=stop,
     )

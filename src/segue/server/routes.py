@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
-from segue.model.agents import Limits
+from segue.model.accounts import WorkflowAccount
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -21,6 +21,7 @@ from segue.model.views import (
     CompiledContext,
     EventPage,
     Forked,
+    PlanView,
     Prompted,
     Resumed,
     SessionDetail,
@@ -30,12 +31,15 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
+from segue.model.work import NOTHING_SAID, WorkSettings
+from segue.server.choosing import new_workflow
 from segue.server.documents import (
     AgentList,
     AgentsRequest,
     ApproveRequest,
     CancelRequest,
     ForkRequest,
+    LimitsRequest,
     OpenRequest,
     PauseRequest,
     PromptRequest,
@@ -50,6 +54,7 @@ from segue.server.documents import (
 )
 from segue.server.service import Service
 from segue.server.stopping import Stopping
+from segue.settings import Settings
 
 MOST_SHOWN = 20
 LONGEST_WAIT = 60.0
@@ -67,7 +72,9 @@ class Context:
     service: Service
     home: Path
     started_at: datetime
-    default_agent: str
+    settings: Settings
+    spoken: WorkSettings = NOTHING_SAID
+    """What the server's own variables say of the work."""
     stopping: Stopping
     stop: Callable[[], None]
 
@@ -133,7 +140,7 @@ async def create(request: StartRequest, context: InContext) -> WorkflowView:
         raise BadInput("The issue has no title.", hint="Say in one line what is to be done.")
     if not request.repository.is_absolute():
         raise BadInput(f"The repository {request.repository} is not an absolute path.")
-    return await context.service.create(request.workflow(context.default_agent))
+    return await context.service.create(await new_workflow(request, context.settings, context.spoken))
 
 
 @api.get("/workflows")
@@ -149,6 +156,13 @@ async def workflows(service: WithService, directory: Path | None = None, status:
 @api.get("/workflows/{name}")
 async def workflow(name: str, service: WithService) -> WorkflowView:
     return await service.workflow(name)
+
+
+@api.get("/workflows/{name}/plan", response_model=PlanView, responses={200: {"content": {"application/yaml": {}}}})
+async def plan(name: str, service: WithService, form: Literal["json", "yaml"] = "json") -> PlanView | Response:
+    """The plan that waits for approval, else the one that is worked on; `form=yaml` can be changed and given back."""
+    view = await service.plan(name)
+    return view if form == "json" else Response(view.text, media_type="application/yaml")
 
 
 @api.post("/workflows/{name}/pause", responses={202: {"model": Action}})
@@ -169,9 +183,9 @@ async def resume(name: str, request: ResumeRequest, service: WithService) -> Res
 
 
 @api.post("/workflows/{name}/limits")
-async def limit(name: str, limits: Limits, service: WithService) -> WorkflowView:
+async def limit(name: str, request: LimitsRequest, service: WithService) -> WorkflowView:
     """Let the workflow use more, or less, from its next run on; what is left out stays, and 0 lifts a limit."""
-    return await service.limit(name, limits)
+    return await service.limit(name, request.limits, request.wait_for_quota)
 
 
 @api.post("/workflows/{name}/workspace")
@@ -184,20 +198,21 @@ async def restore_workspace(name: str, service: WithService) -> WorkspaceRestore
 async def prompt(name: str, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the workflow's agent; it is brought back for that if it is gone."""
     with context.stopping.interrupts():
-        return await context.service.prompt(name, request.text, request.environment, request.wait)
+        return await context.service.prompt(name, request.text, request.environment, request.wait, request.now)
 
 
 @api.post("/workflows/{name}/approve")
 async def approve(name: str, service: WithService, request: ApproveRequest | None = None) -> Answered:
-    """Allow what the oldest open question asks for."""
-    return await service.answer(name, True, "", request.request_id if request else None)
+    """Allow what the oldest open question asks for, or take the plan that waits, or another in its place."""
+    request = request or ApproveRequest()
+    return await service.answer(name, request.answer(True, plan=request.plan))
 
 
 @api.post("/workflows/{name}/reject")
 async def reject(name: str, service: WithService, request: RejectRequest | None = None) -> Answered:
-    """Refuse what the oldest open question asks for."""
+    """Refuse what the oldest open question asks for; a plan is rejected with a reason, and made again."""
     request = request or RejectRequest()
-    return await service.answer(name, False, request.reason, request.request_id)
+    return await service.answer(name, request.answer(False, reason=request.reason))
 
 
 @api.post("/workflows/{name}/cancel")
@@ -245,6 +260,12 @@ async def sessions(name: str, service: WithService) -> SessionList:
     return SessionList(sessions=await service.sessions(name))
 
 
+@api.get("/workflows/{name}/usage")
+async def usage(name: str, service: WithService) -> WorkflowAccount:
+    """Tokens and cost of a workflow, by session and by model; each cost says how it is known."""
+    return await service.usage(name)
+
+
 @api.get("/sessions/{session_id}")
 async def session(session_id: SessionName, service: WithService) -> SessionDetail:
     """One conversation: its process, its token, and how it would come back at which price."""
@@ -273,7 +294,8 @@ async def open_session(session_id: SessionName, service: WithService, request: O
 async def prompt_session(session_id: SessionName, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the session's agent."""
     with context.stopping.interrupts():
-        return await context.service.prompt_session(session_id, request.text, request.environment, request.wait)
+        service, variables = context.service, request.environment
+        return await service.prompt_session(session_id, request.text, variables, request.wait, request.now)
 
 
 @api.post("/sessions/{session_id}/fork", status_code=201)

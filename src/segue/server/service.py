@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from segue.memory import Memory
+from segue.model.accounts import WorkflowAccount
 from segue.model.agents import AgentConfiguration, Limits
-from segue.model.findings import Extractor
 from segue.model.ids import BootId
 from segue.model.snapshots import History, Page, Part, Snapshot
 from segue.model.status import Way
@@ -15,6 +15,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
+    Answer,
     Answered,
     CompiledContext,
     EventPage,
@@ -23,6 +24,7 @@ from segue.model.views import (
     NewFork,
     NewImport,
     NewWorkflow,
+    PlanView,
     Prompted,
     Resumed,
     SessionDetail,
@@ -33,6 +35,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
+from segue.orchestrator.house import Rules
 from segue.snapshot.compare import SnapshotDiff
 
 
@@ -64,12 +67,15 @@ class Service(Protocol):
     ) -> Resumed: ...
     async def fork(self, request: NewFork) -> Forked: ...
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed: ...
-    async def prompt(self, name: str, text: str, environment: Mapping[str, str], wait: bool = True) -> Prompted: ...
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted: ...
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted: ...
     async def restore_workspace(self, name: str) -> WorkspaceRestored: ...
-    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered: ...
+    async def answer(self, name: str, answer: Answer) -> Answered: ...
+    async def plan(self, name: str) -> PlanView: ...
     async def cancel(self, name: str, reason: str) -> Action: ...
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage: ...
     async def snapshots(self, name: str) -> list[Snapshot]:
@@ -81,10 +87,11 @@ class Service(Protocol):
     async def detailed_history(
         self, name: str, snapshot_id: str, category: Part, page: Page | None = None
     ) -> History: ...
-    async def limit(self, name: str, limits: Limits) -> WorkflowView: ...
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView: ...
     async def context(self, name: str, budget: int | None) -> CompiledContext: ...
     async def verify(self, name: str) -> Verification: ...
     async def sessions(self, name: str) -> list[SessionDetail]: ...
+    async def usage(self, name: str) -> WorkflowAccount: ...
     async def session(self, session_id: str) -> SessionDetail: ...
     async def session_files(self, session_id: str) -> SessionFiles: ...
     async def session_standing(self, session_id: str) -> SessionStanding: ...
@@ -101,19 +108,5 @@ class OpenService(Protocol):
         database_url: str,
         home: Path,
         agents: Mapping[str, AgentConfiguration],
-        setup: str | None,
-        setup_watchdog: float,
-        start_watchdog: float,
-        silence_watchdog: float,
-        handshake_timeout: float,
-        permission_timeout: float,
-        pause_force_after: float,
-        sweep_interval: float,
-        talk_linger: float,
-        context_budget: int,
-        extraction: Extractor,
-        extraction_model: str | None,
-        extraction_timeout: float,
-        extraction_base_url: str | None,
-        recovery: str,
+        rules: Rules,
     ) -> AbstractAsyncContextManager[Service]: ...

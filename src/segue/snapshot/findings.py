@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from segue.model.events import TestsRan
 from segue.model.facts import DecisionFact, ErrorFact, ReviewFact, SessionFacts, TestFact
 from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
 from segue.model.ids import Seq, TaskId
@@ -60,6 +61,19 @@ def errors_of(facts: SessionFacts, calendar: Calendar) -> tuple[ErrorRecord, ...
 
 def tests_of(facts: SessionFacts, calendar: Calendar) -> TestState | None:
     return _tests(facts.tests, calendar) if facts.tests else None
+
+
+def own_tests(ran: TestsRan) -> TestFact:
+    """The tests that Segue ran itself, as the compiler tells them."""
+    return TestFact(
+        number=ran.tests.seq or 0,
+        command=ran.command,
+        ok=ran.tests.phase == "green",
+        phase=ran.tests.phase,
+        failing=ran.tests.failing_tests,
+        expected_failures=ran.tests.expected_failures,
+        summary=ran.tests.last_test_output_summary,
+    )
 
 
 def reviews_of(feedback: Sequence[ReviewerFeedback]) -> Iterator[ReviewFact]:
@@ -116,11 +130,17 @@ def _error(name: str, fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
     )
 
 
-def _tests(fact: TestFact, calendar: Calendar) -> TestState:
+def counts_in(summary: str) -> dict[str, int]:
+    """What a runner counted: `passing`, `failing`, `pending`, as far as it says."""
     counts: dict[str, int] = {}
-    for number, word in _COUNT.findall(fact.summary):
+    for number, word in _COUNT.findall(summary):
         kind = _COUNTED[word.lower()]
         counts[kind] = counts.get(kind, 0) + int(number)
+    return counts
+
+
+def _tests(fact: TestFact, calendar: Calendar) -> TestState:
+    counts = counts_in(fact.summary)
     return TestState(
         phase=fact.phase,
         failing_tests=() if fact.ok else fact.failing,

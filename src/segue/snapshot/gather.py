@@ -1,6 +1,6 @@
 """Gather what the workspace says, and put a checkpoint together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -108,12 +108,25 @@ def make_checkpoint(
         usage=state.usage,
         session_seconds=(place.at - place.session_began).total_seconds(),
         step=_title(tasks, state.current_task or (finished[-1] if finished else None)),
-        summary=f"{len(finished)} of {len(tasks)} tasks are done; stopped because of {occasion.trigger}",
-        next_steps=tuple(task.title for task in tasks if status[task.id] is not TaskStatus.COMPLETED)[:NEXT_STEPS],
-        can_resume=occasion.trigger is not Trigger.CANCEL and following is not None,
+        summary=f"{_progress(state, finished)}; stopped because of {occasion.trigger}",
+        next_steps=_next_steps(state, status),
+        can_resume=occasion.trigger is not Trigger.CANCEL and (following is not None or state.planning is not None),
         resume_instructions=f"segue resume --workflow-id {place.workflow_id}",
         problem=workspace.problem,
     )
+
+
+def _progress(state: WorkflowState, finished: Sequence[TaskId]) -> str:
+    if state.plan is None:
+        return "a plan waits for approval" if state.planning and state.planning.proposed else "no plan is made yet"
+    return f"{len(finished)} of {len(state.plan.tasks)} tasks are done"
+
+
+def _next_steps(state: WorkflowState, status: Mapping[TaskId, TaskStatus]) -> tuple[str, ...]:
+    if (planning := state.planning) is not None:
+        return ("Approve or reject the plan",) if planning.proposed else ("Make a plan",)
+    tasks = state.plan.tasks if state.plan else ()
+    return tuple(task.title for task in tasks if status[task.id] is not TaskStatus.COMPLETED)[:NEXT_STEPS]
 
 
 def _mark(task: Task, status: TaskStatus, whole: bool) -> TaskMark:

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import reduce
 from typing import TypeVar, assert_never
 
 from segue.model import events as e
+from segue.model.accounts import ModelUsage, known_sum
 from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import Failure, PromptStatus, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import Failure, PromptStatus, Purpose, Role, SessionStatus, WaitingFor, Way, WorkflowStatus
 from segue.state.story import Rewind
 
 TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
@@ -39,12 +40,38 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """One try at a step that failed."""
+
+    step: str
+    what: str
+    reason: str
+    at: datetime
+    reset_at: datetime | None = None
+    """When a used-up quota is full again, where the agent says so."""
+    after_fixer: bool = False
+    """Whether the step was tried with the fixer's advice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """The plan is being made."""
+
+    reason: str = ""
+    """Why what was planned before does not hold, where there was something."""
+    refusals: tuple[str, ...] = ()
+    """What people said against the proposals before."""
+    proposed: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
     """One conversation, as far as the journal knows it."""
 
     number: int
     agent: str
     parent: SessionId | None
+    role: Role = Role.WRITER
     status: SessionStatus = SessionStatus.CREATED
     reason: str = ""
     waiting_for: WaitingFor | None = None
@@ -55,9 +82,15 @@ class SessionState:
     told_by: Way | None = None
     """How it is told what came before it, where it began by being told."""
     usage: Usage = field(default_factory=Usage)
+    models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """What each model was given and gave; one that the agent does not name has an empty name."""
+    told_cost: float | None = None
+    """As the agent last told it, which may count from nothing again."""
     capabilities: tuple[str, ...] | None = None
     """What the agent said it can do, the last time it was up."""
     was_given_a_task: bool = False
+    spoken_to: Seq = NOTHING_SEEN
+    """The last time that something was said to the agent."""
     failure: Failure | None = None
     """What ended the last run, if it was the agent."""
     reset_at: datetime | None = None
@@ -85,6 +118,9 @@ class WorkflowState:
     slug: str = ""
     issue: Issue | None = None
     plan: Plan | None = None
+    """None until one is adopted."""
+    planning: Planning | None = None
+    """Set while a plan is to be made, or waits for somebody's word."""
     status: WorkflowStatus = WorkflowStatus.PENDING
     reason: str = ""
     pause_requested: bool = False
@@ -104,10 +140,32 @@ class WorkflowState:
     rewinds: tuple[Rewind, ...] = ()
     taken_back: e.WorkflowRewound | None = None
     """The last going back, until a task was finished from there."""
+    asked: e.PersonAsked | None = None
+    """What a person has to say before the work goes on."""
+    failures: tuple[Failed, ...] = ()
+    """What failed in a row since something last succeeded, the oldest first."""
+    retry: e.RetryScheduled | None = None
+    """What is tried again by itself, and when."""
+    advice: e.FixerAdvised | None = None
+    """What the fixer said of the step that is tried now."""
+    reviews: tuple[e.ReviewGiven, ...] = ()
+    """Everything that reviewers said, marked where it is seen to."""
+    tests: e.TestsRan | None = None
+    """The last time that Segue ran the tests."""
 
     @property
     def session(self) -> SessionState | None:
         return self.sessions[self.current_session] if self.current_session else None
+
+    @property
+    def writers(self) -> int:
+        """How many sessions have done the work, one after the other."""
+        return sum(session.role is Role.WRITER for session in self.sessions.values())
+
+    @property
+    def helpers(self) -> frozenset[SessionId]:
+        """Those who were only asked something; what they said is no part of the story."""
+        return frozenset(name for name, session in self.sessions.items() if session.role is not Role.WRITER)
 
     @property
     def finished(self) -> tuple[TaskId, ...]:
@@ -131,7 +189,6 @@ class WorkflowState:
     def usage(self) -> Usage:
         """The current context of the current session, and what all sessions used together."""
         sessions = list(self.sessions.values())
-        costs = [s.usage.cost_usd for s in sessions if s.usage.cost_usd is not None]
         now = self.session.usage if self.session else Usage()
         return replace(
             now,
@@ -139,7 +196,8 @@ class WorkflowState:
             output_tokens=sum(s.usage.output_tokens for s in sessions),
             tool_calls=sum(s.usage.tool_calls for s in sessions),
             turns=sum(s.usage.turns for s in sessions),
-            cost_usd=sum(costs) if costs else None,
+            cost_usd=known_sum(s.usage.cost_usd for s in sessions),
+            cached_tokens=known_sum(s.usage.cached_tokens for s in sessions),
         )
 
 
@@ -163,8 +221,46 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
     match record.event:
         case e.WorkflowCreated(slug=slug, issue=issue, plan=plan, forked_from=origin):
             stood = origin.tasks if origin else {}
-            tasks = {task.id: stood.get(task.id, TaskStatus.PENDING) for task in plan.tasks}
-            return replace(state, slug=slug, issue=issue, plan=plan, tasks=tasks, forked_from=origin)
+            tasks = {task.id: stood.get(task.id, TaskStatus.PENDING) for task in plan.tasks} if plan else {}
+            planning = None if plan else Planning()
+            return replace(state, slug=slug, issue=issue, plan=plan, planning=planning, tasks=tasks, forked_from=origin)
+        case e.PlanProposed(plan=plan):
+            return replace(state, planning=replace(state.planning or Planning(), proposed=plan))
+        case e.PlanRejected(reason=reason):
+            before = state.planning or Planning()
+            return replace(state, planning=replace(before, proposed=None, refusals=(*before.refusals, reason)))
+        case e.PlanReopened(reason=reason):
+            return replace(state, planning=Planning(reason=reason))
+        case e.PlanAdopted(plan=plan):
+            tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
+            return replace(state, plan=plan, tasks=tasks, planning=None, failures=(), advice=None)
+        case e.PersonAsked():
+            return replace(state, asked=record.event)
+        case e.PersonAnswered():
+            return replace(state, asked=None, failures=(), advice=None)
+        case e.StepFailed(step=step, what=what, reason=reason, reset_at=reset_at):
+            advised = state.advice is not None and state.advice.step == step
+            failed = Failed(step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised)
+            return replace(state, failures=(*state.failures, failed))
+        case e.RetryScheduled():
+            return replace(state, retry=record.event)
+        case e.RetryCancelled():
+            return replace(state, retry=None)
+        case e.RunQueued(purpose=Purpose.WORK) if state.retry is None:
+            # Nobody had promised this try: a person wants it, and all attempts are open again.
+            return replace(state, failures=(), advice=None)
+        case e.RunQueued(purpose=Purpose.WORK):
+            return replace(state, retry=None)
+        case e.FixerAdvised():
+            return replace(state, advice=record.event)
+        case e.ReviewGiven():
+            return replace(state, reviews=(*state.reviews, record.event))
+        case e.FeedbackAddressed(task_id=task_id):
+            return replace(state, reviews=tuple(_addressed(each, task_id) for each in state.reviews))
+        case e.TestsRan(task_id=task_id, passed=passed, tests=tests):
+            ran = replace(record.event, tests=replace(tests, seq=record.seq))
+            failures = tuple(each for each in state.failures if not passed or each.step != task_id)
+            return replace(state, tests=ran, failures=failures)
         case e.WorkflowRewound():
             return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
@@ -174,10 +270,11 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, worktree=path, branch=branch, base=state.base or commit)
         case e.WorktreeDiscarded():
             return replace(state, worktree=None, branch=None, base=None)
-        case e.SessionCreated(number=number, agent=agent, parent=parent) if record.session_id:
-            session = SessionState(number=number, agent=agent, parent=parent)
+        case e.SessionCreated(number=number, agent=agent, parent=parent, role=role) if record.session_id:
+            session = SessionState(number=number, agent=agent, parent=parent, role=role)
             sessions = {**state.sessions, record.session_id: session}
-            return replace(state, sessions=sessions, current_session=record.session_id)
+            current = record.session_id if role is Role.WRITER else state.current_session
+            return replace(state, sessions=sessions, current_session=current)
         case e.PromptQueued(prompt_id=prompt_id, task_id=None):
             return replace(state, messages=(*state.messages, prompt_id))
         case e.PromptSent(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id) if prompt_id in state.messages:
@@ -185,7 +282,8 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.TaskStarted(task_id=task_id):
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
-            return replace(_task(state, task_id, TaskStatus.COMPLETED), taken_back=None)
+            done = _task(state, task_id, TaskStatus.COMPLETED)
+            return replace(done, taken_back=None, failures=(), advice=None)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
         case e.TaskInterrupted(task_id=task_id):
@@ -211,6 +309,17 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
     )
 
 
+def _kept(status: TaskStatus | None) -> TaskStatus:
+    """What becomes of a task under a new plan."""
+    return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
+
+
+def _addressed(review: e.ReviewGiven, task_id: TaskId) -> e.ReviewGiven:
+    if review.task_id != task_id or review.feedback.addressed:
+        return review
+    return replace(review, feedback=replace(review.feedback, addressed=True))
+
+
 def _task(state: WorkflowState, task_id: TaskId, status: TaskStatus) -> WorkflowState:
     return replace(state, tasks={**state.tasks, task_id: status})
 
@@ -225,15 +334,17 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way):
             return replace(state, runs=state.runs + 1, way=way, told_by=way if way in TELLING else state.told_by)
+        case e.WayChanged(after=way):
+            return replace(state, way=way, told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
-            return replace(state, usage=_used(state.usage, record.event))
+            return _reported(state, record.event, record.at.date())
         case e.UserSpoke():
             # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
-            return replace(state, usage=usage, calls={}, was_given_a_task=True)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             if task_id is None:
                 return state
@@ -242,7 +353,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             queued = state.prompts.get(prompt_id)
             sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
             given = state.was_given_a_task or sent.task_id is not None
-            return replace(_prompt(state, prompt_id, sent), turn=prompt_id, calls={}, was_given_a_task=given)
+            state = _prompt(state, prompt_id, sent)
+            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq)
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnEnded() | e.TurnFailed():
@@ -286,6 +398,22 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.PauseWithdrawn()
             | e.CheckpointCreated()
             | e.LimitsChanged()
+            | e.PlanProposed()
+            | e.PlanAdopted()
+            | e.PlanRejected()
+            | e.PlanReopened()
+            | e.TestsRan()
+            | e.ReviewGiven()
+            | e.FeedbackAddressed()
+            | e.WorkCommitted()
+            | e.PersonAsked()
+            | e.PersonAnswered()
+            | e.StepFailed()
+            | e.RetryScheduled()
+            | e.RetryCancelled()
+            | e.FixerAdvised()
+            | e.ContextRefreshed()
+            | e.ApprovalAwaited()
             | e.CapacityReached()
             | e.SnapshotStudied()
             | e.AgentReported()
@@ -308,13 +436,43 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 
-def _used(usage: Usage, report: e.UsageReported) -> Usage:
-    """The latest figures; what a report leaves out stays as it was. Totals are per turn and add up."""
-    return replace(
-        usage,
-        context_tokens=usage.context_tokens if report.context_tokens is None else report.context_tokens,
-        window=usage.window if report.window is None else report.window,
-        input_tokens=usage.input_tokens + (report.input_tokens or 0),
-        output_tokens=usage.output_tokens + (report.output_tokens or 0),
-        cost_usd=usage.cost_usd if report.cost_usd is None else report.cost_usd,
+def _reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
+    """The latest figures; what a report leaves out stays as it was. Tokens are of one stretch and add up."""
+    cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
+    usage = replace(
+        used,
+        context_tokens=used.context_tokens if report.context_tokens is None else report.context_tokens,
+        window=used.window if report.window is None else report.window,
+        input_tokens=used.input_tokens + (report.input_tokens or 0),
+        output_tokens=used.output_tokens + (report.output_tokens or 0),
+        cached_tokens=known_sum((used.cached_tokens, report.cached_tokens)),
+        cost_usd=known_sum((used.cost_usd, cost)),
     )
+    told = state.told_cost if report.cost_usd is None else report.cost_usd
+    return replace(state, usage=usage, told_cost=told, models=_by_model(state, report, cost, on))
+
+
+def _new_cost(before: float | None, told: float | None) -> float | None:
+    """What was spent since the last report; one that is lower than the last counts from nothing again."""
+    if told is None or before is None or told < before:
+        return told
+    return told - before
+
+
+def _by_model(state: SessionState, report: e.UsageReported, cost: float | None, on: date) -> Mapping[str, ModelUsage]:
+    counts = report.input_tokens is not None or report.output_tokens is not None
+    if not counts and cost is None:
+        return state.models
+    fullest = max(filter(None, (state.usage.context_tokens, report.context_tokens)), default=None)
+    name = report.model or ""
+    before = state.models.get(name, ModelUsage())
+    after = ModelUsage(
+        input_tokens=known_sum((before.input_tokens, report.input_tokens)),
+        cached_tokens=known_sum((before.cached_tokens, report.cached_tokens)),
+        output_tokens=known_sum((before.output_tokens, report.output_tokens)),
+        cost_usd=known_sum((before.cost_usd, cost)),
+        cache_known=before.cache_known and not (counts and report.cached_tokens is None),
+        fullest=max(filter(None, (before.fullest, fullest)), default=None),
+        last_on=on,
+    )
+    return {**state.models, name: after}

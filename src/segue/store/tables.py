@@ -32,6 +32,7 @@ from segue.model.status import (
     Permissions,
     PromptStatus,
     Purpose,
+    Role,
     RunStatus,
     RuntimeStatus,
     SessionStatus,
@@ -110,8 +111,11 @@ workflows = Table(
     Column("updated_at", Time, nullable=False),
     # Model, mode and servers of tools, as JSON.
     Column("choices", Text, nullable=False, server_default="{}"),
+    # When the work goes on by itself.
+    Column("retry_at", Time),
 )
 Index("ix_workflows_status", workflows.c.status)
+Index("ix_workflows_retry_at", workflows.c.retry_at)
 # One writer per worktree: two workflows that have not ended never share one.
 _ENDED = ["completed", "cancelled"]
 Index(
@@ -160,6 +164,7 @@ sessions = Table(
     metadata,
     Column("id", String, primary_key=True),
     _of_workflow(),
+    # Those that only help have numbers below 0, and show none.
     Column("number", Integer, nullable=False),
     Column("agent", String, nullable=False),
     Column("parent", String, ForeignKey("sessions.id")),
@@ -173,6 +178,7 @@ sessions = Table(
     Column("moved_at", Time, nullable=False),
     # Whether it has yet to be told what was said before it.
     Column("carrying", one_of(Carrying), nullable=False, server_default=Carrying.NOTHING),
+    Column("role", one_of(Role, check=False), nullable=False, server_default=Role.WRITER),
     UniqueConstraint("workflow_id", "number"),
 )
 
@@ -261,7 +267,7 @@ checkpoints = Table(
     Column("id", String, primary_key=True),
     Column("number", Integer, nullable=False),
     Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
-    Column("type", one_of(CheckpointType), nullable=False),
+    Column("type", one_of(CheckpointType, check=False), nullable=False),
     Column("trigger", one_of(Trigger), nullable=False),
     Column("snapshot", Boolean, nullable=False),
     Column("created_at", Time, nullable=False),

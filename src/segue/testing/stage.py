@@ -157,10 +157,10 @@ class Stage:
 
 @contextmanager
 def _own_environment(home: Path) -> Generator[None]:
-    """Hide the user's own Segue: its data directory, its database, its settings."""
+    """Hide the user's own Segue: its data directory, its database, its settings. Nothing is tried again by itself."""
     hidden = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("SEGUE_")}
     try:
-        with _variables({"SEGUE_HOME": str(home)}):
+        with _variables({"SEGUE_HOME": str(home), "SEGUE_RETRY_ATTEMPTS": "1"}):
             yield
     finally:
         os.environ.update(hidden)

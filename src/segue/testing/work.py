@@ -73,7 +73,15 @@ class Work:
 
     # ── steering ────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, title: str, plan: str, *, agent: str = "rehearsal", permissions: str = "ask") -> WorkflowView:
+    def begin(
+        self,
+        title: str,
+        plan: str,
+        *,
+        agent: str = "rehearsal",
+        permissions: str = "ask",
+        choices: Mapping[str, object] | None = None,
+    ) -> WorkflowView:
         request = {
             "issue": {"title": title},
             "plan": {"format": "yaml", "text": plan},
@@ -81,6 +89,7 @@ class Work:
             "permissions": permissions,
             "repository": str(self.repository),
             "environment": self.environment,
+            "choices": choices or {},
         }
         view = _read(WorkflowView, client.call("POST", "/api/workflows", request, timeout=WITHIN))
         self._diary.write("created", workflow=view.id, slug=view.slug)

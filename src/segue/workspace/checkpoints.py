@@ -1,5 +1,6 @@
 """The whole worktree as a hidden commit, made and brought back without touching the user's index or HEAD."""
 
+import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -191,7 +192,9 @@ async def _drafted(worktree: Path, *, renames: bool = False) -> AsyncGenerator[_
 
 @asynccontextmanager
 async def _borrowed(worktree: Path) -> AsyncGenerator[tuple[_Borrowed, Loan | None]]:
-    real = worktree / (await git("rev-parse", "--git-path", "index", cwd=worktree)).removesuffix("\n")
+    real = await anyio.to_thread.run_sync(_noted_index, worktree)
+    if real is None:
+        real = worktree / (await git("rev-parse", "--git-path", "index", cwd=worktree)).removesuffix("\n")
     with TemporaryDirectory(prefix="segue-index-") as folder:
         copy = Path(folder, "index")
         index = _Borrowed(worktree, copy)
@@ -199,6 +202,17 @@ async def _borrowed(worktree: Path) -> AsyncGenerator[tuple[_Borrowed, Loan | No
         if loan is None and await head_commit(worktree):
             await index.git("read-tree", "HEAD")
         yield index, loan
+
+
+def _noted_index(worktree: Path) -> Path | None:
+    """Where the index of a linked worktree is, as its own file says: a checkpoint follows every task, and each call of
+    git saved is felt. Anything else is left to git."""
+    try:
+        note = os.fsdecode((worktree / ".git").read_bytes())
+    except OSError:
+        return None
+    word, _, folder = note.removesuffix("\n").partition(": ")
+    return worktree / folder / "index" if word == "gitdir" and (worktree / folder).is_dir() else None
 
 
 @asynccontextmanager
@@ -237,6 +251,9 @@ async def _commit(worktree: Path, draft: _Draft, message: str) -> str:
 
 async def _commit_with_tree(worktree: Path, ref: str, draft: _Draft) -> str | None:
     """The commit under this ref, if it already holds this very tree on this very HEAD."""
+    # Mostly there is none, and only this does not read all refs beside it: one for each task that was ever done.
+    if (await ask("rev-parse", "--verify", "--quiet", ref, cwd=worktree)).code != 0:
+        return None
     found = await git("for-each-ref", "--format=%(objectname) %(tree) %(parent)", ref, cwd=worktree)
     commit, _, rest = found.strip().partition(" ")
     return commit if rest.split() == [draft.tree, *filter(None, [draft.now.head])] else None

@@ -21,6 +21,8 @@ from segue.workspace import guardian
 
 EXECUTION = "SEGUE_EXECUTION"
 """Every process of a guarded tree carries the name of its execution in this variable."""
+PART = "/"
+"""What stands between the name of an execution and that of a part of it, which can be ended by itself."""
 
 _LINE_LIMIT = 64 * 1024 * 1024
 _STDERR_LIMIT = 64 * 1024
@@ -188,9 +190,14 @@ def descendants(pid: int) -> list[int]:
 
 
 def marked(execution: str) -> list[int]:
-    """The processes, as far as we may look into them, that carry the mark of this execution."""
+    """The processes, as far as we may look into them, that carry the mark of this execution or of a part of it."""
     mark = f"{EXECUTION}={execution}".encode()
-    return sorted(pid for pid, environment in _environments() if mark in environment)
+    part = mark + PART.encode()
+    return sorted(
+        pid
+        for pid, environment in _environments()
+        if any(variable == mark or variable.startswith(part) for variable in environment)
+    )
 
 
 async def end_marked(execution: str) -> int:

@@ -73,9 +73,15 @@ def test_a_summary_is_not_taken_for_the_users_words(tmp_path: Path) -> None:
 def test_the_usage_of_a_message_counts_once(tmp_path: Path) -> None:
     file = ClaudeFile().says("One").says("Two")
     for line in file.lines:
-        line["message"] |= {"id": "m", "usage": {"input_tokens": 3, "cache_read_input_tokens": 90, "output_tokens": 5}}
+        line["message"] |= {
+            "id": "m",
+            "model": "claude-opus-5-5",
+            "usage": {"input_tokens": 3, "cache_read_input_tokens": 90, "output_tokens": 5},
+        }
     reports = [each for each in told(file.write(tmp_path)) if isinstance(each, UsageReported)]
-    assert reports == [UsageReported(context_tokens=93, input_tokens=3, output_tokens=5)]
+    assert reports == [
+        UsageReported(context_tokens=93, input_tokens=3, output_tokens=5, cached_tokens=90, model="claude-opus-5-5")
+    ]
 
 
 def test_lines_that_a_resumed_conversation_repeats_count_once(tmp_path: Path) -> None:

@@ -60,8 +60,11 @@ def test_files_that_the_program_saw_change_are_told(tmp_path: Path) -> None:
 
 def test_usage_leaves_out_what_was_cached(tmp_path: Path) -> None:
     last = {"input_tokens": 100, "cached_input_tokens": 80, "output_tokens": 7}
-    file = CodexFile().event(type="token_count", info={"last_token_usage": last, "model_context_window": 1000})
-    expected = UsageReported(context_tokens=100, window=1000, input_tokens=20, output_tokens=7)
+    file = CodexFile()
+    file.lines.append({"type": "turn_context", "payload": {"model": "gpt-5.4"}})
+    file.event(type="token_count", info={"last_token_usage": last, "model_context_window": 1000})
+    counted = {"input_tokens": 20, "output_tokens": 7, "cached_tokens": 80}
+    expected = UsageReported(context_tokens=100, window=1000, model="gpt-5.4", **counted)
     assert told(file.write(tmp_path))[1] == expected
 
 

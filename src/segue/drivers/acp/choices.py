@@ -64,6 +64,12 @@ def choice(kind: Kind, wanted: str, answer: object, *, blindly: bool) -> tuple[s
     raise CannotChoose(_sentence(kind, wanted, offers))
 
 
+def current(kind: Kind, answer: object) -> str | None:
+    """What the agent says it has taken by itself."""
+    offers = _offers(kind, answer if is_object(answer) else {})
+    return next((offer.current for offer in offers if offer.current is not None), None)
+
+
 def _sentence(kind: Kind, wanted: str, offers: list[Offer]) -> str:
     if not offers:
         return f"The agent lets nobody choose its {kind}, and {wanted!r} was chosen."

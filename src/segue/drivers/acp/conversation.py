@@ -17,7 +17,8 @@ from segue.drivers.acp.hearing import Hearing
 from segue.drivers.acp.link import Link
 from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, everything, sentence
 from segue.drivers.acp.services import Services
-from segue.drivers.acp.updates import Translation, is_object, tokens_of_turn
+from segue.drivers.acp.updates import Translation, is_object
+from segue.drivers.acp.usage import Meter
 from segue.drivers.complaints import Complaint, overheard, understood
 from segue.drivers.questions import ALLOW, REJECT, Questions
 from segue.drivers.stream import Events
@@ -50,7 +51,8 @@ class AcpAgent:
         self._launch = launch
         self._events = events
         self._tasks = tasks
-        self._translation = Translation()
+        self._meter = Meter(since_start=launch.counts_since_start)
+        self._translation = Translation(self._meter)
         self._hearing = Hearing(events, self._translation)
         self._questions = Questions()
         self._services = Services(launch, tasks, self._permitted)
@@ -77,6 +79,7 @@ class AcpAgent:
             agent = await opening.introduce()
             self.name, self.version, self.capabilities = agent.name, agent.version, agent.capabilities
             self.token = await opening.converse(way, self._hearing)
+            self._meter.model = self._meter.model or opening.model
         self._link.ready = True
 
     def events(self) -> AsyncIterator[AgentEvent]:
@@ -140,8 +143,8 @@ class AcpAgent:
         message = self._translation.last_message
         complaint = overheard(message, _now()) if stop in ("end_turn", "refusal") and not self._cancelling else None
         if complaint is not None:
-            return [*tokens_of_turn(answer.get("usage")), _failure(prompt_id, complaint, message.strip())]
-        return [*tokens_of_turn(answer.get("usage")), TurnEnded(prompt_id=prompt_id, reason=stop)]
+            return [*self._meter.turn(answer), _failure(prompt_id, complaint, message.strip())]
+        return [*self._meter.turn(answer), TurnEnded(prompt_id=prompt_id, reason=stop)]
 
     def _unanswered(self, prompt_id: PromptId, error: RequestError) -> list[AgentEvent]:
         """An error in place of an answer ends a turn too; an agent that was asked to stop has stopped.

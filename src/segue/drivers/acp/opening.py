@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from segue import __version__
 from segue.drivers import Capabilities, Conversation, Introduction, Launch
-from segue.drivers.acp.choices import CannotChoose, Kind, choice, servers
+from segue.drivers.acp.choices import CannotChoose, Kind, choice, current, servers
 from segue.drivers.acp.hearing import Hearing
 from segue.drivers.acp.link import Link
 from segue.drivers.acp.updates import is_object
@@ -62,6 +62,8 @@ class Opening:
         self._launch = launch
         self._token: str | None = None
         self.agent = Introduction(name="", version="", capabilities=Capabilities())
+        self.model: str | None = None
+        """The model of the conversation, as the agent calls it, where it is known."""
 
     @contextmanager
     def in_time(self) -> Generator[None]:
@@ -115,6 +117,7 @@ class Opening:
             token, answer = await self._go_back(way.token, hearing)
         await self._choose("mode", self._launch.mode, token, answer)
         await self._choose("model", self._launch.model, token, answer)
+        self.model = self._launch.model or current("model", answer)
         return token
 
     async def conversations(self) -> list[Conversation]:

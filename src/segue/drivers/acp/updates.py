@@ -24,11 +24,11 @@ from acp.schema import (
     ToolCallProgress,
     ToolCallStart,
     ToolCallUpdate,
-    Usage,
     UsageUpdate,
 )
 from pydantic import BaseModel, ValidationError
 
+from segue.drivers.acp.usage import Meter
 from segue.drivers.acp.window import Window
 from segue.drivers.text import shortened
 from segue.model.events import (
@@ -42,7 +42,6 @@ from segue.model.events import (
     ToolCalled,
     ToolFinished,
     ToolStatus,
-    UsageReported,
 )
 from segue.model.ids import RequestId
 
@@ -125,9 +124,10 @@ class _LastMessage:
 class Translation:
     """Turns the agent's updates into events, and remembers the tool calls for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter | None = None) -> None:
         self._calls: dict[str, _Call] = {}
         self._window = Window()
+        self._meter = meter or Meter()
         self._last = _LastMessage()
 
     @property
@@ -166,7 +166,7 @@ class Translation:
                 yield _todo(plan.entries)
             case UsageUpdate():
                 yield from self._window.report(news.used)
-                yield _usage(news)
+                yield self._meter.window(news)
             case _:
                 return
 
@@ -286,20 +286,6 @@ def _todo(entries: Sequence[PlanEntry]) -> TodoUpdated:
     return TodoUpdated(
         entries=tuple(TodoEntry(content=each.content, status=each.status, priority=each.priority) for each in entries)
     )
-
-
-def _usage(news: UsageUpdate) -> UsageReported:
-    dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
-    # An agent that does not know its window says zero, which the protocol makes it say.
-    return UsageReported(context_tokens=news.used, window=news.size or None, cost_usd=dollars)
-
-
-def tokens_of_turn(usage: object) -> list[AgentEvent]:
-    try:
-        counted = Usage.model_validate(usage)
-    except ValidationError:
-        return []
-    return [UsageReported(input_tokens=counted.input_tokens, output_tokens=counted.output_tokens)]
 
 
 def _text(block: BaseModel) -> str:

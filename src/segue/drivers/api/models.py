@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from acp import RequestError
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
@@ -36,8 +36,7 @@ class Models:
             )
         try:
             return infer_model(name, self._provider)
-        except (UserError, ImportError, ValueError, TypeError) as error:
-            # The library says which variable or package is missing.
+        except Exception as error:  # each vendor's library has its own way to say what is missing
             code = _LOGIN_REQUIRED if "API_KEY" in str(error) else -32602
             raise RequestError(code, f"The model {name} cannot be used: {error}") from error
 

@@ -229,6 +229,8 @@ class _Teller:
             context_tokens=new + cached + written or None,
             input_tokens=new + written,
             output_tokens=number_of(usage.get("output_tokens")),
+            cached_tokens=cached,
+            model=string_of(message.get("model")) or None,
         )
 
 

@@ -70,17 +70,19 @@ class _Teller:
     """Calls that only look after a running command, and the call that began it."""
     so_far: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """What a command that is still at work has printed."""
+    model: str = ""
 
     def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
         match kind:
             case "session_meta" | "turn_context":
+                self.model = string_of(payload.get("model")) or self.model
                 yield from _standing(payload)
             case "compacted" if summary := string_of(payload.get("message")):
                 yield Summarised(text=summary)
             case "response_item":
                 yield from self._item(string_of(payload.get("type")), payload)
             case "event_msg":
-                yield from _event(payload)
+                yield from self._event(payload)
             case _:
                 return
 
@@ -95,6 +97,16 @@ class _Teller:
                 yield from self._call(kind, payload)
             case "function_call_output" | "custom_tool_call_output":
                 yield from self._result(payload)
+            case _:
+                return
+
+    def _event(self, payload: JsonObject) -> Iterator[Said]:
+        match payload.get("type"):
+            case "patch_apply_end" if payload.get("success") and is_object(payload.get("changes")):
+                changes: JsonObject = payload["changes"]
+                yield FilesChanged(changes=tuple((path, _action(change)) for path, change in changes.items()))
+            case "token_count" if is_object(payload.get("info")):
+                yield from _usage(payload["info"], self.model)
             case _:
                 return
 
@@ -156,23 +168,12 @@ def _message(payload: JsonObject) -> Iterator[Said]:
             return
 
 
-def _event(payload: JsonObject) -> Iterator[Said]:
-    match payload.get("type"):
-        case "patch_apply_end" if payload.get("success") and is_object(payload.get("changes")):
-            changes: JsonObject = payload["changes"]
-            yield FilesChanged(changes=tuple((path, _action(change)) for path, change in changes.items()))
-        case "token_count" if is_object(payload.get("info")):
-            yield from _usage(payload["info"])
-        case _:
-            return
-
-
 def _action(change: object) -> FileAction:
     kind = string_of(change.get("type")) if is_object(change) else ""
     return ACTIONS.get(kind, "modified")
 
 
-def _usage(info: JsonObject) -> Iterator[Said]:
+def _usage(info: JsonObject, model: str) -> Iterator[Said]:
     last = info.get("last_token_usage")
     if is_object(last):
         cached = number_of(last.get("cached_input_tokens")) or 0
@@ -182,6 +183,8 @@ def _usage(info: JsonObject) -> Iterator[Said]:
             window=number_of(info.get("model_context_window")),
             input_tokens=max(0, whole - cached),
             output_tokens=number_of(last.get("output_tokens")),
+            cached_tokens=cached,
+            model=model or None,
         )
 
 

@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, ValidationError
 
 from segue.model.codec import adapter
 from segue.model.findings import DecisionType, Resolution
+
+T = TypeVar("T")
 
 LONGEST_ANSWER = 200_000
 MOST_TRIES = 20
@@ -58,13 +60,17 @@ class Unreadable:
 
 
 def read_answer(text: str) -> ExtractionResult | Unreadable:
-    """The first object in the text that is an answer, in a fence or bare; words around it do not matter."""
-    problem = "The answer holds no JSON object with decisions and errors."
+    return read_object(text, ExtractionResult, ("decisions", "errors"))
+
+
+def read_object(text: str, kind: type[T], keys: Collection[str]) -> T | Unreadable:
+    """The first object in the text that has one of the keys, in a fence or bare; words around it do not matter."""
+    problem = f"The answer holds no JSON object with {' and '.join(keys)}."
     for document in _objects(text[:LONGEST_ANSWER]):
-        if not {"decisions", "errors"} & document.keys():
+        if not document.keys() & set(keys):
             continue
         try:
-            return adapter(ExtractionResult).validate_python(document)
+            return adapter(kind).validate_python(document)
         except ValidationError as error:
             problem = _told(error)
     return Unreadable(problem)

@@ -92,9 +92,9 @@ def _said(record: e.Record) -> Iterator[tuple[Role, str]]:
                 pass
 
 
-def recent(messages: Sequence[Spoken]) -> list[Spoken]:
+def recent(messages: Sequence[Spoken], most: int = MOST_MESSAGES) -> list[Spoken]:
     """The latest messages that say something, oldest first, as many as there is room for."""
-    spoken = [message for message in messages if message.text.strip()][-MOST_MESSAGES:]
+    spoken = [message for message in messages if message.text.strip()][-most:]
     room = LONGEST_CONVERSATION
     kept: list[Spoken] = []
     for message in reversed(spoken):

@@ -241,6 +241,7 @@ class Collector:
             window=report.window or used.window,
             input_tokens=used.input_tokens + (report.input_tokens or 0),
             output_tokens=used.output_tokens + (report.output_tokens or 0),
+            cached_tokens=(used.cached_tokens or 0) + (report.cached_tokens or 0) or None,
             cost_usd=report.cost_usd if report.cost_usd is not None else used.cost_usd,
         )
 

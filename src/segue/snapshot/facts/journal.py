@@ -38,6 +38,8 @@ def _told(event: e.Event) -> Iterator[Said]:
         case e.PromptQueued(task_id=None, text=text):
             # The prompts for tasks are Segue's own; these are what a person typed.
             yield UserSaid(text=text)
+        case e.PlanRejected(reason=reason):
+            yield UserSaid(text=reason)
         case e.PermissionAnswered(by="user", outcome="denied", reason=reason) if reason:
             yield UserSaid(text=reason)
         case _:

@@ -136,6 +136,7 @@ class RehearsalAgent:
         finally:
             del self._performances[stage.conversation.token]
         stage.conversation.add("ended", reason=reason)
+        stage.note("ended", reason=reason)
         return updates.turn_ended(reason, performance.tokens)
 
     def _turn(self, prompt: str) -> Turn:

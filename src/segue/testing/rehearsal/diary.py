@@ -17,7 +17,7 @@ class DiaryEntry:
     """One thing that happened to the writer of the diary."""
 
     kind: str
-    """The rehearsal agent writes: started, resumed, prompt, effect, answer."""
+    """The rehearsal agent writes: started, resumed, prompt, effect, answer, ended."""
     at: datetime
     details: dict[str, Any]
 

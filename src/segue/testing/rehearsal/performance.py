@@ -23,6 +23,7 @@ from segue.testing.rehearsal.script import (
     Stream,
     Think,
     Todo,
+    Tokens,
     ToolAction,
     Usage,
     WaitFor,
@@ -55,7 +56,7 @@ class Performance:
         self._task = asyncio.current_task()
         self._cancelled = False
         self._deaf = False
-        self.tokens: tuple[int, int] | None = None
+        self.tokens: list[Tokens] = []
 
     async def play(self, steps: Sequence[Step]) -> StopReason:
         try:
@@ -146,8 +147,8 @@ class Performance:
             await self._stage.send(updates.message(chunk))
 
     async def _report_usage(self, usage: Usage) -> None:
-        if usage.input is not None and usage.output is not None:
-            self.tokens = (usage.input, usage.output)
+        if usage.tokens is not None:
+            self.tokens.append(usage.tokens)
         if usage.used is not None and usage.size is not None:
             await self._stage.send(updates.window(usage.used, usage.size, usage.cost))
 

@@ -1,7 +1,7 @@
 """From YAML to a script; what is not understood is refused, and the error says where it stands."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +38,7 @@ from segue.testing.rehearsal.script import (
     Think,
     Todo,
     TodoItem,
+    Tokens,
     ToolAction,
     Touch,
     Turn,
@@ -224,15 +225,25 @@ def _todo_item(place: Place) -> TodoItem:
 
 
 def _usage(place: Place) -> Usage:
-    given = place.fields(optional=("used", "size", "cost", "input", "output"))
+    given = place.fields(optional=("used", "size", "cost", "input", "output", "cached", "model"))
     if ("used" in given) != ("size" in given) or ("cost" in given and "used" not in given):
         raise place.wrong("`used` and `size` together, and `cost` only beside them")
     if ("input" in given) != ("output" in given):
         raise place.wrong("`input` and `output` together")
-    used, size, input, output = (
-        given[name].whole() if name in given else None for name in ("used", "size", "input", "output")
+    if ("cached" in given or "model" in given) and "input" not in given:
+        raise place.wrong("`cached` and `model` only beside `input` and `output`")
+    used, size = (given[name].whole() if name in given else None for name in ("used", "size"))
+    cost = given["cost"].number() if "cost" in given else None
+    return Usage(used, size, cost, _tokens(given) if "input" in given else None)
+
+
+def _tokens(given: Mapping[str, Place]) -> Tokens:
+    return Tokens(
+        given["input"].whole(),
+        given["output"].whole(),
+        given["cached"].whole() if "cached" in given else None,
+        given["model"].text() if "model" in given else None,
     )
-    return Usage(used, size, given["cost"].number() if "cost" in given else None, input, output)
 
 
 def _compact(place: Place) -> Compact:

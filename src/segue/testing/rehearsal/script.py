@@ -49,8 +49,17 @@ class Usage:
     used: int | None
     size: int | None
     cost: float | None
-    input: int | None
-    output: int | None
+    tokens: "Tokens | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What was counted in a turn; what was read from the cache is no part of the input."""
+
+    input: int
+    output: int
+    cached: int | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from segue import __version__
-from segue.testing.rehearsal.script import Advertised, TodoItem
+from segue.testing.rehearsal.script import Advertised, TodoItem, Tokens
 
 Update = dict[str, Any]
 
@@ -126,12 +126,26 @@ def initialized(advertised: Advertised) -> dict[str, Any]:
     }
 
 
-def turn_ended(reason: StopReason, tokens: tuple[int, int] | None) -> dict[str, Any]:
-    """The end of a turn, with its input and output tokens if they are known."""
-    if tokens is None:
+def turn_ended(reason: StopReason, counted: Sequence[Tokens]) -> dict[str, Any]:
+    """The end of a turn, with its tokens if they are known, and once more for each model that has a name."""
+    if not counted:
         return {"stopReason": reason}
-    usage = {"inputTokens": tokens[0], "outputTokens": tokens[1], "totalTokens": sum(tokens)}
-    return {"stopReason": reason, "usage": usage}
+    cached = [each.cached for each in counted if each.cached is not None]
+    tokens = sum(each.input for each in counted), sum(each.output for each in counted)
+    usage = {
+        "inputTokens": tokens[0],
+        "outputTokens": tokens[1],
+        "totalTokens": sum((*tokens, *cached)),
+        "cachedReadTokens": sum(cached) if cached else None,
+    }
+    named = [{"model": each.model, "token_count": _count(each)} for each in counted if each.model is not None]
+    meta = {"quota": {"model_usage": named}} if named else None
+    return present({"stopReason": reason, "usage": present(usage), "_meta": meta})
+
+
+def _count(tokens: Tokens) -> dict[str, Any]:
+    counted = {"inputTokens": tokens.input, "outputTokens": tokens.output, "cachedInputTokens": tokens.cached}
+    return present(counted)
 
 
 def mode_offer(modes: Sequence[str], current: str) -> dict[str, Any]:

@@ -1,0 +1,232 @@
+"""What lies between the end of a task's turn and the task that counts as done: tests, reviews, a commit, a person."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from segue.journal import Transaction
+from segue.model import events as e
+from segue.model.agents import Choices
+from segue.model.checkpoint import CheckpointType
+from segue.model.codec import decode
+from segue.model.ids import new_prompt_id
+from segue.model.plan import Task
+from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
+from segue.orchestrator.committing import commit_task
+from segue.orchestrator.ends import End
+from segue.orchestrator.fixing import consult
+from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.retrying import policy_for
+from segue.orchestrator.reviewing import Round, review
+from segue.orchestrator.settling import close_questions, write_checkpoint
+from segue.orchestrator.tenure import Tenure
+from segue.orchestrator.turns import Turns
+from segue.orchestrator.verifying import run_tests
+from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, next_step
+from segue.resume.advice import advised
+from segue.resume.remarks import not_approved, tests_failed
+from segue.snapshot.gather import Occasion
+from segue.state.fold import Failed
+from segue.workspace.processes import PART
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Why the task takes another turn, in words for the agent."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failed:
+    """A try at the task that did not hold, and what the next one would be told."""
+
+    what: Outcome
+    reason: str
+    question: str
+    """What a person is asked if there is no next one."""
+    text: str = ""
+
+
+class Finishing:
+    """Brings a task whose turn is over to its end: done, or before a person."""
+
+    def __init__(
+        self,
+        tenure: Tenure,
+        turns: Turns,
+        recorder: Recorder,
+        environment: Mapping[str, str],
+        broken_off: Callable[[e.StopReason], End],
+    ) -> None:
+        self._tenure = tenure
+        self._house = tenure.house
+        self._turns = turns
+        self._recorder = recorder
+        self._environment = environment
+        self._broken_off = broken_off
+        self._choices = decode(Choices, tenure.workflow.choices)
+        self.under_way = False
+        """The task goes on, though the agent may be waiting."""
+
+    async def finish(self, task: Task) -> End | None:
+        """None when the task is done; else why the run ends here."""
+        self.under_way = True
+        try:
+            if (end := await self._seen_to(task)) is not None:
+                return end
+            await self._complete(task, await self._committed(task))
+            return None
+        finally:
+            self.under_way = False
+
+    async def _seen_to(self, task: Task) -> End | None:
+        """One turn after the other, until the tests pass and the reviewers approve."""
+        reviews = 0
+        while True:
+            problem = await self._tested(task)
+            if problem is None:
+                reviews += 1
+                problem = await self._reviewed(task, reviews)
+            if problem is None:
+                return None
+            end = problem if isinstance(problem, End) else await self._again(task, problem)
+            if end is not None:
+                return end
+
+    async def _again(self, task: Task, problem: _Again) -> End | None:
+        """Another turn of the same task."""
+        prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
+        session_id, number = self._tenure.session_id, self._tenure.number
+        await self._tenure.write("task.again", lambda t: t.queue_prompt(prompt, session_id, number))
+        reason = await self._turns.take(prompt, problem.text)
+        return None if reason == "end_turn" else self._broken_off(reason)
+
+    # ── tests ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def _tested(self, task: Task) -> _Again | End | None:
+        verify = self._choices.verify
+        if verify is None:
+            return None
+        with self._tenure.live.patient(self._house.clock.now(), verify.seconds):
+            verified = await run_tests(self._tenure, self._environment, verify, task)
+        ran = verified.ran
+        await self._tenure.write("tests.ran", lambda t: self._append(t, ran))
+        if ran.passed:
+            return None
+        failed = _Failed(
+            what=Outcome.TESTS_FAILED,
+            reason=verified.reason,
+            question=f"“{task.title}” does not pass its tests: {verified.reason}. Is it done all the same?",
+            text=tests_failed(ran, verified.reason, verified.tail),
+        )
+        return await self._after(task, failed)
+
+    # ── reviews ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _reviewed(self, task: Task, passes: int) -> _Again | End | None:
+        wanted = self._choices.review
+        if wanted is None:
+            return None
+        round_ = await review(self._tenure, self._environment, wanted, task)
+        if round_.wrong_approach:
+            return await self._after(task, _wrong_approach(task, round_))
+        if round_.approved and round_.missing:
+            names = ", ".join(round_.missing)
+            return self._ask_person(task, f"“{task.title}” was not reviewed by {names}. Is it done all the same?")
+        if round_.approved:
+            await self._tenure.step("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
+            return None
+        if passes < wanted.passes:
+            return _Again(not_approved(await self._open_reviews(), task))
+        return await self._after(task, _not_passed(task, round_, passes))
+
+    async def _open_reviews(self) -> tuple[e.ReviewGiven, ...]:
+        return (await self._house.journal.state(self._tenure.workflow_id)).reviews
+
+    # ── what follows a failure ──────────────────────────────────────────────────────────────────────
+
+    async def _after(self, task: Task, failed: _Failed) -> _Again | End:
+        """Written down first; then the table of retries says what follows."""
+        told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
+        await self._tenure.step("task.failed", lambda t: self._append(t, told))
+        failures = (await self._house.journal.state(self._tenure.workflow_id)).failures
+        policy = policy_for(self._house, self._tenure.workflow)
+        match next_step(policy, failures, self._house.clock.now(), self._house.chance()):
+            case Retry(undo=Undo.NOTHING):
+                return _Again(failed.text)
+            case Retry(attempt=attempt, of=of):
+                return self._start_over(task, failed.reason, attempt, of)
+            case Fixer() if self._choices.fixer != "off":
+                return await self._helped(task, failed, failures)
+            case Fixer() | AskPerson() | Wait():
+                return self._ask_person(task, failed.question)
+
+    async def _helped(self, task: Task, failed: _Failed, failures: Sequence[Failed]) -> _Again | End:
+        """A second agent says how it can be done, that it leads nowhere, or that a person has to look."""
+        advice = await consult(self._tenure, self._environment, failures)
+        match advice.verdict:
+            case "fix":
+                return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
+            case "rewind":
+                return self._start_over(task, advice.advice, 1, 1)
+            case "escalate":
+                return self._ask_person(task, f"{failed.question} A second agent says: {advice.advice}")
+
+    def _start_over(self, task: Task, reason: str, attempt: int, of: int) -> End:
+        """What was done for the task is undone, and what is left is planned again."""
+        now = self._house.clock.now()
+        retry = e.RetryScheduled(step=task.id, attempt=attempt, of=of, at=now, reason=reason, rewind=True)
+        return End(WorkflowStatus.PAUSED, reason, Trigger.TASK_COMPLETE, retry=retry)
+
+    def _ask_person(self, task: Task, question: str) -> End:
+        asked = e.PersonAsked(task_id=task.id, question=question)
+        return End(WorkflowStatus.REVIEW, question, Trigger.TASK_COMPLETE, asks=asked)
+
+    def _append(self, t: Transaction, event: e.Event) -> None:
+        t.append(event, session_id=self._tenure.session_id, run=self._tenure.number)
+
+    # ── done ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _committed(self, task: Task) -> e.WorkCommitted | e.Warned | None:
+        state = await self._house.journal.state(self._tenure.workflow_id)
+        assert state.issue is not None, "every journal begins with its workflow's issue"
+        execution = f"{self._tenure.attempt}{PART}commit"
+        return await commit_task(self._tenure.workflow, state.issue, task, self._environment, execution)
+
+    async def _complete(self, task: Task, committed: e.WorkCommitted | e.Warned | None) -> None:
+        """Adopt the task's result: the checkpoint and the status, together or not at all."""
+        state, workspace = await self._tenure.gather()
+
+        def complete(t: Transaction) -> None:
+            close_questions(t, self._tenure.session_id, self._tenure.number)
+            if committed is not None:
+                self._append(t, committed)
+            t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
+            write_checkpoint(t, self._tenure.session_id, self._tenure.number, done(task), state, workspace)
+            self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+
+        await self._tenure.write("task.complete", complete)
+
+
+def done(task: Task) -> Occasion:
+    return Occasion(
+        type=CheckpointType.TASK_COMPLETE,
+        trigger=Trigger.TASK_COMPLETE,
+        reason=f"task {task.id} is done",
+        snapshot=False,
+        clean_boundary=True,
+    )
+
+
+def _wrong_approach(task: Task, round_: Round) -> _Failed:
+    said = next(each.feedback for each in round_.given if each.wrong_approach)
+    reason = f"{said.reviewer_persona} says that this way does not lead there"
+    question = f"“{task.title}” went the wrong way, {said.reviewer_persona} says. Is it done all the same?"
+    return _Failed(what=Outcome.WRONG_APPROACH, reason=reason, question=question)
+
+
+def _not_passed(task: Task, round_: Round, passes: int) -> _Failed:
+    names = ", ".join(each.feedback.reviewer_persona for each in round_.given if not each.feedback.approved)
+    times = f"after {passes} review{'' if passes == 1 else 's'}"
+    question = f"“{task.title}” is not approved by {names} {times}. Is it done all the same?"
+    return _Failed(what=Outcome.REVIEW_NOT_PASSED, reason=f"not approved by {names} {times}", question=question)

@@ -1,0 +1,82 @@
+"""The fixer: a second agent that is asked for advice on a step that keeps failing. It only reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from segue.journal.rows import WorkflowRow
+from segue.model.agents import AgentConfiguration, Choices
+from segue.model.codec import decode
+from segue.model.errors import SegueError
+from segue.model.events import FixerAdvised, Warned
+from segue.model.ids import TaskId
+from segue.model.status import Role
+from segue.model.work import OFF, SAME
+from segue.orchestrator.agents import agent_named
+from segue.orchestrator.contexts import Present, compile_workflow
+from segue.orchestrator.helping import Help, ask_helper
+from segue.orchestrator.house import House
+from segue.orchestrator.tenure import Tenure
+from segue.resume.advice import fixer_question
+from segue.snapshot.extraction import Unreadable, read_object
+from segue.state.fold import Failed
+from segue.workspace.git import read_state
+
+NO_ANSWER = "The second agent gave no advice that could be used."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What the fixer answers."""
+
+    verdict: Literal["fix", "rewind", "escalate"]
+    advice: str
+
+
+def read_advice(text: str) -> Advice | Unreadable:
+    return read_object(text, Advice, ("verdict",))
+
+
+def fixer_of(house: House, row: WorkflowRow) -> AgentConfiguration | None:
+    """The agent that is asked, if the user wants one to be."""
+    chosen = decode(Choices, row.choices).fixer
+    if chosen == OFF:
+        return None
+    return agent_named(house, row.agent if chosen == SAME else chosen)
+
+
+async def consult(tenure: Tenure, environment: Mapping[str, str], failures: Sequence[Failed]) -> FixerAdvised:
+    """Ask about the step that failed, and write down what was said; no usable answer leaves it to a person."""
+    step = failures[-1].step
+    tries = [each for each in failures if each.step == step]
+    fixer = fixer_of(tenure.house, tenure.workflow)
+    assert fixer is not None, "whoever wants none asks none"
+    seconds = tenure.house.rules.retries.fixer_time.total_seconds()
+    wanted = Help(role=Role.FIXER, agent=fixer, task_id=TaskId(step), seconds=seconds)
+    question = await _question(tenure, tries)
+    with tenure.live.patient(tenure.house.clock.now(), seconds):
+        answer = await ask_helper(tenure, environment, wanted, question, read_advice)
+    answer = answer or Advice(verdict="escalate", advice=NO_ANSWER)
+    told = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
+    await tenure.step("fixer.advised", lambda t: t.append(told, session_id=tenure.session_id, run=tenure.number))
+    return told
+
+
+async def _question(tenure: Tenure, failures: Sequence[Failed]) -> str:
+    state = await tenure.house.journal.state(tenure.workflow_id)
+    assert state.issue is not None, "every journal begins with its workflow's issue"
+    return fixer_question(state.issue, state.plan, failures, await _context(tenure))
+
+
+async def _context(tenure: Tenure) -> str:
+    """What a successor would be told; without it the fixer still has the failures and the files."""
+    house, workflow = tenure.house, tenure.workflow
+    try:
+        git = await read_state(Path(workflow.worktree), workflow.base)
+        present = Present(git=git, at=house.clock.now())
+        return (await compile_workflow(house, workflow.id, present, house.rules.context_budget)).text
+    except SegueError as error:
+        warning = Warned(code="context_failed", message=f"The fixer gets no context: {error.message}")
+        await tenure.transact(lambda t: t.append(warning, session_id=tenure.session_id, run=tenure.number))
+        return ""

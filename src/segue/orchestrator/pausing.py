@@ -1,0 +1,71 @@
+"""A pause that was asked for waits for the end of the task, but not for ever."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import anyio
+
+from segue.model import events as e
+from segue.model.status import Trigger
+from segue.orchestrator.alongside import alongside
+from segue.orchestrator.ends import FORCED
+from segue.orchestrator.house import Stop
+from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.settling import close_questions
+from segue.orchestrator.tenure import Tenure
+from segue.orchestrator.turns import CANCEL_GRACE, FLUSH_EVERY, Turns
+
+
+class Pausing:
+    """Forces a pause whose time has come while a task is under way."""
+
+    def __init__(self, tenure: Tenure, turns: Turns, recorder: Recorder, at_work: Callable[[], bool]) -> None:
+        self._tenure = tenure
+        self._house = tenure.house
+        self._live = tenure.live
+        self._turns = turns
+        self._recorder = recorder
+        self._at_work = at_work
+        self.forced: Stop | None = None
+        """A pause was forced, so a turn that ends cancelled is no failure."""
+
+    async def force(self) -> None:
+        while True:
+            await self._live.pause.wait()
+            self._live.pause = anyio.Event()
+            if (trigger := await self._due()) is not None:
+                break
+        self.forced = replace(FORCED, trigger=trigger)
+        message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
+        await self._recorder.record(e.Warned(code="pause_forced", message=message))
+        # Cancelled, the agent takes its questions back, so nobody may answer them any more.
+        await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        if self._turns.under_way:
+            with anyio.move_on_after(CANCEL_GRACE):
+                await self._turns.cancel()
+            await self._house.clock.sleep(CANCEL_GRACE)
+        self._live.tear_away(self.forced)
+
+    async def _due(self) -> Trigger | None:
+        """Why to pause, when its time has come and nobody has withdrawn it meanwhile."""
+        force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
+        if force_at is None:
+            return None
+        if not await self._slept_until(force_at):
+            return None
+        while not self._at_work():
+            await self._house.clock.sleep(FLUSH_EVERY)
+        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
+
+    async def _slept_until(self, moment: datetime) -> bool:
+        """False when somebody wants the pause sooner."""
+        with anyio.CancelScope() as scope:
+            async with alongside(lambda: self._cancel_at_a_pause(scope)):
+                await self._house.clock.sleep(max(0.0, (moment - self._house.clock.now()).total_seconds()))
+                return True
+        return False
+
+    async def _cancel_at_a_pause(self, scope: anyio.CancelScope) -> None:
+        await self._live.pause.wait()
+        scope.cancel()

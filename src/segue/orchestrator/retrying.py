@@ -1,0 +1,79 @@
+"""What follows a failed step: written down in the transaction that brings its run to rest."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow
+from segue.model.agents import Choices
+from segue.model.codec import decode
+from segue.model.events import FixerAdvised, RetryScheduled, StepFailed
+from segue.model.ids import SessionId
+from segue.model.plan import PLANNING
+from segue.orchestrator.house import House
+from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
+from segue.state.fold import Failed, WorkflowState
+
+START = "start"
+"""The step that an agent fails which never came up."""
+TALK = "talk"
+"""The step that an agent fails which was only answering somebody."""
+
+
+def step_of(state: WorkflowState, *, reached: bool) -> str:
+    """What was being tried."""
+    if not reached:
+        return START
+    return state.current_task or (PLANNING if state.planning is not None else TALK)
+
+
+def policy_for(house: House, row: WorkflowRow) -> Policy:
+    return replace(house.rules.retries, wait_for_quota=decode(Choices, row.choices).wait_for_quota)
+
+
+def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: Failed) -> RetryScheduled | None:
+    """The retry, if one is made by itself. Whoever has asked for a pause wants none."""
+    if row.pause_trigger is not None:
+        return None
+    failures = (*state.failures, failed)
+    policy = policy_for(house, row)
+    attempt = 1 + sum(each.step == failed.step for each in failures)
+    following = next_step(policy, failures, failed.at, house.chance())
+    retry = RetryScheduled(step=failed.step, attempt=attempt, of=policy.attempts, at=failed.at, reason=failed.reason)
+    match following:
+        case Retry(at=at, attempt=attempt, undo=undo):
+            return replace(retry, at=at, attempt=attempt, rewind=undo is Undo.REWIND)
+        case Wait(until=until, reason=reason):
+            return replace(retry, at=until, reason=reason)
+        case Fixer() if _may_be_helped(row, failed.step):
+            return replace(retry, of=max(attempt, policy.attempts), fixer=True)
+        case Fixer() | AskPerson():
+            return None
+
+
+def wants_advice(house: House, row: WorkflowRow, state: WorkflowState) -> bool:
+    """Whether what is tried now has failed so often that a second agent is asked before."""
+    if not state.failures:
+        return False
+    last = state.failures[-1]
+    if state.advice is not None and state.advice.step == last.step:
+        return False
+    following = next_step(policy_for(house, row), state.failures, last.at, chance=0)
+    return isinstance(following, Fixer) and _may_be_helped(row, last.step)
+
+
+def rewinding_for(advice: FixerAdvised, now: datetime) -> RetryScheduled:
+    """The fixer says that this way leads nowhere."""
+    return RetryScheduled(step=advice.step, attempt=1, of=1, at=now, reason=advice.advice, rewind=True)
+
+
+def _may_be_helped(row: WorkflowRow, step: str) -> bool:
+    """An agent that does not come up is not helped by advice."""
+    return step != START and decode(Choices, row.choices).fixer != "off"
+
+
+def write_down(t: Transaction, session_id: SessionId, run: int, failed: Failed, retry: RetryScheduled | None) -> None:
+    told = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
+    t.append(told, session_id=session_id, run=run)
+    if retry is not None:
+        t.schedule_retry(retry, session_id, run)

@@ -1,0 +1,308 @@
+"""Turns with one agent: a prompt goes out, and everything up to the agent's stop is written down."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import anyio
+
+from segue.drivers import Agent
+from segue.journal import Transaction
+from segue.model import events as e
+from segue.model.crash import crash_point
+from segue.model.errors import AgentError, NeverAnswered, NothingToAnswer
+from segue.model.ids import PromptId, RequestId, SessionId, new_prompt_id
+from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor
+from segue.orchestrator.alongside import alongside
+from segue.orchestrator.capacity import Capacity, event_of
+from segue.orchestrator.ends import exited, failed_turn
+from segue.orchestrator.permissions import by_policy, option_for, policy
+from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.refreshing import refresh, save_before_compaction
+from segue.orchestrator.settling import close_questions
+from segue.orchestrator.tenure import Tenure
+from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
+from segue.protocol.stalls import NeverAnswered as Silent
+from segue.protocol.stalls import Stalled, Watch, hear, look
+from segue.resume.prompts import after_a_word
+
+CANCEL_GRACE = 10.0
+"""Seconds an agent gets to end a turn that was cancelled."""
+WINDOW_UNKNOWN = (
+    "The agent does not say how large its window is, and neither does the table of models: "
+    "nobody is warned, and nothing is handed over, before it is full."
+)
+LOOK_EVERY = 60.0
+"""Seconds between two looks at whether the agent is silent."""
+FLUSH_EVERY = 1.0
+"""Seconds that streamed text waits, at most, before it is journalled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """Whose turns these are."""
+
+    session_id: SessionId
+    run: int | None
+    """None for one that helps inside another's run."""
+    permissions: Permissions
+
+
+class Turns:
+    """One agent, heard all the time; its questions are asked, its usage is measured, its words are kept."""
+
+    def __init__(
+        self, tenure: Tenure, agent: Agent, recorder: Recorder, speaker: Speaker, capacity: Capacity | None = None
+    ) -> None:
+        self._tenure = tenure
+        self._house = tenure.house
+        self._live = tenure.live
+        self._agent = agent
+        self._recorder = recorder
+        self._speaker = speaker
+        self._capacity = capacity
+        self._questions: dict[RequestId, e.PermissionRequested] = {}
+        self._watch = Watch(sent_at=self._house.clock.now())
+        self._heard: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
+        self.under_way = False
+        self._over = anyio.Event()
+        """The turn under way has come to its end."""
+        self._gives_way = False
+        """The turn under way was interrupted because somebody has something to say."""
+        self._begun: set[PromptId] = set()
+        self.aside = False
+        """What the agent says now is no part of the work, and is not written down as its message."""
+        self.reads_only = ""
+        """Why nothing but reading is allowed now, whatever was chosen; empty where that is not so."""
+        self.words: list[str] = []
+        """What the agent has said in this turn."""
+
+    # ── beside the turns ────────────────────────────────────────────────────────────────────────────
+
+    async def listen(self) -> None:
+        """All the time: an agent may speak between two turns, and may go away there."""
+        async for event in self._agent.events():
+            self._heard.put_nowait(event)
+        self._heard.put_nowait(e.AgentExited(code=None, detail="The agent's connection ended."))
+
+    async def flush_regularly(self) -> None:
+        while True:
+            await self._house.clock.sleep(FLUSH_EVERY)
+            await self._recorder.flush_words()
+
+    async def deliver_answers(self) -> None:
+        """Answers come from people, and from the sweep that refuses what nobody answered in time."""
+        while True:
+            request_id, allow = await self._live.answers.get()
+            question = self._questions.pop(request_id, None)
+            if question is not None:
+                await self._deliver(question, allow)
+
+    async def overhear(self) -> e.AgentEvent:
+        """The next thing the agent does while nobody speaks to it."""
+        event = await self._heard.get()
+        # Whoever speaks now ends this, but what was taken from the queue must still be written down.
+        with anyio.CancelScope(shield=True):
+            await self._write_down(event)
+        return event
+
+    # ── a turn ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def take(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
+        """One prompt, in the words the agent gets, and everything up to its stop."""
+        reason = await self._turn(prompt, text)
+        while reason == "cancelled" and self._gives_way and prompt.task_id is not None:
+            reason = await self._after_what_was_said(prompt)
+        return reason
+
+    async def _turn(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
+        await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        self.words = []
+        self._begun.add(prompt.prompt_id)
+        self._gives_way, self._over = False, anyio.Event()
+        self.under_way = True
+        await self._agent.prompt(prompt.prompt_id, text)
+        crash_point("prompt.delivered")
+        self._watch = Watch(sent_at=self._house.clock.now())
+        try:
+            async with alongside(self._notice_silence):
+                return await self._hear_out(prompt)
+        finally:
+            self._over.set()
+
+    async def _hear_out(self, prompt: e.PromptQueued) -> e.StopReason:
+        acknowledged = False
+        while True:
+            event = await self._heard.get()
+            if not acknowledged and isinstance(event, _REACTIONS):
+                acknowledged = True
+                await self._acknowledge(prompt, understood=not isinstance(event, e.TurnFailed))
+            if acknowledged:
+                self._watch = hear(self._watch, self._house.clock.now())
+            await self._write_down(event)
+            match event:
+                case e.TurnEnded(reason=reason):
+                    self.under_way = False
+                    return reason
+                case e.TurnFailed():
+                    self.under_way = False
+                    raise failed_turn(event)
+                case e.AgentExited():
+                    raise exited(event)
+                case _:
+                    pass
+
+    # ── giving way ──────────────────────────────────────────────────────────────────────────────────
+
+    async def give_way(self) -> None:
+        """What somebody wants heard now interrupts the turn under way, unless a pause comes anyway."""
+        while True:
+            said = await self._live.urgent.get()
+            pausing = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
+            if not pausing and self.under_way and not self.aside and said not in self._begun:
+                await self._break_off()
+
+    async def _break_off(self) -> None:
+        self._gives_way, over = True, self._over
+        self._questions.clear()
+        # Cancelled, the agent takes its questions back, so nobody may answer them any more.
+        await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        with anyio.move_on_after(CANCEL_GRACE):
+            await self.cancel()
+        with anyio.CancelScope() as scope:
+            async with alongside(lambda: _cancel_after(over, scope)):
+                await self._house.clock.sleep(CANCEL_GRACE)
+                raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
+
+    async def _after_what_was_said(self, interrupted: e.PromptQueued) -> e.StopReason:
+        """Everything that people have said, in their order; then the work goes on that was interrupted for it."""
+        while (message := await self._tenure.step("message.now", self._next_message)) is not None:
+            reason = await self._turn(message, message.text)
+            if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
+                return reason
+        again = replace(interrupted, prompt_id=new_prompt_id(), text=after_a_word(interrupted.text))
+        session_id, run = self._speaker.session_id, self._speaker.run
+        await self._tenure.step("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
+        return await self._turn(again, again.text)
+
+    def _next_message(self, t: Transaction) -> e.PromptQueued | None:
+        if t.session.status is not SessionStatus.RUNNING:
+            self._tenure.move(t, SessionStatus.RUNNING)
+        for message in t.messages:
+            return t.take_message(message, self._tenure.session_id, self._tenure.number)
+        return None
+
+    # ── silence ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _notice_silence(self) -> None:
+        """Silence is said once; an agent that never reacted has not come up. While a question is open, it may wait."""
+        notice_after = timedelta(seconds=self._house.rules.stall_notice)
+        while True:
+            await self._house.clock.sleep(min(LOOK_EVERY, self._house.rules.stall_notice))
+            now = self._house.clock.now()
+            if self._questions:
+                self._watch = hear(self._watch, now)
+            self._watch, notice = look(self._watch, now, notice_after)
+            match notice:
+                case Silent(reason=reason):
+                    raise NeverAnswered(reason)
+                case Stalled(reason=reason):
+                    await self._recorder.record(e.Warned(code="stalled", message=reason))
+                case None:
+                    pass
+
+    async def cancel(self) -> None:
+        """Ask the agent to stop; the turn still comes to its end."""
+        await self._agent.cancel()
+
+    async def _write_down(self, event: e.AgentEvent) -> None:
+        if isinstance(event, e.TextDelta) and event.role == "message":
+            self.words.append(event.text)
+        match event:
+            case e.TextDelta(role="message") if self.aside:
+                pass
+            case e.TextDelta():
+                await self._recorder.hear(event)
+            case e.PermissionRequested():
+                await self._ask(event)
+            case e.UsageReported():
+                await self._recorder.record(event)
+                await self._fill(event)
+            case _:
+                await self._recorder.record(event)
+
+    def _move_prompt(
+        self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus, *, understood: bool = True
+    ) -> None:
+        t.move_prompt(prompt.prompt_id, after, self._speaker.session_id, self._speaker.run, understood=understood)
+
+    async def _acknowledge(self, prompt: e.PromptQueued, *, understood: bool) -> None:
+        await self._tenure.transact(
+            lambda t: self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED, understood=understood)
+        )
+        crash_point("prompt.acknowledged")
+
+    # ── usage ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def _fill(self, report: e.UsageReported) -> None:
+        """The context has grown: say what is said at each rung, and see to what follows."""
+        for notice in self._capacity.hear(report) if self._capacity else ():
+            match notice:
+                case Refresh():
+                    await refresh(self._tenure, notice)
+                case Reached(rung=Rung.SNAPSHOT_BEFORE_COMPACTION):
+                    await save_before_compaction(self._tenure, notice)
+                case Reached():
+                    await self._reach(notice)
+                case WindowUnknown():
+                    await self._recorder.record(e.Warned(code="window_unknown", message=WINDOW_UNKNOWN))
+                case Compaction():
+                    # The driver saw it too, and has said it.
+                    pass
+
+    async def _reach(self, reached: Reached) -> None:
+        await self._recorder.record(event_of(reached))
+        if reached.rung in (Rung.PAUSE, Rung.FORCE):
+            now = self._house.clock.now()
+            wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
+            await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
+
+    # ── questions ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, question: e.PermissionRequested) -> None:
+        """Put a question to the policy, or to the user; either way it is on disk before the agent hears an answer."""
+        await self._recorder.flush()
+        verdict = policy(Permissions.READ_ONLY if self.reads_only else self._speaker.permissions, question)
+        deadline = self._house.clock.now() + timedelta(seconds=self._house.rules.permission_timeout)
+        session_id, run = self._speaker.session_id, self._speaker.run
+
+        def ask(t: Transaction) -> None:
+            t.ask(question, session_id, run, deadline)
+            if verdict is not None:
+                t.answer(by_policy(question, verdict, "" if verdict else self.reads_only), session_id, run)
+            elif t.session.status is SessionStatus.RUNNING:
+                self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
+
+        if verdict is None:
+            self._questions[question.request_id] = question
+        await self._tenure.transact(ask)
+        crash_point("permission.asked")
+        if verdict is not None:
+            await self._deliver(question, verdict)
+
+    async def _deliver(self, question: e.PermissionRequested, allow: bool) -> None:
+        crash_point("permission.answered")
+        try:
+            await self._agent.answer(question.request_id, option_for(question, allow))
+        except NothingToAnswer:
+            message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
+            await self._recorder.record(e.Warned(code="answer_too_late", message=message))
+
+
+async def _cancel_after(over: anyio.Event, scope: anyio.CancelScope) -> None:
+    await over.wait()
+    scope.cancel()
+
+
+_REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)
+"""What shows that the agent has the prompt; a late report of the turn before does not."""

@@ -1,0 +1,130 @@
+"""The account of a workflow: what each session and each model used, and what that cost.
+
+The agent's own word counts. Where it says nothing of a cost, the bundled prices do, for models that are in the table;
+what is left has no known cost, and is not guessed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+
+from segue.model.accounts import (
+    Account,
+    CostSource,
+    ModelAccount,
+    ModelUsage,
+    SessionAccount,
+    WorkflowAccount,
+    known_sum,
+)
+from segue.model.ids import SessionId, WorkflowId
+from segue.protocol import windows
+from segue.protocol.windows import Tokens
+from segue.state.fold import SessionState, WorkflowState
+
+
+def account_of(workflow_id: WorkflowId, state: WorkflowState) -> WorkflowAccount:
+    sessions = sessions_of(state)
+    models = [each for session in sessions for each in session.models]
+    return WorkflowAccount(
+        workflow_id=workflow_id,
+        slug=state.slug,
+        account=total(session.account for session in sessions),
+        sessions=sessions,
+        models=tuple(
+            ModelAccount(model=model, account=total(each.account for each in models if each.model == model))
+            for model in dict.fromkeys(each.model for each in models)
+        ),
+    )
+
+
+def sessions_of(state: WorkflowState) -> tuple[SessionAccount, ...]:
+    """Every session that was at work, the first one first."""
+    used = ((session_id, session) for session_id, session in state.sessions.items() if _at_work(session))
+    return tuple(session_account(session_id, session) for session_id, session in used)
+
+
+def total(accounts: Iterable[Account]) -> Account:
+    return reduce(_plus, accounts, Account())
+
+
+def _at_work(session: SessionState) -> bool:
+    return bool(session.usage.turns or session.models)
+
+
+def session_account(session_id: SessionId, session: SessionState) -> SessionAccount:
+    models = tuple(
+        ModelAccount(model=model or None, account=_priced(session, model, usage))
+        for model, usage in _named(session.models).items()
+    )
+    account = total(each.account for each in models) if models else Account(complete=not session.usage.turns)
+    return SessionAccount(
+        session_id=session_id,
+        number=session.number,
+        agent=session.agent,
+        turns=session.usage.turns,
+        account=account,
+        models=models,
+    )
+
+
+def _named(models: Mapping[str, ModelUsage]) -> Mapping[str, ModelUsage]:
+    """A cost that was told before the model's name belongs to the model, if there is only one."""
+    named = {name: usage for name, usage in models.items() if name}
+    nameless = models.get("")
+    if nameless is None or nameless.input_tokens is not None or len(named) != 1:
+        return models
+    return {
+        name: replace(usage, cost_usd=known_sum((usage.cost_usd, nameless.cost_usd))) for name, usage in named.items()
+    }
+
+
+def _priced(session: SessionState, model: str, usage: ModelUsage) -> Account:
+    usd, source, complete = _cost(session, model, usage)
+    return Account(
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usd,
+        cost_source=source,
+        complete=complete,
+    )
+
+
+def _cost(session: SessionState, model: str, usage: ModelUsage) -> tuple[float | None, CostSource, bool]:
+    if session.usage.cost_usd is not None:
+        # It is the cost of the whole conversation: what it told beside another model holds this one's too.
+        return usage.cost_usd, "unknown" if usage.cost_usd is None else "reported", True
+    usd = _estimated(model, usage)
+    return usd, "unknown" if usd is None else "estimated", usd is not None
+
+
+def _estimated(model: str, usage: ModelUsage) -> float | None:
+    if usage.input_tokens is None or usage.output_tokens is None or usage.last_on is None:
+        return None
+    tokens = Tokens(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.cached_tokens if usage.cache_known else None,
+        largest_request=usage.fullest,
+    )
+    return windows.cost(model, tokens, usage.last_on)
+
+
+def _plus(one: Account, other: Account) -> Account:
+    return Account(
+        input_tokens=known_sum((one.input_tokens, other.input_tokens)),
+        cached_tokens=known_sum((one.cached_tokens, other.cached_tokens)),
+        output_tokens=known_sum((one.output_tokens, other.output_tokens)),
+        cost_usd=known_sum((one.cost_usd, other.cost_usd)),
+        cost_source=_weaker(one.cost_source, other.cost_source),
+        complete=one.complete and other.complete,
+    )
+
+
+def _weaker(one: CostSource, other: CostSource) -> CostSource:
+    """A sum is known as well as the less certain of what is known in it."""
+    return one if _DOUBT[one] >= _DOUBT[other] else other
+
+
+_DOUBT: dict[CostSource, int] = {"unknown": 0, "reported": 1, "estimated": 2}

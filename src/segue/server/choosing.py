@@ -1,0 +1,33 @@
+"""What a new workflow goes by: what its caller says, then the environment, the repository, and the user's settings."""
+
+from dataclasses import replace
+
+from anyio.to_thread import run_sync
+
+from segue.model.views import NewWorkflow
+from segue.model.work import DEFAULTS, WorkSettings, choices_of
+from segue.server.documents import StartRequest
+from segue.settings import Settings, work_in, work_of_repository
+
+
+async def new_workflow(request: StartRequest, own: Settings, spoken: WorkSettings) -> NewWorkflow:
+    """`spoken` is what the server's own variables say; those of the caller go before them.
+
+    The repository's files are read now and not again: what they say later changes nothing of this workflow.
+    """
+    first = request.said.over(work_in(request.environment)).over(spoken)
+    repository = await run_sync(work_of_repository, request.repository)
+    work = first.over(repository).over(own).over(DEFAULTS)
+    assert work.agent is not None
+    choices = choices_of(work, request.choices.of_the_conversation)
+    return NewWorkflow(
+        issue=request.issue,
+        plan=request.plan,
+        propose=request.propose,
+        agent=work.agent,
+        permissions=request.permissions,
+        repository=request.repository,
+        here=request.here,
+        choices=replace(choices, from_repository=repository.without(first).lines),
+        environment=request.environment,
+    )

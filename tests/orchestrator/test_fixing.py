@@ -1,0 +1,175 @@
+"""A second agent, for a step that keeps failing."""
+
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, Review, Verify
+from segue.model.status import Role, WorkflowStatus
+from segue.orchestrator.fixing import Advice, read_advice
+from segue.snapshot.extraction import Unreadable
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre, git
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """
+turns:
+  - match: You are asked for advice
+    do: [{{say: '{answer}'}}]
+  - match: advises
+    do: [{{write: {{path: mended.txt, content: "A"}}}}]
+  - match: Task 2 of 2
+    do: [{second}]
+  - match: Task 1 of 2
+    do: [{first}]
+"""
+
+
+def failing(answer: str, first: str = "{say: Now.}, {crash: true}", second: str = "{say: Done.}") -> str:
+    return SCRIPT.format(answer=answer, first=first, second=second)
+
+
+def advice(verdict: str, text: str = "Close the file first.") -> str:
+    return f'{{"verdict": "{verdict}", "advice": "{text}"}}'
+
+
+async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried_once_more(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(failing(advice("fix")))
+        view = await theatre.as_time_goes_by("build-it", "completed")
+        scheduled = await theatre.events("build-it", e.RetryScheduled)
+        assert [(each.attempt, each.of, each.fixer) for each in scheduled] == [
+            (2, 3, False),
+            (3, 3, False),
+            (4, 4, True),
+        ]
+        (told,) = await theatre.events("build-it", e.FixerAdvised)
+        assert (told.step, told.verdict, told.advice) == ("a", "fix", "Close the file first.")
+        roles = [session.role for session in (await theatre.house.journal.state(view.id)).sessions.values()]
+        assert roles == [Role.WRITER, Role.FIXER]
+    asked, last = [entry["text"] for entry in theatre.diary("prompt")][3:5]
+    assert "Do A" in asked and "3. The agent's process ended" in asked
+    assert "advises:\n\nClose the file first." in last
+
+
+async def test_what_fails_with_the_advice_too_is_left_to_a_person(theatre: Theatre) -> None:
+    script = failing(advice("fix")).replace('{write: {path: mended.txt, content: "A"}}', "{say: Hm.}, {crash: true}")
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(script)
+        await theatre.as_time_goes_by("build-it", "paused")
+        while len(await theatre.events("build-it", e.StepFailed)) < 4:
+            await theatre.as_time_goes_by("build-it", "paused")
+        view = await theatre.until("build-it", "paused")
+        assert (view.retry, view.runs) == (None, 4)
+        assert len(await theatre.events("build-it", e.FixerAdvised)) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (advice("escalate", "The disk is broken."), "The disk is broken."),
+        ("I do not know.", "no advice that could be used"),
+    ],
+)
+async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, answer: str, reason: str) -> None:
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(failing(answer))
+        while not await theatre.events("build-it", e.FixerAdvised):
+            await theatre.as_time_goes_by("build-it", "paused")
+        view = await theatre.until("build-it", "paused")
+        assert view.retry is None and reason in view.reason
+        assert view.runs == 4
+
+
+async def test_whoever_wants_no_fixer_gets_none(theatre: Theatre) -> None:
+    theatre.choices = Choices(fixer="off")
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(failing(advice("fix")))
+        while len(await theatre.events("build-it", e.StepFailed)) < 2:
+            await theatre.as_time_goes_by("build-it", "paused")
+        assert (await theatre.until("build-it", "paused")).retry is None
+        assert await theatre.events("build-it", e.FixerAdvised) == []
+
+
+async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre) -> None:
+    (theatre.repository / ".gitignore").write_text("*.log\n")
+    git(theatre.repository, "add", "-A")
+    git(theatre.repository, "commit", "--quiet", "--message", "ignore")
+    first = "{write: {path: a.txt, content: A}}, {write: {path: sub/untracked.txt, content: U}}"
+    wrong = "{run: 'rm a.txt; echo B > sub/untracked.txt; echo x > junk.txt; echo y > kept.log'}, {crash: true}"
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(failing(advice("rewind", "Begin with the tests."), first, wrong))
+        head = None
+        while not await theatre.events("build-it", e.PlanReopened):
+            await theatre.as_time_goes_by("build-it", "paused", "in_progress")
+            head = head or git(worktree_of(theatre), "rev-parse", "HEAD")
+        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
+        (reopened,) = await theatre.events("build-it", e.PlanReopened)
+        assert reopened.reason == "Begin with the tests."
+        worktree = worktree_of(theatre)
+        assert (worktree / "a.txt").read_text() == "A"
+        assert (worktree / "sub/untracked.txt").read_text() == "U"
+        assert not (worktree / "junk.txt").exists()
+        assert (worktree / "kept.log").read_text() == "y\n"
+        assert git(worktree, "rev-parse", "HEAD") == head
+        view = await theatre.orchestrator.workflow("build-it")
+        saved = await theatre.house.journal.checkpoint(view.id, rewound.saved)
+        assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+        assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
+
+
+def test_advice_is_read_from_whatever_stands_around_it() -> None:
+    told = 'Here it is:\n```json\n{"verdict": "rewind", "advice": "Start over."}\n```'
+    assert read_advice(told) == Advice(verdict="rewind", advice="Start over.")
+    assert isinstance(read_advice('{"verdict": "perhaps", "advice": ""}'), Unreadable)
+    assert isinstance(read_advice("No idea."), Unreadable)
+
+
+# ── inside a run ────────────────────────────────────────────────────────────────────────────────────
+
+
+def testing(answer: str) -> str:
+    """An agent that does what its tests want only when it is advised to."""
+    return failing(answer, first="{say: Done.}")
+
+
+async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_next_turn(theatre: Theatre) -> None:
+    theatre.choices = Choices(verify=Verify(command="test -f mended.txt"))
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(testing(advice("fix")), plan="[{id: a, title: Do A}, {id: b, title: Do B}]")
+        view = await theatre.until("build-it", "completed")
+        passed = [each.passed for each in await theatre.events("build-it", e.TestsRan)]
+        assert passed == [False, False, False, True, True]
+        assert len(await theatre.events("build-it", e.FixerAdvised)) == 1
+        assert (view.runs, view.tasks_done) == (1, 2)
+
+
+async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(theatre: Theatre) -> None:
+    theatre.choices = Choices(verify=Verify(command="false"))
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(testing(advice("escalate", "The tests want a printer.")))
+        view = await theatre.until("build-it", "review")
+        assert "The tests want a printer." in view.reason
+        assert len(await theatre.events("build-it", e.PersonAsked)) == 1
+
+
+async def test_a_reviewer_who_says_that_the_way_is_wrong_has_it_undone_and_planned_again(theatre: Theatre) -> None:
+    wrong = '{"approved": false, "severity": "critical", "comments": ["undo it"], "wrong_approach": true}'
+    yes = '{"approved": true, "severity": "low", "comments": []}'
+    script = f"""
+turns:
+  - {{match: asked for a review, once: true, do: [{{say: '{yes}'}}]}}
+  - {{match: asked for a review, do: [{{say: '{wrong}'}}]}}
+  - {{match: Task 2 of 2, do: [{{run: 'rm a.txt; echo x > junk.txt'}}]}}
+  - {{match: Task 1 of 2, do: [{{write: {{path: a.txt, content: A}}}}]}}
+"""
+    theatre.choices = Choices(review=Review())
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(script)
+        reopened = (await theatre.event("build-it", e.PlanReopened)).event
+        assert isinstance(reopened, e.PlanReopened) and "does not lead there" in reopened.reason
+        assert (worktree_of(theatre) / "a.txt").exists()
+        (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
+        assert (scheduled.step, scheduled.rewind) == ("b", True)
+        await theatre.orchestrator.cancel("build-it", "seen enough")

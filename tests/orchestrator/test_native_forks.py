@@ -1,0 +1,186 @@
+"""A fork that begins with a copy of the agent's own conversation, and what happens where it cannot."""
+
+from typing import Any
+
+import pytest
+
+from segue.journal import Transaction
+from segue.model import events as e
+from segue.model.agents import Choices, Limits
+from segue.model.status import Carrying, Purpose, SessionStatus, Way, WorkflowStatus
+from segue.model.views import Resumed, Successor
+from segue.orchestrator.resuming import queue
+from segue.resume.planner import ResumePlan
+from tests.orchestrator.test_forking import FORK, fork
+from tests.orchestrator.test_resuming import session_of
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """
+turns:
+  - match: Task 2 of 2
+    do: [{recall: true}, {run: "pwd > where.txt"}]
+  - match: Task 1 of 2
+    do: [{usage: {used: 5000, size: 100000}}, {say: I like alpacas.}]
+  - match: ""
+    do: [{recall: true}]
+"""
+
+
+@pytest.fixture
+def theatre(theatre: Theatre) -> Theatre:
+    theatre.native_fork = True
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    return theatre
+
+
+async def after_one_task(theatre: Theatre, script: str = SCRIPT) -> str:
+    """The token of a conversation that has done the first of two tasks."""
+    await theatre.begin(script)
+    await theatre.until("build-it", "paused")
+    await theatre.event("build-it", e.SnapshotStudied)
+    (session,) = await theatre.orchestrator.sessions("build-it")
+    assert session.token is not None
+    return session.token
+
+
+def ways(resumed: Resumed) -> dict[Way, Any]:
+    return {price.way: price.tokens if price.possible else price.note for price in resumed.prices}
+
+
+async def test_a_fork_begins_with_a_copy_that_remembers_and_the_original_does_not_move(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
+    async with theatre.open():
+        token = await after_one_task(theatre)
+        before = await theatre.orchestrator.workflow("build-it")
+        await fork(theatre)
+        resumed = await theatre.resume(FORK)
+        assert (resumed.way, resumed.session_number, ways(resumed)[Way.FORK]) == (Way.FORK, 1, 5000)
+        await theatre.until(FORK, "completed")
+        (session,) = await theatre.orchestrator.sessions(FORK)
+        assert session.token not in (None, token) and session.carrying is Carrying.NOTHING
+        (queued,) = await theatre.events(FORK, e.RunQueued)
+        assert (queued.way, queued.reason) == (Way.FORK, resumed.reason)
+        assert not await theatre.events(FORK, e.WayChanged)
+        (recalled,) = await theatre.events(FORK, e.AgentMessage)
+        assert "Task 1 of 2: Do A" in recalled.text
+        assert (worktree_of(theatre, FORK) / "where.txt").read_text().strip() == str(worktree_of(theatre, FORK))
+        assert (await theatre.orchestrator.workflow("build-it")).head == before.head
+        assert (await theatre.resume("build-it")).way is Way.NATIVE
+        await theatre.until("build-it", "completed")
+    (copied,) = theatre.diary("forked")
+    told = theatre.diary("prompt")[1]["text"]
+    assert (copied["of"], copied["prompts"]) == (token, 1)
+    assert f"You are in {worktree_of(theatre, FORK)} now" in told and f"Leave {worktree_of(theatre)} alone" in told
+    assert [entry["session"] for entry in theatre.diary("prompt")] == [token, session.token, token]
+
+
+async def test_a_fork_that_is_talked_to_first_is_told_where_it_is(theatre: Theatre) -> None:
+    async with theatre.open():
+        await after_one_task(theatre)
+        await fork(theatre)
+        said = await theatre.orchestrator.prompt(FORK, "What do you remember?", theatre.environment)
+        assert (said.status, said.way) == ("sent", Way.FORK)
+        recalled = (await theatre.event(FORK, e.AgentMessage)).event
+        assert isinstance(recalled, e.AgentMessage) and "Task 1 of 2: Do A" in recalled.text
+    assert f"You are in {worktree_of(theatre, FORK)} now" in theatre.diary("prompt")[1]["text"]
+
+
+async def test_an_agent_that_refuses_to_copy_begins_anew_with_a_compiled_context_and_that_is_said(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
+    async with theatre.open():
+        await after_one_task(theatre)
+        await fork(theatre)
+        theatre.script.write_text(SCRIPT + "on_load: {reject: true}\n")
+        assert (await theatre.resume(FORK)).way is Way.FORK
+        await theatre.until(FORK, "completed")
+        (changed,) = await theatre.events(FORK, e.WayChanged)
+        assert (changed.before, changed.after) == (Way.FORK, Way.CONTEXT) and "Session not found" in changed.reason
+        (carried,) = await theatre.events(FORK, e.ContextCarried)
+        assert carried.way is Way.CONTEXT and "alpacas" in carried.text
+        (session,) = await theatre.orchestrator.sessions(FORK)
+        assert (session.carrying, session.refused_tokens) == (Carrying.DONE, ())
+        (original,) = await theatre.orchestrator.sessions("build-it")
+        assert (original.status, original.refused_tokens) == (SessionStatus.SUSPENDED, ())
+    assert "This conversation is a copy" not in theatre.diary("prompt")[1]["text"]
+
+
+async def test_a_conversation_that_has_gone_beyond_the_snapshot_is_not_copied(theatre: Theatre) -> None:
+    async with theatre.open():
+        await after_one_task(theatre)
+        await fork(theatre)
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+        resumed = await theatre.resume(FORK)
+        assert resumed.way is Way.CONTEXT
+        assert ways(resumed)[Way.FORK] == "the original's conversation has gone beyond the snapshot"
+        assert (await theatre.until(FORK, "completed")).status is WorkflowStatus.COMPLETED
+
+
+async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatre: Theatre) -> None:
+    async with theatre.open():
+        await after_one_task(theatre)
+        view = (await fork(theatre)).workflow
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+
+        def as_planned_before(t: Transaction) -> None:
+            t.will_carry(t.session.id, Carrying.NOTHING)
+            t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="resumed")
+            plan = ResumePlan(way=Way.FORK, reason="the original stood still then")
+            queue(theatre.house, t, t.session.id, plan, Purpose.WORK, theatre.environment)
+
+        await theatre.house.journal.transact(view.id, as_planned_before)
+        await theatre.house.engine.look()
+        await theatre.until(FORK, "completed")
+        (changed,) = await theatre.events(FORK, e.WayChanged)
+        assert changed.reason == "The original's conversation went on before it was copied."
+        assert [carried.way for carried in await theatre.events(FORK, e.ContextCarried)] == [Way.CONTEXT]
+
+
+@pytest.mark.parametrize(
+    ("script", "successor", "why"),
+    [
+        ("capabilities: {fork: false}\n", None, "rehearsal does not say that it can copy a conversation"),
+        ("", Successor(agent="understudy"), "understudy cannot copy a conversation of rehearsal"),
+    ],
+)
+async def test_what_keeps_a_conversation_from_being_copied_is_said(
+    theatre: Theatre, script: str, successor: Successor | None, why: str
+) -> None:
+    async with theatre.open():
+        await after_one_task(theatre, SCRIPT + script)
+        await fork(theatre, await session_of(theatre), successor=successor)
+        resumed = await theatre.resume(FORK)
+        assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, why)
+        assert why in resumed.reason
+        await theatre.until(FORK, "completed")
+
+
+async def test_copying_is_off_for_an_agent_that_was_not_seen_to_do_it_well(theatre: Theatre) -> None:
+    theatre.native_fork = False
+    async with theatre.open():
+        await after_one_task(theatre)
+        await fork(theatre)
+        resumed = await theatre.resume(FORK)
+        assert resumed.way is Way.CONTEXT
+        assert ways(resumed)[Way.FORK] == "copying a conversation of rehearsal is switched off"
+        await theatre.until(FORK, "completed")
+
+
+async def test_the_compiled_context_can_be_asked_for_in_place_of_the_copy(theatre: Theatre) -> None:
+    async with theatre.open():
+        await after_one_task(theatre)
+        await fork(theatre)
+        resumed = await theatre.orchestrator.resume(FORK, theatre.environment, Way.CONTEXT)
+        assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, 5000)
+        await theatre.until(FORK, "completed")
+        (session,) = await theatre.orchestrator.sessions(FORK)
+        assert session.carrying is Carrying.DONE
+    assert not theatre.diary("forked")

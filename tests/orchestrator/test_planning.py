@@ -1,0 +1,545 @@
+"""The agent proposes a plan, a person has the last word on it, and nobody waits for that in memory."""
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, Limits
+from segue.model.checkpoint import CheckpointType
+from segue.model.errors import BadInput, BadPlan, NothingToAnswer, SegueError, WrongState
+from segue.model.ids import TaskId
+from segue.model.plan import Task
+from segue.model.status import SessionStatus, Trigger, Way
+from segue.model.views import Answer, Answered, PlanText, Successor, WorkflowView
+from segue.orchestrator.planning import read_proposal
+from segue.snapshot.extraction import Unreadable
+from segue.state.fold import fold
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+TASKS = [
+    {"id": "a", "title": "Do A", "description": "First of all.", "depends_on": [], "expected_failures": ["test_b"]},
+    {"id": "b", "title": "Do B", "depends_on": ["a"]},
+]
+
+
+def fenced(tasks: list[dict[str, Any]]) -> str:
+    return f"This is how I would do it.\n\n```json\n{json.dumps({'tasks': tasks})}\n```\n"
+
+
+def script(*plans: str, before: str = "") -> str:
+    """An agent that makes these plans, one after the other, and the last of them ever after."""
+    turns = [
+        {"match": "fenced JSON document", "once": True, "do": [*json.loads(before or "[]"), {"say": plan}]}
+        for plan in plans[:-1]
+    ]
+    last = {"match": "fenced JSON document", "do": [*json.loads(before or "[]"), {"say": plans[-1]}]}
+    work = [{"match": f"Do {name}", "do": [{"say": f"{name} is there."}]} for name in "ABCD"]
+    return json.dumps({"turns": [*turns, last, *work]})
+
+
+PLANS = script(fenced(TASKS))
+
+
+async def propose(theatre: Theatre, script: str = PLANS, **more: Any) -> WorkflowView:
+    return await theatre.begin(script, plan=None, propose=True, **more)
+
+
+async def blocked(theatre: Theatre, script: str = PLANS, **more: Any) -> WorkflowView:
+    await propose(theatre, script, **more)
+    return await theatre.until("build-it", "blocked")
+
+
+async def approve(theatre: Theatre, plan: str | None = None) -> Answered:
+    text = PlanText(format="yaml", text=plan) if plan else None
+    return await theatre.orchestrator.answer("build-it", Answer(allow=True, plan=text, environment=theatre.environment))
+
+
+async def reject(theatre: Theatre, reason: str) -> Answered:
+    return await theatre.orchestrator.answer(
+        "build-it", Answer(allow=False, reason=reason, environment=theatre.environment)
+    )
+
+
+def prompts(theatre: Theatre) -> list[str]:
+    return [entry["text"] for entry in theatre.diary("prompt")]
+
+
+def titles(view: WorkflowView) -> list[tuple[str, str]]:
+    return [(task.id, task.status) for task in view.tasks]
+
+
+# ── proposing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_proposed_plan_blocks_the_workflow_and_nobody_waits_in_memory(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await blocked(theatre)
+        assert [task.title for task in view.proposed_plan] == ["Do A", "Do B"]
+        assert (view.tasks, view.asks) == ((), "Is this plan good (2 tasks)?")
+        assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
+        assert theatre.house.live == {} and theatre.house.environments == {}
+        (ended,) = await theatre.events("build-it", e.RunEnded)
+        assert ended.outcome == "asked"
+        (snapshot,) = await theatre.orchestrator.snapshots("build-it")
+        assert (snapshot.checkpoint.type, snapshot.checkpoint.trigger) == (CheckpointType.PLAN, Trigger.PAUSE)
+        assert snapshot.checkpoint.next_steps == ("Approve or reject the plan",)
+        assert snapshot.checkpoint.can_resume
+
+
+async def test_an_approved_plan_is_worked_on_in_the_same_conversation(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        answered = await approve(theatre)
+        assert (answered.status, answered.about, answered.title) == ("approved", "plan", "a plan of 2 tasks")
+        assert answered.resumed is not None
+        assert (answered.resumed.way, answered.resumed.tasks_remaining) == (Way.NATIVE, 2)
+        view = await theatre.until("build-it", "completed")
+    assert titles(view) == [("a", "completed"), ("b", "completed")]
+    assert view.sessions == 1
+    assert "# Build it" in prompts(theatre)[0]
+    assert "## Task 1 of 2: Do A" in prompts(theatre)[1]
+    assert len(prompts(theatre)) == 3
+
+
+async def test_what_was_proposed_is_adopted_as_it_was(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        await approve(theatre)
+        await theatre.until("build-it", "completed")
+        (adopted,) = await theatre.events("build-it", e.PlanAdopted)
+    assert (adopted.by, adopted.edited) == ("user", False)
+    assert adopted.plan.tasks == (
+        Task(id=TaskId("a"), title="Do A", description="First of all.", expected_failures=("test_b",)),
+        Task(id=TaskId("b"), title="Do B", depends_on=(TaskId("a"),)),
+    )
+
+
+async def test_with_yes_a_plan_is_taken_in_the_same_run(theatre: Theatre) -> None:
+    theatre.choices = Choices(approve_plan=True)
+    async with theatre.open():
+        await propose(theatre)
+        view = await theatre.until("build-it", "completed")
+        (adopted,) = await theatre.events("build-it", e.PlanAdopted)
+        assert len(await theatre.events("build-it", e.RunStarted)) == 1
+        kinds = [each.type for each in await theatre.events("build-it", e.CheckpointCreated)]
+    assert (adopted.by, view.tasks_done) == ("policy", 2)
+    assert kinds[0] is CheckpointType.PLAN
+
+
+async def test_an_own_plan_skips_the_proposal(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(PLANS, propose=True)
+        await theatre.until("build-it", "completed")
+        assert await theatre.events("build-it", e.PlanProposed) == []
+
+
+# ── what is no plan ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("Let me just begin.", "The answer holds no JSON object with tasks."),
+        (fenced([]), "It has no tasks."),
+        (fenced([{"id": "a"}]), "tasks.0.title: Field required"),
+        (fenced([{"id": "a", "title": " "}]), "Task 'a' has no title."),
+        (fenced([{"id": "an id", "title": "A"}]), "'an id' is no id."),
+        (fenced([{"id": "@plan", "title": "A"}]), "'@plan' is no id."),
+        (fenced([{"id": "a", "title": "A"}] * 2), "Two tasks of the plan are called 'a'."),
+        (fenced([{"id": "done", "title": "A"}]), "Two tasks of the plan are called 'done'."),
+        (fenced([{"id": "a", "title": "A", "depends_on": ["z"]}]), "Task 'a' depends on 'z'"),
+        (
+            fenced([{"id": "a", "title": "A", "depends_on": ["b"]}, {"id": "b", "title": "B", "depends_on": ["a"]}]),
+            "circle",
+        ),
+        (fenced([{"id": f"t{n}", "title": "A"} for n in range(4)]), "It has 4 tasks, and there may be 3 at most."),
+    ],
+)
+def test_a_proposal_is_checked_by_code(answer: str, reason: str) -> None:
+    read = read_proposal(answer, [Task(id=TaskId("done"), title="Done")], 3)
+    assert isinstance(read, Unreadable)
+    assert reason in read.reason
+
+
+async def test_a_proposal_that_cannot_be_used_is_repaired_once(theatre: Theatre) -> None:
+    many = fenced([{"id": f"t{n}", "title": "A"} for n in range(3)])
+    async with theatre.open(plan_tasks=2):
+        view = await blocked(theatre, script(many, fenced(TASKS)))
+    assert [task.id for task in view.proposed_plan] == ["a", "b"]
+    first, second = prompts(theatre)
+    assert "there may be 2 at most" in first
+    assert "That plan cannot be used: It has 3 tasks, and there may be 2 at most." in second
+
+
+async def test_without_a_plan_the_work_pauses_and_a_resume_asks_again(theatre: Theatre) -> None:
+    async with theatre.open():
+        await propose(theatre, script("I will.", "I will!", fenced(TASKS)))
+        view = await theatre.until("build-it", "paused")
+        assert view.reason.startswith("the agent proposed no plan that can be used, even after one repair: The answer")
+        assert len(prompts(theatre)) == 2
+        (snapshot,) = await theatre.orchestrator.snapshots("build-it")
+        assert snapshot.checkpoint.can_resume and snapshot.checkpoint.next_steps == ("Make a plan",)
+        resumed = await theatre.resume("build-it")
+        assert resumed.way is Way.NATIVE
+        assert (await theatre.until("build-it", "blocked")).proposed_plan
+
+
+async def test_a_turn_that_breaks_off_without_a_plan_fails_and_can_be_resumed(theatre: Theatre) -> None:
+    async with theatre.open():
+        await propose(theatre, script(fenced(TASKS), before='[{"fail": "out of order", "once": true}]'))
+        await theatre.until("build-it", "paused", "failed")
+        await theatre.resume("build-it")
+        assert (await theatre.until("build-it", "blocked")).proposed_plan
+
+
+# ── reading only ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_while_it_plans_the_agent_may_only_read(theatre: Theatre) -> None:
+    before = json.dumps([{"write": {"path": "early.py", "content": "x = 1"}, "ask": "May I write early.py?"}])
+    async with theatre.open():
+        view = await blocked(theatre, script(fenced(TASKS), before=before), permissions="all")
+        (answer,) = await theatre.events("build-it", e.PermissionAnswered)
+        assert (answer.outcome, answer.by) == ("denied", "policy")
+        assert answer.reason == "a plan is being made, and nothing is changed meanwhile"
+        assert await theatre.events("build-it", e.Warned) == []
+        assert view.worktree is not None and not (theatre.root / "worktrees" / "build-it" / "early.py").exists()
+
+
+async def test_files_that_change_while_it_plans_are_said(theatre: Theatre) -> None:
+    before = json.dumps([{"write": {"path": "early.py", "content": "x = 1"}}])
+    async with theatre.open():
+        await blocked(theatre, script(fenced(TASKS), before=before))
+        (warned,) = await theatre.events("build-it", e.Warned)
+    assert warned.code == "changed_while_planning"
+    assert "The file early.py appeared." in warned.message
+
+
+# ── a person's word ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_rejected_plan_is_made_again_with_the_reasons_in_the_same_conversation(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre, script(fenced(TASKS), fenced(TASKS[:1])))
+        answered = await reject(theatre, "One task is enough.")
+        assert (answered.status, answered.resumed and answered.resumed.way) == ("rejected", Way.NATIVE)
+        await theatre.event("build-it", e.PlanRejected)
+        view = await theatre.until("build-it", "blocked")
+        assert [task.id for task in view.proposed_plan] == ["a"]
+        assert "- One task is enough." in prompts(theatre)[1]
+        await reject(theatre, "Name it better.")
+        await theatre.until("build-it", "blocked")
+        assert "- One task is enough.\n- Name it better." in prompts(theatre)[2]
+        assert len({entry["session"] for entry in theatre.diary("prompt")}) == 1
+
+
+async def test_a_plan_is_not_rejected_without_a_reason(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        with pytest.raises(BadInput, match="with a reason"):
+            await reject(theatre, " ")
+        assert (await theatre.orchestrator.workflow("build-it")).status == "blocked"
+
+
+async def test_an_edited_plan_is_adopted_in_place_of_the_proposed_one(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        shown = await theatre.orchestrator.plan("build-it")
+        assert shown.status == "proposed"
+        await approve(theatre, shown.text.replace("Do B", "Do C"))
+        view = await theatre.until("build-it", "completed")
+        assert [task.title for task in view.tasks] == ["Do A", "Do C"]
+        (adopted,) = await theatre.events("build-it", e.PlanAdopted)
+        assert adopted.edited
+        after = await theatre.orchestrator.plan("build-it")
+        assert (after.status, after.tasks) == ("adopted", adopted.plan.tasks)
+
+
+async def test_a_plan_given_back_as_it_was_shown_is_the_same_plan(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        await approve(theatre, (await theatre.orchestrator.plan("build-it")).text)
+        await theatre.until("build-it", "completed")
+        (adopted,) = await theatre.events("build-it", e.PlanAdopted)
+    assert not adopted.edited
+
+
+async def test_a_plan_that_goes_round_in_a_circle_is_not_taken(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        with pytest.raises(BadPlan, match="circle"):
+            await approve(theatre, "[{id: a, title: A, depends_on: [b]}, {id: b, title: B, depends_on: [a]}]")
+        assert (await theatre.orchestrator.workflow("build-it")).proposed_plan
+
+
+async def test_a_blocked_workflow_is_not_resumed(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        with pytest.raises(WrongState, match="blocked") as refused:
+            await theatre.resume("build-it")
+        assert "segue approve" in refused.value.hint
+
+
+async def test_somebody_can_talk_about_a_plan_before_approving_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        said = await theatre.orchestrator.prompt("build-it", "Why two?", theatre.environment)
+        assert said.status == "sent"
+        await theatre.event("build-it", e.WorkflowMoved, after=await moved_back(theatre))
+        assert (await theatre.orchestrator.workflow("build-it")).asks
+        await approve(theatre)
+        view = await theatre.until("build-it", "completed")
+    assert (view.tasks_done, view.sessions) == (2, 1)
+
+
+async def moved_back(theatre: Theatre) -> int:
+    """Until the answer to a talk is there; the number of the event before the workflow's last move."""
+    workflow_id = (await theatre.orchestrator.workflow("build-it")).id
+    with anyio.fail_after(30):
+        async for record in theatre.house.journal.follow(workflow_id, 0):
+            match record.event:
+                case e.WorkflowMoved(after="blocked", reason="the agent was only talked to"):
+                    return record.seq - 1
+                case _:
+                    pass
+    raise AssertionError("a journal is followed for ever")
+
+
+# ── pauses and deaths ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_pause_of_a_blocked_workflow_returns_to_blocked_and_starts_nobody(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        paused = await theatre.orchestrator.pause("build-it", "for tonight", wait=True)
+        assert paused.status == "paused" and paused.snapshot_id
+        with pytest.raises(WrongState, match="paused"):
+            await approve(theatre)
+        resumed = await theatre.resume("build-it")
+        assert resumed.status == "blocked"
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, len(view.proposed_plan)) == ("blocked", 2)
+        assert len(await theatre.events("build-it", e.RunQueued)) == 1
+        await approve(theatre)
+        assert (await theatre.until("build-it", "completed")).tasks_done == 2
+
+
+async def test_a_plan_that_waits_comes_before_another_agent(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        await theatre.orchestrator.pause("build-it", "", wait=True)
+        with pytest.raises(WrongState, match="waits for a word"):
+            await theatre.orchestrator.resume("build-it", theatre.environment, None, Successor(agent="understudy"))
+
+
+async def test_a_pause_while_it_plans_keeps_the_proposal(theatre: Theatre) -> None:
+    async with theatre.open():
+        await propose(theatre, script(fenced(TASKS), before='[{"say": "Hm."}, {"wait_for": "go"}]'))
+        await theatre.until_prompted(1)
+        async with anyio.create_task_group() as both:
+            both.start_soon(partial(theatre.orchestrator.pause, "build-it", "lunch", wait=True))
+            await theatre.event("build-it", e.PauseRequested)
+            (theatre.root / "worktrees" / "build-it" / "go").touch()
+        assert (await theatre.orchestrator.workflow("build-it")).status == "paused"
+        assert (await theatre.resume("build-it")).status == "blocked"
+
+
+@pytest.mark.parametrize("status", ["blocked", "paused"])
+async def test_recover_blocked_restores_approval(theatre: Theatre, status: str) -> None:
+    """The server goes away while a plan waits; it waits on, is announced again, and can be approved."""
+    async with theatre.open():
+        await blocked(theatre)
+        if status == "paused":
+            await theatre.orchestrator.pause("build-it", "", wait=True)
+    async with theatre.open():
+        awaited = await theatre.events("build-it", e.ApprovalAwaited)
+        if status == "paused":
+            assert awaited == []
+            await theatre.resume("build-it")
+        else:
+            assert [each.question for each in awaited] == ["Is this plan good (2 tasks)?"]
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, len(view.proposed_plan)) == ("blocked", 2)
+        await approve(theatre)
+        assert (await theatre.until("build-it", "completed")).tasks_done == 2
+
+
+async def test_an_agent_that_dies_while_it_plans_plans_again(theatre: Theatre) -> None:
+    async with theatre.open():
+        await propose(theatre, script(fenced(TASKS), before='[{"say": "Hm."}, {"crash": true, "once": true}]'))
+        await theatre.until("build-it", "paused")
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "blocked")
+        assert view.undelivered == ()
+    assert len(prompts(theatre)) == 2
+    assert "nobody saw" not in prompts(theatre)[1]
+    assert "## Make a plan" in prompts(theatre)[1]
+
+
+async def test_what_waits_for_a_word_stands_first(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        await theatre.begin(PLANS, title="Another")
+        await theatre.until("another", "completed")
+        await theatre.begin(script(fenced(TASKS), before='[{"wait_for": "never"}]'), title="A third", plan=None)
+        assert [view.slug for view in await theatre.orchestrator.recent(3)] == ["build-it", "a-third", "another"]
+
+
+# ── who decides at the same moment ──────────────────────────────────────────────────────────────────
+
+
+async def at_once(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
+    """All of them together; a refusal is an answer too."""
+    answers: list[Any] = []
+
+    async def ask(call: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            answers.append(await call())
+        except SegueError as refused:
+            answers.append(refused)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as together:
+            for call in calls:
+                together.start_soon(ask, call)
+    return answers
+
+
+async def told_as_it_is(theatre: Theatre) -> list[type]:
+    """What was said of the plan, in a journal that says the same as the tables."""
+    view = await theatre.orchestrator.workflow("build-it")
+    records = await theatre.house.journal.records(view.id, limit=10_000)
+    assert fold(records).status is view.status
+    assert (await theatre.orchestrator.verify("build-it")).verified
+    words = (e.PlanAdopted, e.PlanRejected)
+    return [type(record.event) for record in records if isinstance(record.event, words)]
+
+
+async def test_of_ten_words_on_a_plan_one_counts(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        answers = await at_once(
+            *(partial(approve, theatre) for _ in range(5)), *(partial(reject, theatre, f"no {n}") for n in range(5))
+        )
+        won = [answer for answer in answers if isinstance(answer, Answered)]
+        assert len(won) == 1
+        assert all(isinstance(answer, WrongState | NothingToAnswer) for answer in answers if answer not in won)
+        await theatre.until("build-it", "completed", "blocked")
+        expected = e.PlanAdopted if won[0].status == "approved" else e.PlanRejected
+        assert await told_as_it_is(theatre) == [expected]
+
+
+async def test_a_cancel_and_an_approval_have_one_end(theatre: Theatre) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        await at_once(partial(theatre.orchestrator.cancel, "build-it", ""), partial(approve, theatre))
+        assert (await theatre.until("build-it", "cancelled")).status == "cancelled"
+        assert await told_as_it_is(theatre) in ([], [e.PlanAdopted])
+        with pytest.raises(WrongState, match="cancelled"):
+            await approve(theatre)
+
+
+@pytest.mark.parametrize("first", ["pause", "approve"])
+async def test_a_pause_and_an_approval_leave_a_workflow_that_goes_on(theatre: Theatre, first: str) -> None:
+    async with theatre.open():
+        await blocked(theatre)
+        calls: list[Callable[[], Awaitable[Any]]] = [
+            partial(theatre.orchestrator.pause, "build-it", "", wait=True),
+            partial(approve, theatre),
+        ]
+        await at_once(*(calls if first == "pause" else reversed(calls)))
+        view = await theatre.until("build-it", "paused", "completed")
+        said = await told_as_it_is(theatre)
+        if view.status == "paused":
+            await theatre.resume("build-it")
+        if not said:
+            assert (await theatre.orchestrator.workflow("build-it")).status == "blocked"
+            await approve(theatre)
+        assert (await theatre.until("build-it", "completed")).tasks_done == 2
+
+
+async def test_a_word_that_comes_before_the_run_has_ended_waits_for_that(theatre: Theatre) -> None:
+    async with theatre.open():
+        await propose(theatre)
+        await theatre.event("build-it", e.PlanProposed)
+        await approve(theatre)
+        assert (await theatre.until("build-it", "completed")).tasks_done == 2
+
+
+# ── the plan afterwards ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_after_a_resume_the_plan_is_respected(theatre: Theatre) -> None:
+    """One task at a time, and what is done stays done, also under another server."""
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open():
+        await blocked(theatre)
+        await approve(theatre)
+        view = await theatre.until("build-it", "paused")
+        assert titles(view) == [("a", "completed"), ("b", "pending")]
+    async with theatre.open():
+        resumed = await theatre.resume("build-it")
+        assert (resumed.tasks_done, resumed.tasks_remaining) == (1, 1)
+        view = await theatre.until("build-it", "completed")
+        started = [each.task_id for each in await theatre.events("build-it", e.TaskStarted)]
+    assert titles(view) == [("a", "completed"), ("b", "completed")]
+    assert started == ["a", "b"]
+
+
+async def reopened(theatre: Theatre, *plans: str) -> WorkflowView:
+    """One task is done, and what is left is to be planned again."""
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    await theatre.begin(script(*plans))
+    view = await theatre.until("build-it", "paused")
+    wrong = e.PlanReopened(reason="B leads nowhere.")
+    await theatre.house.journal.transact(view.id, lambda t: t.append(wrong))
+    await theatre.resume("build-it")
+    return await theatre.until("build-it", "blocked")
+
+
+async def test_a_new_plan_begins_with_what_is_done(theatre: Theatre) -> None:
+    collides = fenced([{"id": "a", "title": "Do A otherwise"}])
+    rest = fenced([{"id": "c", "title": "Do C", "depends_on": ["a"]}])
+    async with theatre.open():
+        view = await reopened(theatre, collides, rest)
+        asked, repaired = prompts(theatre)[1:]
+        assert "What is left is to be planned again: B leads nowhere." in asked
+        assert "plan only what comes after them:\n- a: Do A" in asked
+        assert "Two tasks of the plan are called 'a'." in repaired
+        assert [task.id for task in view.proposed_plan] == ["a", "c"]
+        assert titles(view) == [("a", "completed"), ("b", "pending")]
+        await approve(theatre)
+        view = await theatre.until("build-it", "completed")
+        completed = [each.task_id for each in await theatre.events("build-it", e.TaskCompleted)]
+    assert titles(view) == [("a", "completed"), ("c", "completed")]
+    assert completed == ["a", "c"]
+
+
+async def test_a_persons_own_plan_for_what_is_left_need_not_name_what_is_done(theatre: Theatre) -> None:
+    async with theatre.open():
+        await reopened(theatre, fenced([{"id": "c", "title": "Do C"}]))
+        await approve(theatre, "[{id: d, title: Do D}]")
+        view = await theatre.until("build-it", "completed")
+    assert titles(view) == [("a", "completed"), ("d", "completed")]
+
+
+async def test_another_agent_can_take_over_before_there_is_a_plan(theatre: Theatre) -> None:
+    async with theatre.open():
+        await propose(theatre, script("No.", "No!", fenced(TASKS)))
+        view = await theatre.until("build-it", "paused")
+        assert view.tasks == ()
+        context = await theatre.orchestrator.context("build-it", None)
+        assert "There is no plan yet" in context.context
+        await theatre.orchestrator.resume("build-it", theatre.environment, None, Successor(agent="understudy"))
+        view = await theatre.until("build-it", "blocked")
+        assert (view.agent, view.sessions, len(view.proposed_plan)) == ("understudy", 2, 2)
+        assert "## Make a plan" in prompts(theatre)[-1]
+        await approve(theatre)
+        assert (await theatre.until("build-it", "completed")).tasks_done == 2

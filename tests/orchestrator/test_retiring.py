@@ -1,0 +1,255 @@
+"""Sessions that nobody comes back to: idle, expired, and put away."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, Limits
+from segue.model.status import SessionStatus, Way, WorkflowStatus
+from segue.model.views import NewFork
+from segue.orchestrator import projections
+from segue.orchestrator.retiring import EXPIRY
+from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+IDLE = 1800.0
+TTL = 30 * 86_400.0
+BY_HAND = {"sweep_interval": 1e9}
+"""The sweep comes when the test calls it, and not in between."""
+
+
+async def talked(theatre: Theatre) -> None:
+    """A workflow that stands still, whose session waits for a word, and whose agent is gone."""
+    await paused(theatre)
+    await say(theatre, "What now?")
+    await standing_still(theatre)
+    await theatre.as_time_goes_by("build-it", "paused")
+
+
+async def after(theatre: Theatre, seconds: float) -> SessionStatus:
+    """How the session stands at a sweep after so much more time."""
+    await theatre.clock.advance(seconds)
+    await theatre.sweep()
+    view = await theatre.orchestrator.workflow("build-it")
+    assert view.session is not None
+    return view.session.status
+
+
+def put_away(theatre: Theatre, session_id: str) -> tuple[bool, bool, bool, bool]:
+    """Whether its two files are where they were, and whether they are in the archive."""
+    places = [Path("sessions", f"{session_id}.jsonl"), Path("agent-sessions", session_id, "session.json")]
+    here, there = ([(root / place).exists() for place in places] for root in (theatre.root, theatre.root / "archive"))
+    return (here[0], here[1], there[0], there[1])
+
+
+HERE, ARCHIVED = (True, True, False, False), (False, False, True, True)
+
+
+# ── idle ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_session_is_idle_then_expires_and_the_work_goes_on_in_a_child(
+    theatre: Theatre, database_url: str
+) -> None:
+    theatre.database_url = database_url
+    async with theatre.open(**BY_HAND):
+        await talked(theatre)
+        first = await session_of(theatre)
+        before = await theatre.orchestrator.workflow("build-it")
+        assert await after(theatre, IDLE - 120) is SessionStatus.WAITING_FOR_INPUT
+        assert await after(theatre, 240) is SessionStatus.SUSPENDED
+        moved = (await theatre.events("build-it", e.SessionMoved))[-1]
+        assert (moved.before, moved.after, moved.reason) == ("waiting_for_input", "suspended", "idle")
+        assert await after(theatre, TTL - 60) is SessionStatus.SUSPENDED
+        assert await after(theatre, 120) is SessionStatus.EXPIRED
+        resting = await theatre.orchestrator.workflow("build-it")
+        assert (resting.status, resting.last_snapshot) == (WorkflowStatus.PAUSED, before.last_snapshot)
+        assert put_away(theatre, first) == ARCHIVED
+
+        resumed = await theatre.resume("build-it")
+        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+        assert "the last session expired" in resumed.reason
+        view = await theatre.until("build-it", "completed")
+        assert view.tasks_done == 2
+        (_, child) = await theatre.orchestrator.sessions("build-it")
+        assert child.parent == first
+    assert len(theatre.diary("started")) == 2
+
+
+async def test_an_agent_that_is_awake_keeps_its_session(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND, talk_linger=3600.0, session_idle=60.0, session_ttl=90.0):
+        await paused(theatre)
+        await say(theatre, "What now?")
+        await standing_still(theatre)
+        assert await after(theatre, 120) is SessionStatus.WAITING_FOR_INPUT
+
+
+async def test_an_idle_session_goes_on_in_its_own_conversation(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await talked(theatre)
+        assert await after(theatre, IDLE + 60) is SessionStatus.SUSPENDED
+        assert (await theatre.resume("build-it")).way is Way.NATIVE
+        await theatre.until("build-it", "completed")
+
+
+# ── what does not expire ────────────────────────────────────────────────────────────────────────────
+
+
+async def test_words_that_wait_for_an_agent_keep_their_session(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await theatre.begin("turns: [{match: Do A, do: [{say: At it.}, {hang: true}]}]")
+        await theatre.event("build-it", e.PromptAcknowledged)
+        await theatre.orchestrator.prompt("build-it", "What now?", theatre.environment, wait=False)
+    async with theatre.open(**BY_HAND):
+        assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 1
+        assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
+
+
+async def test_a_plan_that_waits_for_approval_keeps_its_session(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        workflow_id = (await theatre.orchestrator.workflow("build-it")).id
+        await theatre.house.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
+        assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
+
+
+async def test_any_sign_of_life_counts(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        workflow_id = (await theatre.orchestrator.workflow("build-it")).id
+        await theatre.clock.advance(TTL - 60)
+        await theatre.house.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
+        assert await after(theatre, 120) is SessionStatus.SUSPENDED
+        assert await after(theatre, TTL) is SessionStatus.EXPIRED
+
+
+@pytest.mark.parametrize("first", ["sweep", "resume"])
+async def test_a_resume_and_the_sweep_at_the_same_moment_have_one_winner(
+    theatre: Theatre, database_url: str, first: str
+) -> None:
+    """Whoever comes second sees what the first one did: there is never an agent in an expired session."""
+    theatre.database_url = database_url
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open(**BY_HAND):
+        view = await theatre.begin("turns: [{do: [{say: Done.}]}]")
+        await theatre.until(view.id, "paused")
+        await theatre.clock.advance(TTL + 60)
+        async with anyio.create_task_group() as both:
+            if first == "sweep":
+                both.start_soon(theatre.sweep)
+            both.start_soon(theatre.resume, view.id)
+            if first == "resume":
+                both.start_soon(theatre.sweep)
+        done = await theatre.until(view.id, "completed")
+        sessions = [session.status for session in await theatre.orchestrator.sessions(view.id)]
+        assert sessions in ([SessionStatus.COMPLETED], [SessionStatus.EXPIRED, SessionStatus.COMPLETED])
+        assert (done.tasks_done, done.runs) == (2, 2)
+    assert len(theatre.diary("prompt")) == 2
+
+
+# ── sessions that no agent ever took up ─────────────────────────────────────────────────────────────
+
+
+async def test_a_session_whose_agent_never_came_up_can_expire_and_be_followed(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        view = await theatre.begin("on_initialize: {hang: true}")
+        with anyio.fail_after(30):
+            while (await theatre.orchestrator.session(await session_of(theatre))).status != "starting":
+                await anyio.sleep(0.02)
+    async with theatre.open(**BY_HAND):
+        assert await after(theatre, TTL + 60) is SessionStatus.EXPIRED
+        theatre.script.write_text("turns: []")
+        assert (await theatre.resume(view.id)).session_number == 2
+        await theatre.until(view.id, "completed")
+
+
+async def test_a_fork_that_nobody_took_up_can_expire_and_be_followed(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        (worktree_of(theatre) / "go").touch()
+        request = NewFork(session_id=await session_of(theatre), environment=theatre.environment)
+        fork = (await theatre.orchestrator.fork(request)).workflow
+        await theatre.clock.advance(TTL + 60)
+        await theatre.sweep()
+        (session,) = await theatre.orchestrator.sessions(fork.id)
+        assert session.status is SessionStatus.EXPIRED
+        resumed = await theatre.resume(fork.id)
+        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+        await theatre.until(fork.id, "completed")
+
+
+# ── the archive ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_files_in_the_archive_can_be_written_again_and_stay_there(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        session_id = await session_of(theatre)
+        said = (theatre.root / "sessions" / f"{session_id}.jsonl").read_bytes()
+        await after(theatre, TTL + 60)
+        files = await theatre.orchestrator.session_files(session_id)
+        assert files.were_right and Path(files.history).read_bytes() == said
+        assert json.loads(Path(files.session).read_text())["metadata"]["status"] == "expired"
+        Path(files.history).write_bytes(b"{torn")
+        assert not (await theatre.orchestrator.session_files(session_id)).were_right
+        assert Path(files.history).read_bytes() == said
+        assert put_away(theatre, session_id) == ARCHIVED
+        await theatre.sweep()
+        assert put_away(theatre, session_id) == ARCHIVED
+
+
+@pytest.mark.parametrize("moved", ["nothing", "the document"])
+async def test_an_archive_that_was_cut_off_is_finished_by_the_next_sweep(theatre: Theatre, moved: str) -> None:
+    """A server that dies right after the row, or between the two files, leaves exactly this."""
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        view, session_id = await theatre.orchestrator.workflow("build-it"), await session_of(theatre)
+        await theatre.house.journal.transact(
+            view.id, lambda t: t.move_session(t.session.id, EXPIRY.to, reason=EXPIRY.reason)
+        )
+        await theatre.orchestrator.session_files(session_id)
+        if moved == "the document":
+            place = theatre.root / "archive" / "agent-sessions" / session_id
+            place.parent.mkdir(parents=True)
+            (theatre.root / "agent-sessions" / session_id).rename(place)
+    async with theatre.open(**BY_HAND):
+        await theatre.sweep()
+        assert put_away(theatre, session_id) == ARCHIVED
+        assert (await theatre.orchestrator.session_files(session_id)).were_right
+        assert not (theatre.root / "agent-sessions" / session_id).exists()
+
+
+async def test_a_session_whose_files_cannot_be_moved_does_not_keep_the_others(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        session_id = await session_of(theatre)
+        obstacle = theatre.root / "archive"
+        obstacle.write_text("a file where a folder should be")
+        assert await after(theatre, TTL + 60) is SessionStatus.EXPIRED
+        assert put_away(theatre, session_id) == HERE
+        obstacle.unlink()
+        await theatre.sweep()
+        assert put_away(theatre, session_id) == ARCHIVED
+
+
+@pytest.mark.parametrize("end", ["completed", "cancelled"])
+async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatre: Theatre, end: str) -> None:
+    async with theatre.open(**BY_HAND):
+        await paused(theatre)
+        if end == "completed":
+            await theatre.resume("build-it")
+            await theatre.until("build-it", "completed")
+        else:
+            await theatre.orchestrator.cancel("build-it", "")
+        session_id = await session_of(theatre)
+        assert await after(theatre, TTL - 60) == end
+        assert put_away(theatre, session_id) == HERE
+        assert await after(theatre, 120) == end
+        assert put_away(theatre, session_id) == ARCHIVED
+        assert await projections.not_archived(theatre.house) == set()

@@ -1,0 +1,292 @@
+"""What is tried again by itself after an agent failed: when, how often, and who can call it off."""
+
+import os
+import signal
+from datetime import datetime, timedelta
+
+import anyio
+import pytest
+
+from segue.journal.rows import next_retry
+from segue.model import events as e
+from segue.model.agents import Choices
+from segue.model.errors import WrongState
+from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
+from segue.model.views import Action, Resumed, WorkflowView
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+CRASHES_ONCE = "turns: [{match: Do A, do: [{write: {path: a.txt, content: A}}, {crash: true, once: true}]}]"
+ALWAYS_CRASHES = "turns: [{match: Do A, do: [{say: Now.}, {crash: true}]}]"
+
+
+async def failed(theatre: Theatre, script: str = CRASHES_ONCE) -> WorkflowView:
+    """A workflow whose agent has failed, and which is to be tried again."""
+    await theatre.begin(script)
+    return await theatre.until("build-it", "paused")
+
+
+async def retries(theatre: Theatre) -> list[tuple[str, int, int]]:
+    found = await theatre.events("build-it", e.RetryScheduled)
+    return [(each.step, each.attempt, each.of) for each in found]
+
+
+async def test_an_agent_that_dies_is_brought_back_by_itself_and_told_what_happened(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        view = await failed(theatre)
+        assert view.retry is not None and (view.retry.attempt, view.retry.of, view.retry.step) == (2, 3, "a")
+        assert view.retry.at == theatre.clock.now() + timedelta(seconds=1)
+        assert view.failure is not None and view.failure.failure is Failure.PROCESS_EXITED
+        await theatre.clock.advance(1)
+        view = await theatre.until("build-it", "completed")
+        assert (view.retry, view.sessions, view.runs) == (None, 1, 2)
+    prompts = [entry["text"] for entry in theatre.diary("prompt")]
+    assert len(prompts) == 3
+    assert "It goes on now in the same conversation." in prompts[1]
+    assert "interrupted in the middle" in prompts[1]
+
+
+async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts(theatre: Theatre) -> None:
+    theatre.choices = Choices(fixer="off")
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre, ALWAYS_CRASHES)
+        for seconds in (1, 2):
+            assert (await theatre.orchestrator.workflow("build-it")).retry is not None
+            await theatre.clock.advance(seconds)
+            await theatre.event("build-it", e.RunStarted, after=(await theatre.orchestrator.workflow("build-it")).head)
+            view = await theatre.until("build-it", "paused")
+        assert view.retry is None
+        assert await retries(theatre) == [("a", 2, 3), ("a", 3, 3)]
+        assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
+        assert await theatre.house.journal.read(next_retry) is None
+
+
+async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -> None:
+    theatre.choices = Choices(fixer="off")
+    async with theatre.open(retry_attempts=2):
+        await failed(theatre, ALWAYS_CRASHES)
+        await theatre.clock.advance(1)
+        await theatre.event("build-it", e.RunStarted, after=(await theatre.orchestrator.workflow("build-it")).head)
+        assert (await theatre.until("build-it", "paused")).retry is None
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "paused")
+        assert view.retry is not None and view.retry.attempt == 2
+
+
+async def test_what_would_fail_again_is_not_tried_again(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        view = await failed(theatre, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}]")
+        assert view.retry is None
+        (told,) = await theatre.events("build-it", e.StepFailed)
+        assert (told.step, told.what) == ("a", "login_required")
+
+
+async def test_a_first_start_that_fails_is_tried_again_in_the_worktree_that_is_there(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3, handshake_timeout=2.0):
+        view = await failed(theatre, "on_new: {hang: true}")
+        assert view.retry is not None and view.retry.step == "start"
+        assert view.worktree is not None and view.session is not None
+        assert view.session.status is SessionStatus.FAILED
+        theatre.script.write_text("turns: []")
+        await theatre.clock.advance(1)
+        view = await theatre.until("build-it", "completed")
+        assert view.tasks_done == 2
+
+
+async def test_nothing_is_tried_again_when_a_pause_was_asked_for(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin("turns: [{match: Do A, do: [{say: Hm.}, {wait_for: go}, {crash: true, once: true}]}]")
+        await theatre.event("build-it", e.PromptAcknowledged)
+        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        view = await theatre.until("build-it", "paused")
+        assert view.retry is None and len(await theatre.events("build-it", e.StepFailed)) == 1
+
+
+async def test_an_agent_that_fails_while_people_only_talk_to_it_is_not_tried_again(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}, {do: [{crash: true}]}]")
+        await theatre.orchestrator.prompt("build-it", "How are you?", theatre.environment)
+        view = await theatre.until("build-it", "paused")
+        assert view.runs == 2 and view.retry is None
+        assert len(await theatre.events("build-it", e.StepFailed)) == 1
+
+
+# ── calling it off, and being quicker ───────────────────────────────────────────────────────────────
+
+
+async def test_pause_calls_a_retry_off(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+        answer = await theatre.orchestrator.pause("build-it", "not today", wait=True)
+        again = await theatre.orchestrator.pause("build-it", "not today", wait=True)
+        assert (answer.status, answer.snapshot_id) == (again.status, again.snapshot_id)
+        (cancelled,) = await theatre.events("build-it", e.RetryCancelled)
+        assert (cancelled.step, cancelled.reason) == ("a", "not today")
+        await theatre.clock.advance(100)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.retry, view.runs) == (WorkflowStatus.PAUSED, None, 1)
+        assert not theatre.orchestrator.busy
+
+
+async def test_resume_makes_a_retry_now_and_it_still_counts(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre, ALWAYS_CRASHES)
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "paused")
+        assert view.retry is not None and view.retry.attempt == 3
+        assert view.runs == 2
+
+
+async def test_cancel_drops_a_retry(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+        await theatre.orchestrator.cancel("build-it", "never mind")
+        await theatre.clock.advance(100)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.retry, view.runs) == (WorkflowStatus.CANCELLED, None, 1)
+
+
+async def test_a_retry_waits_while_people_talk_and_goes_on_with_the_agent_that_is_awake(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+        await theatre.orchestrator.prompt("build-it", "How are you?", theatre.environment)
+        await theatre.event("build-it", e.TurnEnded)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.retry is not None
+        await theatre.clock.advance(1)
+        view = await theatre.until("build-it", "completed")
+        assert (view.runs, view.retry) == (2, None)
+
+
+async def test_a_pause_and_a_retry_that_is_due_have_one_winner(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+        async with anyio.create_task_group() as group:
+            group.start_soon(theatre.clock.advance, 1)
+            group.start_soon(theatre.orchestrator.pause, "build-it", "not today", True)
+        view = await theatre.until("build-it", "paused", "completed")
+        assert view.retry is None
+        called_off = len(await theatre.events("build-it", e.RetryCancelled))
+        assert view.runs == 2 - called_off
+
+
+async def test_a_resume_and_a_retry_that_is_due_make_one_launch(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+        answers: list[Resumed | None] = []
+
+        async def resume() -> None:
+            try:
+                answers.append(await theatre.resume("build-it"))
+            except WrongState:  # the retry was quicker, and the agent is at work already
+                answers.append(None)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(theatre.clock.advance, 1)
+            group.start_soon(resume)
+            group.start_soon(resume)
+        view = await theatre.until("build-it", "completed")
+        assert (view.runs, len(answers)) == (2, 2)
+
+
+async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+        answers: list[Action] = []
+
+        async def cancel() -> None:
+            answers.append(await theatre.orchestrator.cancel("build-it", "never mind"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(theatre.clock.advance, 1)
+            group.start_soon(cancel)
+        view = await theatre.until("build-it", "cancelled")
+        assert answers and view.retry is None
+        assert await theatre.house.journal.read(next_retry) is None
+
+
+# ── across restarts ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_retry_survives_a_restart_and_is_made_with_the_servers_own_variables(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+    async with theatre.open(retry_attempts=3, environment=theatre.environment):
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.retry is not None and view.retry.attempt == 2
+        await theatre.clock.advance(1)
+        assert (await theatre.until("build-it", "completed")).runs == 2
+
+
+async def test_a_retry_that_cannot_be_made_is_called_off_with_the_reason(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre)
+    theatre.commands["rehearsal"] = ("no-such-program-anywhere",)
+    async with theatre.open(retry_attempts=3, environment=theatre.environment):
+        await theatre.clock.advance(1)
+        told = (await theatre.event("build-it", e.RetryCancelled)).event
+        assert isinstance(told, e.RetryCancelled) and "no-such-program-anywhere" in told.reason
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.retry, view.runs) == (WorkflowStatus.PAUSED, None, 1)
+
+
+async def test_a_retry_that_was_under_way_when_the_server_ended_is_left_to_a_person(theatre: Theatre) -> None:
+    script = "turns: [{match: Do A, do: [{say: Now.}, {crash: true, once: true}, {hang: true}]}]"
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre, script)
+        await theatre.clock.advance(1)
+        await theatre.until_prompted(2)
+        await theatre.event("build-it", e.PromptAcknowledged, after=(await theatre.event("build-it", e.RunEnded)).seq)
+    async with theatre.open(retry_attempts=3, environment=theatre.environment):
+        await theatre.clock.advance(1000)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.retry, view.runs) == (WorkflowStatus.PAUSED, None, 2)
+        assert "server was stopped" in view.reason
+
+
+# ── quota ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def out_of_quota(reset: datetime | None) -> str:
+    told = f", reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'" if reset else ""
+    return f"turns: [{{match: Do A, do: [{{fail: {{kind: quota{told}}}, once: true}}]}}]"
+
+
+async def test_a_used_up_quota_is_waited_for_where_that_was_chosen(theatre: Theatre) -> None:
+    theatre.choices = Choices(wait_for_quota=True)
+    reset = (theatre.clock.now() + timedelta(hours=3)).replace(microsecond=0)
+    async with theatre.open(retry_attempts=3):
+        view = await failed(theatre, out_of_quota(reset))
+        assert view.retry is not None and view.retry.at == reset
+        assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
+        await theatre.clock.advance(3 * 3600 - 60)
+        assert (await theatre.orchestrator.workflow("build-it")).runs == 1
+        await theatre.clock.advance(60)
+        await theatre.until("build-it", "completed")
+
+
+@pytest.mark.parametrize(("chosen", "known"), [(False, True), (True, False)])
+async def test_a_used_up_quota_is_otherwise_left_to_a_person(theatre: Theatre, chosen: bool, known: bool) -> None:
+    theatre.choices = Choices(wait_for_quota=chosen)
+    reset = theatre.clock.now() + timedelta(hours=3)
+    async with theatre.open(retry_attempts=3):
+        view = await failed(theatre, out_of_quota(reset if known else None))
+        assert view.retry is None and view.status is WorkflowStatus.PAUSED
+
+
+async def test_an_agent_that_is_killed_is_brought_back_by_its_own_conversation(theatre: Theatre) -> None:
+    script = "turns: [{match: Do A, do: [{say: Working., once: true}, {wait_for: go}]}]"
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(script)
+        started = (await theatre.event("build-it", e.AgentStarted)).event
+        assert isinstance(started, e.AgentStarted)
+        await theatre.event("build-it", e.PromptAcknowledged)
+        os.kill(started.pid, signal.SIGKILL)
+        await theatre.until("build-it", "paused")
+        (worktree_of(theatre) / "go").touch()
+        await theatre.clock.advance(1)
+        await theatre.until("build-it", "completed")
+        assert [each.way for each in await theatre.events("build-it", e.RunQueued)] == [Way.FIRST, Way.NATIVE]

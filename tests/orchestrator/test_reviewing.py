@@ -1,0 +1,251 @@
+"""Somebody else looks at each task: what they say is written down, told to the writer, and decided by people."""
+
+from pathlib import Path
+
+import pytest
+
+from segue.model import events as e
+from segue.model.agents import Choices, Limits, Review, Verify
+from segue.model.errors import BadInput, UnknownAgent
+from segue.model.status import Role, SessionStatus
+from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.reviewing import Verdict, read_verdict
+from segue.snapshot.extraction import Unreadable
+from segue.workspace.processes import marked
+from tests.orchestrator.test_finishing import answer, prompts, standing
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+ONE_TASK = "[{id: a, title: Do A}]"
+YES = """say: '{"approved": true, "severity": "low", "comments": []}'"""
+NO = """say: 'I looked. {"approved": false, "severity": "high", "comments": ["a.txt is empty", "no tests"]}'"""
+WRONG = """say: '{"approved": false, "severity": "critical", "comments": ["undo it"], "wrong_approach": true}'"""
+ASKED = "asked for a review"
+
+
+def script(*answers: str, writer: str = "write: {path: a.txt, content: a}") -> str:
+    """The reviewer's answers one after the other, the last again and again."""
+    turns = [f"  - {{match: {ASKED}, once: true, do: [{{{each}}}]}}" for each in answers[:-1]]
+    turns.append(f"  - {{match: {ASKED}, do: [{{{answers[-1]}}}]}}")
+    turns.append(f"  - {{match: '', do: [{{{writer}}}]}}")
+    return "\n".join(["turns:", *turns])
+
+
+def questions(theatre: Theatre) -> list[str]:
+    return [text for text in prompts(theatre) if ASKED in text]
+
+
+async def reviewers(theatre: Theatre, name: str) -> list[tuple[str, SessionStatus]]:
+    sessions = await theatre.orchestrator.sessions(name)
+    return [(each.agent, each.status) for each in sessions if each.role is Role.REVIEWER]
+
+
+async def test_a_task_that_is_approved_is_done(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(agent="understudy"))
+    async with theatre.open():
+        view = await theatre.begin(script(YES), plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        (given,) = await theatre.events(view.id, e.ReviewGiven)
+        assert (given.task_id, given.round, given.feedback.approved) == ("a", 1, True)
+        assert await reviewers(theatre, view.id) == [("understudy", SessionStatus.COMPLETED)]
+        (question,) = questions(theatre)
+        assert "Do A" in question and "+++ b/a.txt" in question
+        workflow = await theatre.orchestrator.workflow(view.id)
+        assert workflow.session is not None and workflow.session.number == 1
+        started = (await theatre.event(view.id, e.RunStarted)).event
+        assert isinstance(started, e.RunStarted) and marked(started.attempt) == []
+
+
+async def test_what_a_reviewer_says_goes_to_the_writer_until_it_is_approved(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(passes=3))
+    async with theatre.open():
+        view = await theatre.begin(script(NO, YES), plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        assert [given.round for given in await theatre.events(view.id, e.ReviewGiven)] == [1, 2]
+        told = prompts(theatre)[2]
+        assert "not approved" in told and "From reviewer (high):\n- a.txt is empty\n- no tests" in told
+        assert "earlier reviews" in questions(theatre)[1] and "a.txt is empty" in questions(theatre)[1]
+        state = await theatre.house.journal.state(view.id)
+        assert all(review.feedback.addressed for review in state.reviews)
+        assert len(await theatre.events(view.id, e.TaskCompleted)) == 1
+
+
+async def test_every_persona_is_asked_and_all_must_approve(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(personas=("security", "style"), passes=2))
+    async with theatre.open():
+        view = await theatre.begin(script(YES, NO, YES), plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        given = await theatre.events(view.id, e.ReviewGiven)
+        assert [(each.round, each.feedback.reviewer_persona, each.feedback.approved) for each in given] == [
+            (1, "security", True),
+            (1, "style", False),
+            (2, "security", True),
+            (2, "style", True),
+        ]
+
+
+async def test_after_the_last_pass_a_person_decides(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(passes=2))
+    async with theatre.open():
+        view = await theatre.begin(script(NO))
+        asked = await theatre.until(view.id, "review")
+        assert "is not approved by reviewer after 2 reviews" in asked.reason
+        (failed,) = await theatre.events(view.id, e.StepFailed)
+        assert failed.what == "review_not_passed"
+        theatre.script.write_text(script(YES))
+        assert await answer(theatre, view.id, allow=True) is not None
+        await theatre.until(view.id, "completed")
+        assert [done.task_id for done in await theatre.events(view.id, e.TaskCompleted)] == ["a", "b"]
+
+
+async def test_a_reviewer_who_says_that_the_way_is_wrong_brings_it_before_a_person(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(passes=3), fixer="off")
+    async with theatre.open():
+        view = await theatre.begin(script(WRONG), plan=ONE_TASK)
+        await theatre.until(view.id, "review")
+        (failed,) = await theatre.events(view.id, e.StepFailed)
+        assert failed.what == "wrong_approach"
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [("crash: true", "process ended"), ("hang: true", "within 600 seconds"), ("say: Looks good.", "could not be read")],
+)
+async def test_without_an_answer_of_the_reviewer_the_work_is_kept_and_a_person_is_asked(
+    theatre: Theatre, does: str, why: str
+) -> None:
+    theatre.choices = Choices(review=Review())
+    async with theatre.open():
+        view = await theatre.begin(
+            f"turns: [{{match: {ASKED}, do: [{does}]}}, {{match: Task 1, do: [write: {{path: a.txt, content: a}}]}}]",
+            plan=ONE_TASK,
+        )
+        asked = await (theatre.as_time_goes_by if "hang" in does else theatre.until)(view.id, "review")
+        assert "was not reviewed by reviewer" in asked.reason
+        (warning,) = await theatre.events(view.id, e.Warned)
+        assert warning.code == "helper_failed" and why in warning.message
+        assert (theatre.root / "worktrees" / view.slug / "a.txt").exists()
+        assert await reviewers(theatre, view.id) == [("rehearsal", SessionStatus.FAILED)]
+        await answer(theatre, view.id, allow=True)
+        await theatre.until(view.id, "completed")
+
+
+async def test_a_reviewer_may_not_write_and_one_that_does_is_told_of(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review())
+    does = f"{{write: {{path: asked.txt, content: x}}, ask: true}}, {{write: {{path: sly.txt, content: x}}}}, {{{YES}}}"
+    async with theatre.open():
+        view = await theatre.begin(f"turns: [{{match: {ASKED}, do: [{does}]}}]", plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        (denied,) = await theatre.events(view.id, e.PermissionAnswered)
+        assert (denied.outcome, denied.by) == ("denied", "policy")
+        (warning,) = await theatre.events(view.id, e.Warned)
+        assert warning.code == "helper_changed_files" and warning.message.endswith("only had to read: sly.txt.")
+
+
+async def test_what_a_reviewer_says_and_uses_counts_and_is_no_part_of_the_story(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review())
+    spent = "{usage: {input: 700, output: 30}}, {say: 'I decided to use rust because it is red.'}"
+    async with theatre.open():
+        view = await theatre.begin(f"turns: [{{match: {ASKED}, do: [{spent}, {{{YES}}}]}}]", plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        state = await theatre.house.journal.state(view.id)
+        assert (state.usage.input_tokens, state.usage.output_tokens) == (700, 30)
+        facts = await theatre.house.hearings.facts(view.id)
+        assert not any("rust" in passage.text for passage in facts.passages + facts.latest)
+        assert facts.decisions == ()
+
+
+async def test_feedback_that_is_not_seen_to_is_in_the_snapshot_the_context_and_the_next_prompt(
+    theatre: Theatre,
+) -> None:
+    theatre.choices = Choices(review=Review(passes=1))
+    async with theatre.open():
+        view = await theatre.begin(script(NO, YES), plan=ONE_TASK)
+        asked = await theatre.until(view.id, "review")
+        assert asked.last_snapshot is not None
+        found = (await theatre.orchestrator.snapshot(view.id, asked.last_snapshot)).findings
+        assert found is not None
+        (feedback,) = found.feedback
+        assert (feedback.comments, feedback.addressed) == (("a.txt is empty", "no tests"), False)
+        context = await theatre.orchestrator.context(view.id, None)
+        assert "### Unaddressed reviewer feedback" in context.context and "a.txt is empty" in context.context
+    async with theatre.open():
+        await theatre.resume(view.id)
+        await theatre.until(view.id, "completed")
+        assert "not seen to yet:\nFrom reviewer (high):\n- a.txt is empty" in prompts(theatre)[2]
+
+
+async def test_tests_are_run_again_after_what_a_review_has_changed(theatre: Theatre) -> None:
+    theatre.choices = Choices(verify=Verify(command="test -e a.txt"), review=Review(passes=2), limits=Limits(tasks=5))
+    async with theatre.open():
+        view = await theatre.begin(script(NO, YES), plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        kinds = (e.TestsRan, e.ReviewGiven, e.FeedbackAddressed, e.TaskCompleted)
+        records = await theatre.house.journal.records(view.id, limit=1000)
+        order = [type(record.event) for record in records if isinstance(record.event, kinds)]
+        assert order == [e.TestsRan, e.ReviewGiven, e.TestsRan, e.ReviewGiven, e.FeedbackAddressed, e.TaskCompleted]
+
+
+async def test_a_run_that_is_torn_away_takes_its_reviewer_along(theatre: Theatre, tmp_path: Path) -> None:
+    theatre.choices = Choices(review=Review(agent="understudy"))
+    begun = tmp_path / "begun"
+    async with theatre.open(pause_force_after=60.0):
+        does = f"{{run: touch {begun}}}, {{hang: true}}"
+        view = await theatre.begin(f"turns: [{{match: {ASKED}, do: [{does}]}}]")
+        await theatre.until_there(begun)
+        await theatre.orchestrator.pause(view.id, "a break", False)
+        await theatre.as_time_goes_by(view.id, "paused")
+        assert await standing(theatre, view.id) == ("paused", ["pending", "pending"])
+        assert await reviewers(theatre, view.id) == [("understudy", SessionStatus.TERMINATED)]
+        started = (await theatre.event(view.id, e.RunStarted)).event
+        assert isinstance(started, e.RunStarted) and marked(started.attempt) == []
+        theatre.script.write_text(script(YES))
+        await theatre.resume(view.id)
+        await theatre.until(view.id, "completed")
+
+
+async def test_what_a_reviewer_says_after_its_run_is_over_is_not_written_down(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review())
+    async with theatre.open():
+        view = await theatre.begin(script(YES), plan=ONE_TASK)
+        await theatre.until(view.id, "completed")
+        started = (await theatre.event(view.id, e.RunStarted)).event
+        assert isinstance(started, e.RunStarted)
+        sessions = await theatre.orchestrator.sessions(view.id)
+        late = Recorder(
+            journal=theatre.house.journal,
+            workflow_id=view.id,
+            session_id=next(each.id for each in sessions if each.role is Role.REVIEWER),
+            run=None,
+            attempt=started.attempt,
+        )
+        await late.record(e.AgentMessage(text="One more thing."))
+        assert "One more thing." not in [each.text for each in await theatre.events(view.id, e.AgentMessage)]
+
+
+@pytest.mark.parametrize(
+    ("review", "error", "says"),
+    [
+        (Review(agent="nobody"), UnknownAgent, "No agent is called"),
+        (Review(passes=0), BadInput, "one pass at least"),
+        (Review(personas=()), BadInput, "somebody who reviews"),
+    ],
+)
+async def test_a_review_that_cannot_be_is_refused_at_once(
+    theatre: Theatre, review: Review, error: type[Exception], says: str
+) -> None:
+    theatre.choices = Choices(review=review)
+    async with theatre.open():
+        with pytest.raises(error, match=says):
+            await theatre.begin(script(YES))
+
+
+def test_a_verdict_is_read_from_whatever_stands_around_it() -> None:
+    told = 'Well.\n```json\n{"approved": false, "severity": null, "comments": ["x"]}\n```\nBye.'
+    assert read_verdict(told) == Verdict(approved=False, severity="low", comments=("x",))
+
+
+@pytest.mark.parametrize("told", ["fine", '{"approved": "perhaps"}', '{"approved": false, "comments": []}'])
+def test_a_verdict_that_says_nothing_is_asked_for_again(told: str) -> None:
+    assert isinstance(read_verdict(told), Unreadable)

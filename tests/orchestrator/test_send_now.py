@@ -1,0 +1,114 @@
+"""What somebody wants heard now: the agent is interrupted, hears it, and goes on with its task."""
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.status import WorkflowStatus
+from segue.model.views import Prompted
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import Theatre
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """
+turns:
+  - match: somebody had something to say
+    do: [{write: {path: after.txt, content: "A"}}, {say: Gone on.}]
+  - match: Do A
+    do: [{write: {path: a.txt, content: "A"}}, {wait_for: never}]
+  - match: Use tabs
+    do: [{say: Tabs it is.}]
+"""
+DEAF = SCRIPT.replace("{wait_for: never}", "{hang: true, deaf: true, once: true}")
+
+
+async def at_work(theatre: Theatre, script: str = SCRIPT, permissions: str = "all") -> None:
+    await theatre.begin(script, permissions=permissions)
+    await theatre.event("build-it", e.ToolFinished)
+
+
+async def say_now(theatre: Theatre, text: str = "Use tabs.", wait: bool = True) -> Prompted:
+    with anyio.fail_after(30):
+        return await theatre.orchestrator.prompt("build-it", text, theatre.environment, wait, now=True)
+
+
+def prompts(theatre: Theatre) -> list[str]:
+    return [entry["text"] for entry in theatre.diary("prompt")]
+
+
+async def test_the_agent_is_interrupted_told_and_goes_on_with_its_task(theatre: Theatre) -> None:
+    async with theatre.open():
+        await at_work(theatre)
+        said = await say_now(theatre)
+        assert said.status == "sent"
+        view = await theatre.until("build-it", "completed")
+        assert (view.runs, view.tasks_done) == (1, 2)
+        assert len(await theatre.events("build-it", e.TaskStarted)) == 2
+        assert await theatre.events("build-it", e.TaskFailed) == []
+        assert await theatre.events("build-it", e.TaskInterrupted) == []
+        reasons = [each.reason for each in await theatre.events("build-it", e.TurnEnded)]
+        assert reasons == ["cancelled", "end_turn", "end_turn", "end_turn"]
+    first, word, again, _ = prompts(theatre)
+    assert word == "Use tabs."
+    assert "interrupted in the middle of your work" in again and again.endswith(first)
+    assert (worktree_of(theatre) / "after.txt").exists()
+
+
+async def test_what_was_said_before_comes_before_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        await at_work(theatre)
+        await theatre.orchestrator.prompt("build-it", "Use tabs, please.", theatre.environment, wait=False)
+        await say_now(theatre, "Use tabs now.")
+        await theatre.until("build-it", "completed")
+    assert prompts(theatre)[1:3] == ["Use tabs, please.", "Use tabs now."]
+
+
+async def test_between_two_turns_there_is_nothing_to_interrupt(theatre: Theatre) -> None:
+    async with theatre.open():
+        await at_work(theatre, SCRIPT.replace("{wait_for: never}", "{wait_for: go}"))
+        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        assert (await say_now(theatre)).status == "sent"
+        await theatre.event("build-it", e.TurnEnded, after=(await theatre.event("build-it", e.RunEnded)).seq)
+        reasons = [each.reason for each in await theatre.events("build-it", e.TurnEnded)]
+        assert reasons == ["end_turn", "end_turn"]
+
+
+async def test_a_pause_that_was_asked_for_comes_first(theatre: Theatre) -> None:
+    async with theatre.open():
+        await at_work(theatre, SCRIPT.replace("{wait_for: never}", "{wait_for: go}"))
+        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        async with anyio.create_task_group() as group:
+            group.start_soon(say_now, theatre, "Use tabs.", False)
+            await theatre.event("build-it", e.PromptQueued, after=(await theatre.event("build-it", e.PromptSent)).seq)
+            (worktree_of(theatre) / "go").touch()
+        view = await theatre.until("build-it", "paused")
+        assert (view.waiting_messages, view.tasks_done) == (1, 1)
+
+
+async def test_an_agent_that_does_not_stop_has_failed_and_the_word_is_the_first_thing_it_hears_after(
+    theatre: Theatre,
+) -> None:
+    async with theatre.open(retry_attempts=3):
+        await at_work(theatre, DEAF)
+        await say_now(theatre, wait=False)
+        view = await theatre.as_time_goes_by("build-it", "paused", "completed")
+        if view.status is WorkflowStatus.PAUSED:
+            view = await theatre.as_time_goes_by("build-it", "completed")
+        assert view.runs == 2
+        (failed,) = await theatre.events("build-it", e.StepFailed)
+        assert "asked to stop" in failed.reason
+    assert prompts(theatre)[1] == "Use tabs."
+
+
+async def test_a_question_that_was_open_is_taken_back(theatre: Theatre) -> None:
+    script = SCRIPT.replace("{wait_for: never}", "{run: echo hello, ask: true}")
+    async with theatre.open():
+        await theatre.begin(script, permissions="edits")
+        await theatre.event("build-it", e.PermissionRequested)
+        assert (await say_now(theatre)).status == "sent"
+        view = await theatre.until("build-it", "completed")
+        outcomes = [each.outcome for each in await theatre.events("build-it", e.PermissionAnswered)]
+        assert outcomes[0] == "interrupted" and view.question is None

@@ -47,6 +47,18 @@ STEPS = """
 """
 
 
+NAMING = """
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.types import interrupt
+
+    def ask(state):
+        return {"messages": [AIMessage(f"Heard {interrupt('What shall I call it?')!r}")]}
+
+    graph = StateGraph(MessagesState).add_node(ask).add_edge(START, "ask")
+"""
+
+
 @pytest.fixture
 def candidate(tmp_path: Path) -> LangGraphCandidate:
     candidate = LangGraphCandidate(tmp_path)
@@ -84,6 +96,16 @@ async def test_the_sample_asks_before_it_writes(candidate: LangGraphCandidate, o
     assert (written.read_text() if written.exists() else None) == (
         "- code.py:1: give it a name\n" if option == "allow" else None
     )
+
+
+async def test_words_are_heard_word_for_word(candidate: LangGraphCandidate) -> None:
+    (candidate.worktree / "naming.py").write_text(dedent(NAMING))
+    async with candidate.driver.start(candidate.launch("naming:graph")) as agent:
+        await agent.prompt(PromptId("prompt-1"), "begin")
+        question = await _until_asked(agent)
+        assert question.words
+        await agent.answer(question.request_id, "allow", "Call it segue.")
+        assert _said(await rest_of_turn(agent, WITHIN)) == "Heard 'Call it segue.'"
 
 
 async def test_a_question_survives_the_process_that_asked_it(candidate: LangGraphCandidate) -> None:

@@ -121,8 +121,11 @@ class Agent(Protocol):
         """Ask the agent to stop its turn; it still ends with `TurnEnded`."""
         ...
 
-    async def answer(self, request_id: RequestId, option: str | None) -> None:
-        """Answer a `PermissionRequested`; None refuses without choosing one of its options."""
+    async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
+        """Answer a `PermissionRequested`; None refuses without choosing one of its options.
+
+        Words come only with the answer to a question that said it may be answered in words.
+        """
         ...
 
     async def close(self) -> None:

@@ -55,6 +55,7 @@ from segue.orchestrator.alongside import both
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
 from segue.orchestrator.limits import limits_of, refuse_if_used_up
+from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.secrets import refuse_secrets
@@ -270,6 +271,8 @@ class Resuming:
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
         row = await self._journal.workflow(name)
+        if (answered := await self._answer_in_words(row, text)) is not None:
+            return answered
         said = PromptQueued(prompt_id=new_prompt_id(), text=text)
         ask = self._ask(row, Purpose.TALK, environment)
         head = await self._journal.head(row.id)
@@ -527,6 +530,20 @@ class Resuming:
 
     # ── after something was said ────────────────────────────────────────────────────────────────────
 
+    async def _answer_in_words(self, row: WorkflowRow, text: str) -> Prompted | None:
+        """What is said while a question is open that may be answered in words is the answer to it."""
+        state = await self._journal.state(row.id)
+        session = state.session
+        asked = next((id for id, each in session.questions.items() if each.words), None) if session else None
+        if asked is None or state.current_session is None or row.id not in self.house.live:
+            return None
+        question = await answer_question(self.house, row.id, asked, allow=True, by="user", words=text)
+        if question is None:
+            return None
+        return Prompted(
+            status="answered", workflow_id=row.id, session=state.current_session, reason=f"It answers: {question.title}"
+        )
+
     async def _until_delivered(
         self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq, patience: float
     ) -> Prompted:
@@ -549,15 +566,15 @@ class Resuming:
                 ended = await self._sent_or_ended(again, prompt_id, head)
             if ended is None:
                 return replace(answer, status="sent", reason="")
-            return await self._not_taken(row, answer, ended)
+            return await self._not_taken(row, prompt_id, answer, ended)
         return answer
 
-    async def _not_taken(self, row: WorkflowRow, answer: Prompted, ended: RunEnded) -> Prompted:
+    async def _not_taken(self, row: WorkflowRow, prompt_id: PromptId, answer: Prompted, ended: RunEnded) -> Prompted:
         """Words wait for the next run, unless there will be none."""
         if ended.outcome in ("paused", "asked"):
             return replace(answer, reason="The workflow stopped; the agent gets it when the work goes on.")
         if ended.outcome in ("completed", "cancelled"):
-            await self._journal.transact(row.id, lambda t: _withdraw(t, answer.prompt_id))
+            await self._journal.transact(row.id, lambda t: _withdraw(t, prompt_id))
         return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
 
     async def _sent_or_ended(self, launched: Resumed, prompt_id: PromptId, head: Seq) -> RunEnded | None:

@@ -28,6 +28,8 @@ class Question:
     call_id: str
     """The call of a tool that it is about, or a name of its own."""
     about: object
+    words: bool = False
+    """Whether it may be answered in words, too. A call is allowed or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,8 @@ def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[
         ]
     # One call and one question belong together; with more of them nobody knows.
     call = calls[0]["id"] if len(calls) == 1 else None
-    return [Question(title=_title(value), call_id=call or f"interrupt-{interrupt}", about=value)]
+    own = f"interrupt-{interrupt}"
+    return [Question(title=_title(value), call_id=call or own, about=value, words=not calls)]
 
 
 def resumption(value: object, answers: Sequence[Answer]) -> object:
@@ -59,8 +62,6 @@ def resumption(value: object, answers: Sequence[Answer]) -> object:
 
 
 def _decision(answer: Answer) -> dict[str, str]:
-    if answer.words:
-        return {"type": "respond", "message": answer.words}
     return {"type": "approve"} if answer.allowed else {"type": "reject", "message": "The user refused this."}
 
 

@@ -34,6 +34,9 @@ _OPTIONS = [
     PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
 ]
 
+_IN_WORDS: dict[str, Any] = {"segue": {"words": True}}
+"""Says that a question may be answered in words, too."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -186,8 +189,15 @@ class Turn:
 
     async def _ask(self, question: Question) -> Answer:
         about = fields_of(question.about) or {"asks": question.about}
-        asked = ToolCallUpdate(tool_call_id=question.call_id, title=question.title, kind="other", raw_input=about)
+        asked = ToolCallUpdate(
+            tool_call_id=question.call_id,
+            title=question.title,
+            kind="other",
+            raw_input=about,
+            field_meta=_IN_WORDS if question.words else None,
+        )
         told = await self._setting.client.request_permission(self._setting.token, asked, _OPTIONS)
         allowed = isinstance(told.outcome, AllowedOutcome) and told.outcome.option_id == "allow"
-        await self._telling.answered(question.call_id, allowed=allowed, words="")
-        return Answer(allowed=allowed)
+        words = str(fields_of((told.field_meta or {}).get("segue")).get("words", "")) if allowed else ""
+        await self._telling.answered(question.call_id, allowed=allowed, words=words)
+        return Answer(allowed=allowed, words=words)

@@ -365,6 +365,18 @@ async def test_calls_that_are_cancelled_are_told_to_have_failed(thread: Thread) 
     assert sorted(listener.calls()[2:]) == [("call-1", "failed"), ("call-2", "failed")]
 
 
+async def test_calls_that_fail_with_their_node_are_told_and_the_next_turn_goes_on_behind_them(thread: Thread) -> None:
+    def tools(state: MessagesState) -> None:
+        raise ValueError("out of paper")
+
+    listener = Listener()
+    with pytest.raises(RequestError, match="ValueError: out of paper"):
+        await thread.turn(_loop(_model, tools), listener).play("use both")
+    assert sorted(listener.calls()[2:]) == [("call-1", "failed"), ("call-2", "failed")]
+    listener, _ = await thread.play(_loop(_model, tools), "go on")
+    assert listener.said().endswith(f"tool: {INTERRUPTED} | human: go on")
+
+
 async def test_a_graph_that_never_comes_to_an_end_is_stopped(thread: Thread) -> None:
     def again(state: MessagesState) -> None:
         return None

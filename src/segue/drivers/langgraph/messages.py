@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 
 from segue.drivers.langgraph.graphs import MESSAGES
 
-INTERRUPTED = "The process ended before this call's result was recorded. Its effect may be absent, partial or complete."
+INTERRUPTED = "The work stopped before this call's result was recorded. Its effect may be absent, partial or complete."
 
 
 def fields_of(value: object) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from segue.drivers.langgraph.messages import answered_in, calls_in, messages_in
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
-CANCELLED = "The turn was cancelled before this call was finished. Its effect may be absent or partial."
 Tell = Callable[[Any], Awaitable[None]]
 
 
@@ -64,9 +63,10 @@ class Telling:
             said = words or ("yes" if allowed else "no")
             await self._end(call_id, said, failed=not allowed)
 
-    async def broken_off(self) -> None:
+    async def broken_off(self, how: str) -> None:
+        words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
         for call_id in tuple(self._open):
-            await self._end(call_id, CANCELLED, failed=True)
+            await self._end(call_id, words, failed=True)
 
     def usage(self) -> Usage | None:
         return self._tokens.of_the_turn()

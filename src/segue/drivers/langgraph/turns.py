@@ -100,16 +100,17 @@ class Turn:
             reason = "cancelled"
         except GraphRecursionError:
             reason = "max_turn_requests"
-        except RequestError:
-            raise
         except Exception as error:  # whatever a user's node raises is how its turn ends
+            await self._break_off("failed")
             raise RequestError(-32603, f"{type(error).__name__}: {error}") from error
-        finally:
-            # A node in a thread goes on after its turn was cancelled; two of them must never be at work.
-            await self._setting.workers.idle()
         if reason == "cancelled":
-            await self._telling.broken_off()
+            await self._break_off("was cancelled")
         return PromptResponse(stop_reason=reason, usage=self._telling.usage())
+
+    async def _break_off(self, how: str) -> None:
+        # A node in a thread goes on without its turn, and the next turn must not find it at work.
+        await self._setting.workers.idle()
+        await self._telling.broken_off(how)
 
     async def _go_on(self, text: str) -> StopReason:
         state = await self._state()

@@ -18,11 +18,13 @@ from certify.handover import HandoverRow, certify_handover, pairs
 from certify.page import page
 from certify.play import Observed, perform, playing
 from certify.proof import Row, judge, with_compaction
+from certify.story import AGENT, StoryRow, certify_story
 from segue.testing.rehearsal.diary import DiaryEntry
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "build" / "certify.json"
 HANDOVERS = ROOT / "build" / "handovers.json"
+STORY = ROOT / "build" / "story.json"
 PAGE = ROOT / "docs" / "reference" / "agents.md"
 
 
@@ -38,11 +40,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [] if given.page else given.agents or list(CANDIDATES)
     rows = [_certify(CANDIDATES[name], given.keep) for name in chosen]
     handovers = [_hand_over(before, after, given.keep) for before, after in pairs(set(chosen))]
+    stories = [_tell_story(given.keep)] if AGENT in chosen else []
     # Some agents alone would leave a page without the others.
     if given.page or {row["agent"] for row in _read(RESULTS)} >= set(CANDIDATES):
-        PAGE.write_text(page(_read(RESULTS), _read(HANDOVERS)))
+        PAGE.write_text(page(_read(RESULTS), _read(HANDOVERS), _read(STORY)))
     verdicts = [verdict for row in rows for verdict in (row.native_resume, row.after_compaction)]
-    return 1 if "failed" in [*verdicts, *(row.verdict for row in handovers)] else 0
+    return 1 if "failed" in [*verdicts, *(row.verdict for row in (*handovers, *stories))] else 0
+
+
+def _tell_story(keep: Path | None) -> StoryRow:
+    root = Path(tempfile.mkdtemp(prefix=f"segue-certify-story-{AGENT}-", dir=keep))
+    try:
+        row = certify_story(CANDIDATES[AGENT], root / "stage", datetime.now(UTC).date().isoformat())
+    finally:
+        if keep is None:
+            shutil.rmtree(root, ignore_errors=True)
+    _say(f"the whole story with {row.agent}: {row.verdict} ({row.seconds:g} s)")
+    _explain(row.evidence, row.problems)
+    STORY.write_text(json.dumps([row.document()], indent=2) + "\n")
+    return row
 
 
 def _hand_over(before: Candidate, after: Candidate, keep: Path | None) -> HandoverRow:

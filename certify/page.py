@@ -31,13 +31,33 @@ holds what it must know, that it did the next task and no other, and that the ex
 |---|---|---|---|---|---|
 """
 
+STORY = """
+## The whole story
 
-def page(rows: Sequence[Mapping[str, Any]], handovers: Sequence[Mapping[str, Any]]) -> str:
+One agent proposes a plan, which waits for approval through a kill of the server; the first task is reviewed, not
+approved, mended and approved; at the soft cap a second session goes on with a compiled context by itself; the server is
+killed in the middle of a command; the work is resumed, and completed.
+
+| agent | program | story | checked |
+|---|---|---|---|
+"""
+
+
+def page(
+    rows: Sequence[Mapping[str, Any]], handovers: Sequence[Mapping[str, Any]], stories: Sequence[Mapping[str, Any]]
+) -> str:
     lines = [_line(row) for row in rows]
     handed = HANDED + "".join(map(_handed, handovers)) if handovers else ""
     shown = [_evidence(row["agent"], row) for row in rows]
     shown += [_evidence(f"{row['before']} → {row['after']}", row) for row in handovers]
-    return HEAD + "\n".join(lines) + "\n" + handed + "".join(shown)
+    shown += [_evidence(f"The whole story: {row['agent']}", row) for row in stories]
+    told = STORY + "".join(map(_told, stories)) if stories else ""
+    return HEAD + "\n".join(lines) + "\n" + handed + told + "".join(shown)
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    cells = (f"`{row['agent']}`", row["version"].replace(", ", "<br>"), f"**{row['verdict']}**", row["checked"])
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _handed(row: Mapping[str, Any]) -> str:

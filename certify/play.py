@@ -137,12 +137,13 @@ def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Ge
 
 @contextmanager
 def staged(
-    candidates: Sequence[Candidate], root: Path, rules: Callable[[Path], list[object]]
+    candidates: Sequence[Candidate], root: Path, rules: Callable[[Path], list[object]], *, settings: str = ""
 ) -> Generator[tuple[Stage, Actor, Path]]:
-    """A stage with some agents, and one model behind all of them that answers by these rules."""
+    """A stage with some agents, and one model behind all of them that answers by these rules; `settings` are further
+    ones of the last agent."""
     root.mkdir(parents=True)
     log = root / "requests.jsonl"
-    stage = Stage(root, settings="".join(map(_settings, candidates)))
+    stage = Stage(root, settings="".join(map(_settings, candidates)) + settings)
     worktree = stage.home / "worktrees" / slugify(TITLE)
     script = root / "model.yaml"
     script.write_text(yaml.safe_dump({"rules": rules(worktree)}))
@@ -173,7 +174,7 @@ def _script(candidate: Candidate, worktree: Path) -> list[object]:
         rule("/interrupted in the middle[^$]*COMMAND-DELTA/", {"say": "ANSWER-DELTA"}),
         rule("LAST-EPSILON", {"say": "ANSWER-EPSILON"}),
         rule("COMMAND-DELTA", _step(asking), {"say": "NOT-REACHED"}),
-        rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        rule("COMMAND-GAMMA", long_command(worktree), {"say": "NOT-REACHED"}),
         rule("FILE-BETA", {"write": note}, {"say": "ANSWER-BETA"}),
         rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA"}),
     ]
@@ -184,13 +185,13 @@ def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
     full = {"input": candidate.full or 0}
     return [
         rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
-        rule("COMMAND-GAMMA", _long(worktree), {"say": "NOT-REACHED"}),
+        rule("COMMAND-GAMMA", long_command(worktree), {"say": "NOT-REACHED"}),
         rule("/(?i)summar(y|i[sz]e)|checkpoint compaction/", {"say": f"<summary>{SUMMARY}</summary>"}),
         rule("REMEMBER-ALPHA", {"say": "ANSWER-ALPHA", "usage": full}),
     ]
 
 
-def _long(worktree: Path) -> dict[str, object]:
+def long_command(worktree: Path) -> dict[str, object]:
     return {"shell": f"date > {worktree / STARTED} && tail -f /dev/null"}
 
 

@@ -164,7 +164,7 @@ def test_a_compacted_conversation_must_come_back_with_its_summary() -> None:
 def test_the_page_tells_every_row_with_its_evidence() -> None:
     rows = [verdict(good()).document(), verdict(spoiled(orphans={17}), "codex").document()]
     handed = HandoverRow(before="claude", after="codex", versions="1 → 2", verdict="verified", score=0.97, tokens=900)
-    text = page(rows, [handed.document()])
+    text = page(rows, [handed.document()], [])
     assert "| `claude` | `codex` | **verified** | 97% | 900 |" in text
     assert "| `copilot` |" in text
     assert "| **failed** |" in text

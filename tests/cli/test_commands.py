@@ -16,8 +16,9 @@ from segue.model.agents import Limits
 from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
+from segue.model.plan import Task
 from segue.model.status import Failure, Way, WorkflowStatus
-from segue.model.views import ContextView, FailureView, Question, Successor, Undelivered, WorkflowView
+from segue.model.views import Answer, ContextView, FailureView, PlanText, Question, Successor, Undelivered, WorkflowView
 
 QUESTION = Question(
     request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON
@@ -30,6 +31,7 @@ COMMANDS = [
         "demo",
         "doctor",
         "run",
+        "plan",
         "approve",
         "reject",
         "pause",
@@ -69,6 +71,8 @@ def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> 
         ["run"],
         ["run", "one", "two"],
         ["run", "x", "--permissions", "some"],
+        ["run", "x", "--plan", "p.md", "--one-task"],
+        ["reject", "one", "two", "three"],
         ["run", "x", "--repository", "/missing"],
         ["pause", "--nonsense"],
         ["pause", "one", "-w", "two"],
@@ -91,7 +95,7 @@ def test_wrong_use_ends_with_two_and_says_why(segue: Any, arguments: list[str]) 
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("name", ["approve", "reject", "pause", "cancel", "logs", "sessions list", "sessions show"])
+@pytest.mark.parametrize("name", ["plan", "pause", "cancel", "logs", "sessions list", "sessions show"])
 def test_what_needs_a_server_says_so(segue: Any, name: str) -> None:
     result = segue(*name.split())
     assert (result.exit_code, result.stdout) == (1, "")
@@ -181,19 +185,109 @@ def test_approve_allows_what_is_asked(segue: Any, service: Standin) -> None:
     be(service, replace(VIEW, question=QUESTION), other())
     result = segue("approve")
     assert (result.exit_code, result.stdout) == (0, "✓ Approved: Delete old [2J files?\n")
-    assert service.asked[-1] == ("answer", ID, True, "", None)
+    assert service.asked[-1] == ("answer", ID, Answer(allow=True, environment=dict(os.environ)))
 
 
 def test_reject_refuses_and_says_why(segue: Any, service: Standin) -> None:
     be(service, replace(VIEW, question=QUESTION))
     result = segue("reject", "-r", "keep them", "--request-id", "request-1", "--json")
     assert json.loads(result.stdout)["status"] == "rejected"
-    assert service.asked[-1] == ("answer", ID, False, "keep them", "request-1")
+    _, _, answer = service.asked[-1]
+    assert (answer.allow, answer.reason, answer.request_id) == (False, "keep them", "request-1")
 
 
 def test_an_answer_without_a_question_is_refused(segue: Any, service: Standin) -> None:
     result = segue("approve")
     assert (result.exit_code, result.stderr) == (1, "segue: add-parser asks nothing.\n")
+
+
+PLAN = (
+    Task(id=TaskId("t1"), title="Write the parser"),
+    Task(id=TaskId("t2"), title="Test", depends_on=(TaskId("t1"),)),
+)
+BLOCKED = replace(
+    VIEW, status=WorkflowStatus.BLOCKED, tasks_total=0, asks="Is this plan good (2 tasks)?", proposed_plan=PLAN
+)
+GOES_ON = WorkflowMoved(before=WorkflowStatus.IN_PROGRESS, after=WorkflowStatus.COMPLETED)
+
+
+def said(service: Standin) -> Answer:
+    return next(asked[2] for asked in service.asked if asked[0] == "answer")
+
+
+def test_an_approved_plan_is_followed(segue: Any, service: Standin) -> None:
+    be(service, BLOCKED, other())
+    service.plot = [(GOES_ON, {"status": WorkflowStatus.COMPLETED, "tasks_total": 2})]
+    result = segue("approve")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "✓ Approved: a plan of 2 tasks"
+    assert lines[1].startswith("✓ Workflow resumed (rehearsal, session 1, run 2, the same conversation")
+    assert lines[-2:] == ["Completed", "✓ Add a parser: 1/2 tasks, 1 session, 1 run"]
+    assert said(service).environment == dict(os.environ)
+
+
+def test_another_plan_is_approved_and_not_followed(segue: Any, service: Standin) -> None:
+    be(service, BLOCKED)
+    Path("plan.md").write_text("- [ ] One\n")
+    result = segue("approve", "--plan", "plan.md", "--detach", "--json")
+    assert json.loads(result.stdout)["resumed"]["way"] == "native"
+    assert said(service).plan == PlanText(format="markdown", text="- [ ] One\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["Use a table"], "Use a table"),
+        (["add-parser", "Use a table"], "Use a table"),
+        (["add-parser", "tables"], "tables"),
+        (["add-parser", "-r", "tables"], "tables"),
+        (["-w", "add-parser", "tables"], "tables"),
+        (["-r", "tables"], "tables"),
+    ],
+)
+def test_a_plan_is_rejected_with_a_reason(segue: Any, service: Standin, words: list[str], reason: str) -> None:
+    be(service, BLOCKED)
+    result = segue("reject", *words, "--detach")
+    assert result.stdout.startswith("✓ Rejected: a plan of 2 tasks\n")
+    assert (said(service).allow, said(service).reason) == (False, reason)
+
+
+def test_the_plan_is_printed_to_be_changed(segue: Any, service: Standin) -> None:
+    be(service, BLOCKED)
+    assert segue("plan").stdout == "tasks:\n- t1\n"
+    assert json.loads(segue("plan", "--json").stdout)["status"] == "proposed"
+    be(service, VIEW)
+    assert "has no plan yet" in segue("plan").stderr
+
+
+def test_status_shows_the_plan_that_waits(segue: Any, service: Standin) -> None:
+    be(service, BLOCKED)
+    assert segue("status").stdout.splitlines()[1:] == [
+        "  add-parser                        blocked       no plan yet",
+        "      1. Write the parser",
+        "      2. Test (after t1)",
+        "      ? Is this plan good (2 tasks)?",
+        "        segue approve add-parser, or: segue reject add-parser 'WHAT IS WRONG'",
+    ]
+
+
+def test_a_resume_that_starts_nobody_says_so(segue: Any, service: Standin) -> None:
+    be(service, replace(BLOCKED, status=WorkflowStatus.PAUSED, asks=""))
+    service.resumed = {"status": "blocked"}
+    blocked = WorkflowMoved(before=WorkflowStatus.PAUSED, after=WorkflowStatus.BLOCKED)
+    service.plot = [(blocked, {"status": WorkflowStatus.BLOCKED, "asks": BLOCKED.asks})]
+    result = segue("resume")
+    assert result.exit_code == 0
+    assert "  Tasks: a plan waits for your word\n" in result.stdout
+    assert result.stdout.endswith(
+        "✓ It waits for your word again, as it did before the pause; no agent was started.\n"
+        "  1. Write the parser\n"
+        "  2. Test (after t1)\n"
+        "Blocked\n"
+        "? Is this plan good (2 tasks)?\n"
+        "  segue approve add-parser, or: segue reject add-parser 'WHAT IS WRONG'\n"
+        "  To change it first: segue plan add-parser > plan.yaml, and then: segue approve add-parser --plan plan.yaml\n"
+    )
 
 
 def test_pause_waits_and_names_the_snapshot(segue: Any, service: Standin) -> None:

@@ -1,4 +1,6 @@
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,3 +90,79 @@ def test_an_address_without_a_type_is_http() -> None:
     assert read_servers(Path("mcp.json")) == [
         {"name": "a", "transport": "http", "url": "https://example.org", "variables": {}}
     ]
+
+
+# ── issues of GitHub and GitLab ─────────────────────────────────────────────────────────────────────
+
+GITHUB_PROGRAM = {
+    "title": "Parser crashes",
+    "body": "On empty input.\r\nAlways.",
+    "number": 12,
+    "url": "https://github.com/ada/calc/issues/12",
+    "labels": [{"id": "x", "name": "bug"}, {"id": "y", "name": "parser"}],
+    "comments": [{"author": {"login": "bob"}, "body": "Me too."}],
+}
+GITHUB_INTERFACE = {
+    "url": "https://api.github.com/repos/ada/calc/issues/12",
+    "html_url": "https://github.com/ada/calc/issues/12",
+    "number": 12,
+    "title": "Parser crashes",
+    "user": {"login": "ada"},
+    "labels": [{"name": "bug"}],
+    "comments": 1,
+    "body": None,
+}
+GITLAB = {
+    "id": 4711,
+    "iid": 12,
+    "title": "Parser crashes",
+    "description": "On empty input.",
+    "labels": ["bug"],
+    "web_url": "https://gitlab.com/ada/calc/-/issues/12",
+    "Notes": [{"author": {"username": "bob"}, "body": "Me too."}],
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "description"),
+    [
+        (
+            GITHUB_PROGRAM,
+            "On empty input.\nAlways.\n\nLabels: bug, parser\n\nComments:\n\nbob: Me too.\n\n"
+            "This is issue 12: https://github.com/ada/calc/issues/12",
+        ),
+        (GITHUB_INTERFACE, "Labels: bug\n\nThis is issue 12: https://github.com/ada/calc/issues/12"),
+        (
+            GITLAB,
+            "On empty input.\n\nLabels: bug\n\nComments:\n\nbob: Me too.\n\n"
+            "This is issue 12: https://gitlab.com/ada/calc/-/issues/12",
+        ),
+        ({"title": " Parser\n crashes ", "labels": 3, "comments": [1], "number": "x"}, ""),
+    ],
+)
+def test_an_issue_of_github_or_gitlab_is_understood(document: dict[str, Any], description: str) -> None:
+    Path("issue.json").write_text(json.dumps(document, indent=2))
+    assert read_issue("@issue.json") == {"title": "Parser crashes", "description": description}
+    assert read_issue(json.dumps(document)) == {"title": "Parser crashes", "description": description}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"title": "Cut o', "This begins like JSON, and is none"),
+        ('{"message": "Not Found", "status": "404"}', 'This JSON is no issue: it has no "title".'),
+        ('{"title": 5}', 'This JSON is no issue: it has no "title".'),
+        ("{}", 'This JSON is no issue: it has no "title".'),
+        ('[{"title": "One"}, {"title": "Two"}]', "This is a list, and a workflow is about one issue."),
+    ],
+)
+def test_json_that_is_no_issue_gets_a_sentence(text: str, words: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_issue(text)
+    assert words in refused.value.message
+    assert "gh issue view" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["{{ name }} is not filled in", "[x] is a box", "{braces} are read as JSON"])
+def test_text_with_braces_is_text(text: str) -> None:
+    assert read_issue(text)["title"] == text

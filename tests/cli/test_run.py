@@ -19,12 +19,14 @@ from segue.model.events import (
     AgentMessage,
     Event,
     PermissionRequested,
+    PlanAdopted,
+    PlanProposed,
     TaskCompleted,
     TaskStarted,
     WorkflowCreated,
     WorkflowMoved,
 )
-from segue.model.ids import AttemptId, RequestId, TaskId
+from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.plan import Issue, Plan, Task
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import ContextView, NewWorkflow, PlanText, Question
@@ -110,6 +112,30 @@ def test_run_sends_the_model_the_mode_and_the_servers(segue: Any, service: Stand
         name="search", url="https://example.org/mcp", transport="sse", variables={"Authorization": "${TOKEN}"}
     )
     assert request.choices == Choices(model="big", mode="plan", mcp_servers=(docs, search))
+
+
+@pytest.mark.parametrize(
+    ("options", "propose", "approve"), [([], True, False), (["--yes"], True, True), (["--one-task"], False, False)]
+)
+def test_run_lets_the_agent_propose_a_plan_unless_told_otherwise(
+    segue: Any, service: Standin, options: list[str], propose: bool, approve: bool
+) -> None:
+    segue("run", "Add a parser", "--detach", *options)
+    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    assert (request.plan, request.propose, request.choices.approve_plan) == (None, propose, approve)
+
+
+def test_run_knows_the_tasks_of_a_plan_that_was_taken_on_the_way(segue: Any, service: Standin) -> None:
+    plan = Plan(tasks=(Task(id=TaskId("t1"), title="Write the parser"),))
+    proposed = PlanProposed(prompt_id=PromptId("p"), plan=plan)
+    service.plot = story(CREATED, proposed, PlanAdopted(plan=plan, by="policy"), STARTED, end=WorkflowStatus.COMPLETED)
+    result = segue("run", "Add a parser", "--yes")
+    assert result.stdout.splitlines()[1:5] == [
+        "Plan of 1 task:",
+        "  1. Write the parser",
+        "The plan was taken without asking",
+        "▶ Write the parser",
+    ]
 
 
 def test_variables_that_are_no_text_stay_at_home(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,13 @@ def test_whoever_detaches_is_told_how_the_agent_came_back_and_no_more(segue: Any
         "The agent is brought back to talk, in the same conversation: it can\n"
         "The agent has it. Watch for the answer with: segue logs --follow add-parser\n"
     )
-    assert service.waited is False
+    assert (service.waited, service.interrupts) == (False, False)
+
+
+def test_whoever_cannot_wait_has_the_agent_interrupted(segue: Any, service: Standin) -> None:
+    answer(service, BACK, SENT)
+    assert segue("prompt", "Hello", "--detach", "--now").exit_code == 0
+    assert service.interrupts is True
 
 
 def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:

@@ -44,6 +44,8 @@ class Piece:
     """Whether the user makes a fork while the workflow stands still, and then takes the work back to its snapshot."""
     choices: Mapping[str, object] = field(default_factory=dict[str, object])
     """How the work is tested, reviewed and committed."""
+    plan: str | None = PLAN
+    """None where the agent proposes one; the user rejects it once."""
 
 
 ORDINARY = Piece(
@@ -110,9 +112,28 @@ turns:
     do:
       - write: {path: more.txt, content: "more\\n"}
 """,
-    choices={"verify": {"command": "test -e more.txt"}, "review": {"passes": 3}, "commit": "task"},
+    choices={"test_command": "test -e more.txt", "review": "same", "review_passes": 3, "commit": "task"},
 )
-PIECES = {piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS, REVIEWED)}
+PLANNED = Piece(
+    "Propose a plan",
+    """
+turns:
+  - match: fenced JSON document
+    once: true
+    do: [{say: I had better begin at once.}]
+  - match: fenced JSON document
+    do:
+      - say: |
+          ```json
+          {"tasks": [{"id": "one", "title": "Write the first file"},
+                     {"id": "two", "title": "Write the second file", "depends_on": ["one"]}]}
+          ```
+""",
+    plan=None,
+)
+PIECES = {
+    piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS, REVIEWED, PLANNED)
+}
 
 
 class Play:
@@ -152,7 +173,9 @@ class Play:
         if view.status == self.piece.ending:
             self.work.drain()
             return True
-        if view.status == "paused" and self.piece.says and not self._said():
+        if view.status == "blocked":
+            self._judge()
+        elif view.status == "paused" and self.piece.says and not self._said():
             self.work.prompt(self.piece.says)
         elif view.status == "paused" and self.piece.looks_back and self._looked_back(view):
             self._boot = self.stage.server.boot
@@ -166,6 +189,14 @@ class Play:
         else:
             self.work.next_event(BOUND)
         return False
+
+    def _judge(self) -> None:
+        """The first plan is never good enough."""
+        if any(isinstance(line.event, e.PlanRejected) for line in self.work.journal()):
+            self.work.answer("approve")
+        else:
+            self.work.answer("reject", reason="Think again.")
+        self._boot = self.stage.server.boot
 
     def _said(self) -> bool:
         """Whether it was taken down, which a server that died need not have told."""
@@ -198,7 +229,7 @@ class Play:
         return self.work.view
 
     def _begin(self) -> WorkflowId:
-        view = self.work.begin(self.piece.title, PLAN, choices=self.piece.choices)
+        view = self.work.begin(self.piece.title, self.piece.plan, choices=self.piece.choices)
         self._boot = self.stage.server.boot
         return view.id
 

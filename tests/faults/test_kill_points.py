@@ -61,6 +61,7 @@ def test_the_pieces_pass_every_crash_point_there_is(points: Points) -> None:
     written = {name for source in sources for name in re.findall(r'crash_point\("([\w.]+)"\)', source.read_text())}
     steps = {"pause.requested", "resume.after", "prompt.sent.after", "task.complete.after", "run.paused.after"}
     steps |= {"report.asked.after", "report.given.after"}
+    steps |= {"plan.proposed.after", "plan.repaired.after", "run.asked.after"}
     assert written | steps <= {point.partition(":")[0] for _, point in points}
 
 

@@ -33,7 +33,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_review_takes_the_reviewer_al
     signal = tmp_path / "go"
     stage.up()
     work = stage.work(READING.format(signal=signal))
-    work.begin("Be reviewed", PLAN, permissions="all", choices={"review": {}})
+    work.begin("Be reviewed", PLAN, permissions="all", choices={"review": "same"})
     work.until(using("execute"))
     assert len(work.processes()) >= 6
     stage.kill()

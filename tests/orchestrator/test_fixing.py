@@ -129,7 +129,7 @@ def test_advice_is_read_from_whatever_stands_around_it() -> None:
 # ── inside a run ────────────────────────────────────────────────────────────────────────────────────
 
 
-def testing(answer: str) -> str:
+def of_failing_tests(answer: str) -> str:
     """An agent that does what its tests want only when it is advised to."""
     return failing(answer, first="{say: Done.}")
 
@@ -137,7 +137,7 @@ def testing(answer: str) -> str:
 async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_next_turn(theatre: Theatre) -> None:
     theatre.choices = Choices(verify=Verify(command="test -f mended.txt"))
     async with theatre.open(retry_attempts=3):
-        await theatre.begin(testing(advice("fix")), plan="[{id: a, title: Do A}, {id: b, title: Do B}]")
+        await theatre.begin(of_failing_tests(advice("fix")), plan="[{id: a, title: Do A}, {id: b, title: Do B}]")
         view = await theatre.until("build-it", "completed")
         passed = [each.passed for each in await theatre.events("build-it", e.TestsRan)]
         assert passed == [False, False, False, True, True]
@@ -148,7 +148,7 @@ async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_n
 async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(theatre: Theatre) -> None:
     theatre.choices = Choices(verify=Verify(command="false"))
     async with theatre.open(retry_attempts=2):
-        await theatre.begin(testing(advice("escalate", "The tests want a printer.")))
+        await theatre.begin(of_failing_tests(advice("escalate", "The tests want a printer.")))
         view = await theatre.until("build-it", "review")
         assert "The tests want a printer." in view.reason
         assert len(await theatre.events("build-it", e.PersonAsked)) == 1

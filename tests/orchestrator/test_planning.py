@@ -15,7 +15,7 @@ from segue.model.errors import BadInput, BadPlan, NothingToAnswer, SegueError, W
 from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.model.views import Answer, Answered, PlanText, Successor, WorkflowView
+from segue.model.views import Answer, Answered, NewFork, PlanText, Successor, WorkflowView
 from segue.orchestrator.planning import read_proposal
 from segue.snapshot.extraction import Unreadable
 from segue.state.fold import fold
@@ -543,3 +543,15 @@ async def test_another_agent_can_take_over_before_there_is_a_plan(theatre: Theat
         assert "## Make a plan" in prompts(theatre)[-1]
         await approve(theatre)
         assert (await theatre.until("build-it", "completed")).tasks_done == 2
+
+
+async def test_a_fork_of_a_workflow_without_a_plan_makes_its_own(theatre: Theatre) -> None:
+    async with theatre.open():
+        view = await blocked(theatre)
+        assert view.session is not None
+        forked = await theatre.orchestrator.fork(NewFork(session_id=view.session.id, environment=theatre.environment))
+        fork = forked.workflow.slug
+        assert (forked.workflow.status, forked.workflow.tasks) == ("paused", ())
+        await theatre.resume(fork)
+        assert len((await theatre.until(fork, "blocked")).proposed_plan) == 2
+        assert (await theatre.orchestrator.workflow("build-it")).status == "blocked"

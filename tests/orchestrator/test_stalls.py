@@ -4,6 +4,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.status import Failure
+from segue.model.views import Answer
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -37,7 +38,7 @@ async def test_whoever_waits_for_an_answer_is_not_silent(theatre: Theatre) -> No
         await theatre.begin(script, permissions="ask")
         await theatre.event("build-it", e.PermissionRequested)
         await theatre.clock.advance(1500)
-        await theatre.orchestrator.answer("build-it", True, "", None)
+        await theatre.orchestrator.answer("build-it", Answer(allow=True))
         await theatre.until("build-it", "completed")
         assert await warnings(theatre) == []
 

@@ -51,7 +51,8 @@ async def knock(app: Any, method: str, path: str, body: Any = None, **changes: s
     await app(scope, receive, send)
     text = b"".join(message.get("body", b"") for message in sent[1:])
     shown = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answer(sent[0]["status"], shown, json.loads(text))
+    as_json = shown.get("content-type", "").startswith("application/json")
+    return Answer(sent[0]["status"], shown, json.loads(text) if as_json else text.decode())
 
 
 async def knock_socket(app: Any, extensions: dict[str, Any] | None = None, **changes: str | None) -> list[Any]:

@@ -36,6 +36,7 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
+    Answer,
     Answered,
     CompiledContext,
     EventPage,
@@ -44,6 +45,7 @@ from segue.model.views import (
     NewFork,
     NewImport,
     NewWorkflow,
+    PlanView,
     Prompted,
     RecordView,
     Resumed,
@@ -240,6 +242,7 @@ class Standin:
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
         self.waited: bool | None = None
+        self.interrupts: bool | None = None
         self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
         self.account: WorkflowAccount | None = None
@@ -375,15 +378,28 @@ class Standin:
         view = self._named(name)
         return WorkspaceRestored(workflow_id=view.id, worktree=view.worktree or "", branch=view.branch or "")
 
-    async def answer(self, name: str, allow: bool, reason: str, request_id: str | None) -> Answered:
-        self._enter("answer", name, allow, reason, request_id)
+    async def answer(self, name: str, answer: Answer) -> Answered:
+        self._enter("answer", name, answer)
         view = self._named(name)
+        status = "approved" if answer.allow else "rejected"
+        if view.proposed_plan:
+            self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS, proposed_plan=(), asks="")
+            self._play()
+            return Answered(
+                status=status, about="plan", workflow_id=view.id, title="a plan of 2 tasks", resumed=self._resumed(view)
+            )
         if view.question is None:
             raise NothingToAnswer("add-parser asks nothing.")
-        status = "approved" if allow else "rejected"
         return Answered(
             status=status, workflow_id=view.id, request_id=view.question.request_id, title=view.question.title
         )
+
+    async def plan(self, name: str) -> PlanView:
+        self._enter("plan", name)
+        view = self._named(name)
+        tasks = view.proposed_plan
+        status = "proposed" if tasks else "none"
+        return PlanView(workflow_id=view.id, status=status, tasks=tasks, text="tasks:\n- t1\n" if tasks else "")
 
     async def cancel(self, name: str, reason: str) -> Action:
         self._enter("cancel", name, reason)

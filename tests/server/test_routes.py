@@ -11,9 +11,9 @@ from segue import __version__
 from segue.model.agents import Choices, McpServer
 from segue.model.events import AgentMessage, TaskStarted
 from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, WorkflowId
-from segue.model.plan import Issue
-from segue.model.status import Permissions
-from segue.model.views import NewFork, NewWorkflow, PlanText, Question, Successor
+from segue.model.plan import Issue, Task
+from segue.model.status import Permissions, WorkflowStatus
+from segue.model.views import Answer, NewFork, NewWorkflow, PlanText, Question, Successor
 from segue.server.app import create_app
 from segue.server.stopping import Stopping
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.anyio
 QUESTION = Question(request_id=RequestId("request-1"), title="Delete old files?", tool="delete", requested_at=NOON)
 FIELDS = """
     id slug title status reason agent permissions repository worktree branch here created_at updated_at paused_at
-    pause_requested tasks tasks_done tasks_total current_task session sessions runs spent context question
-    last_snapshot snapshots failure retry waiting_messages undelivered head merge_hint from_repository
+    pause_requested tasks tasks_done tasks_total current_task session sessions runs spent context question asks
+    proposed_plan last_snapshot snapshots failure retry waiting_messages undelivered head merge_hint from_repository
 """
 
 
@@ -235,16 +235,57 @@ async def test_a_question_is_approved_or_rejected() -> None:
     approved = await knock(app, "POST", "/api/workflows/add-parser/approve")
     assert approved.body == {
         "status": "approved",
+        "about": "permission",
         "workflow_id": ID,
         "request_id": "request-1",
         "title": "Delete old files?",
+        "resumed": None,
     }
     body = {"reason": "keep them", "request_id": "request-1"}
     assert (await knock(app, "POST", "/api/workflows/add-parser/reject", body)).body["status"] == "rejected"
     assert service.asked == [
-        ("answer", "add-parser", True, "", None),
-        ("answer", "add-parser", False, "keep them", "request-1"),
+        ("answer", "add-parser", Answer(allow=True)),
+        ("answer", "add-parser", Answer(allow=False, reason="keep them", request_id=RequestId("request-1"))),
     ]
+
+
+BLOCKED = replace(
+    VIEW,
+    status=WorkflowStatus.BLOCKED,
+    asks="Is this plan good (1 task)?",
+    proposed_plan=(Task(id=TaskId("t1"), title="Write the parser"),),
+)
+
+
+async def test_a_plan_is_shown_in_both_forms() -> None:
+    app = create_app(context(Standin(BLOCKED)), token=TOKEN, hosts=HOSTS)
+    shown = (await knock(app, "GET", "/api/workflows/add-parser/plan")).body
+    assert (shown["status"], shown["tasks"][0]["title"], shown["text"]) == (
+        "proposed",
+        "Write the parser",
+        "tasks:\n- t1\n",
+    )
+    as_text = await knock(app, "GET", "/api/workflows/add-parser/plan?form=yaml")
+    assert (as_text.headers["content-type"], as_text.body) == ("application/yaml", "tasks:\n- t1\n")
+    assert (await knock(app, "GET", "/api/workflows/add-parser/plan?form=docx")).status == 422
+
+
+async def test_another_plan_can_be_approved_in_place_of_the_proposed_one() -> None:
+    service = Standin(BLOCKED)
+    app = create_app(context(service), token=TOKEN, hosts=HOSTS)
+    body = {"plan": {"format": "yaml", "text": "[a, b]"}, "environment": {"PATH": "/bin"}}
+    answer = await knock(app, "POST", "/api/workflows/add-parser/approve", body)
+    assert (answer.body["about"], answer.body["resumed"]["way"]) == ("plan", "native")
+    plan = PlanText(format="yaml", text="[a, b]")
+    assert service.asked == [
+        ("answer", "add-parser", Answer(allow=True, plan=plan, environment={"PATH": "/bin"})),
+    ]
+
+
+async def test_the_agent_proposes_a_plan_where_that_is_asked_for(app: Any, service: Standin) -> None:
+    body = {"issue": {"title": "Add a parser"}, "propose": True, "repository": "/repo"}
+    assert (await knock(app, "POST", "/api/workflows", body)).status == 201
+    assert service.asked[-1][1].propose
 
 
 async def test_an_answer_without_a_question_is_a_conflict(app: Any) -> None:

@@ -11,9 +11,10 @@ import click
 from segue import __version__, client, paths
 from segue.cli import find, render, talk, words
 from segue.cli.agents import agents
+from segue.cli.answers import approve, plan, reject
 from segue.cli.command import chosen, ensure_server, environment, in_group
 from segue.cli.context import show_context
-from segue.cli.follow import ENDED, LONG_POLL, events, watch
+from segue.cli.follow import ENDED, LONG_POLL, events, explain, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_issue, read_plan, read_servers, read_text
 from segue.cli.limits import given, limited, quota, work_settings, working
@@ -40,6 +41,9 @@ command = in_group(segue)
 segue.add_command(sessions)
 segue.add_command(snapshots)
 segue.add_command(agents)
+command(approve)
+command(reject)
+command(plan)
 command(import_)
 command(recall)
 command(usage)
@@ -133,7 +137,9 @@ def doctor(out: Output) -> None:
 
 @command
 @click.argument("issue")
-@click.option("--plan", type=click.Path(path_type=Path), help="A plan: a .yaml or .md file.")
+@click.option("--plan", type=click.Path(path_type=Path), help="Your own plan: a .yaml or .md file.")
+@click.option("--one-task", is_flag=True, help="Take the issue as one task, without a plan.")
+@click.option("-y", "--yes", is_flag=True, help="Take the plan that the agent proposes without asking.")
 @click.option("--agent", help="The agent that does the work (default: the setting).")
 @click.option("--permissions", type=PERMISSIONS, default="ask", show_default=True, help="What it may do unasked.")
 @click.option("--model", help="The model it works with, as the agent calls it.")
@@ -148,6 +154,8 @@ def run(
     out: Output,
     issue: str,
     plan: Path | None,
+    one_task: bool,
+    yes: bool,
     agent: str | None,
     permissions: str,
     model: str | None,
@@ -161,11 +169,17 @@ def run(
     """Begin a workflow: let an agent work on ISSUE.
 
     ISSUE is what is to be done: text, @FILE or the path of a .md or .txt file, or - to read it from standard input. Its
-    first line is the title.
+    first line is the title. An issue of GitHub or GitLab as JSON will do, too: gh issue view 12 --json
+    title,body,number,url,labels,comments | segue run -
+
+    Unless you give a plan, the agent proposes one first, and nothing is done before you approve it.
     """
+    if plan and one_task:
+        raise click.UsageError("--plan and --one-task exclude each other.")
     request = {
         "issue": read_issue(issue),
         "plan": read_plan(plan) if plan else None,
+        "propose": plan is None and not one_task,
         "agent": agent,
         "permissions": permissions,
         "repository": str(repository.absolute()),
@@ -175,6 +189,7 @@ def run(
             "mode": mode,
             "mcp_servers": read_servers(mcp) if mcp else [],
             **work_settings(options),
+            "approve_plan": yes,
         },
         "environment": environment(),
     }
@@ -197,30 +212,6 @@ def _watch_or_leave(view: dict[str, Any], after: int, detach: bool, out: Output)
         return
     out.say(f"{view['slug']} is at work. Watch it with: segue logs --follow {view['slug']}")
     out.result(view)
-
-
-@command
-@click.option("--request-id", help="The question that is meant, if not the oldest.")
-@chosen
-def approve(out: Output, workflow: str | None, request_id: str | None) -> None:
-    """Allow what the agent asks for."""
-    _answer(out, workflow, "approve", {"request_id": request_id})
-
-
-@command
-@click.option("-r", "--reason", default="", help="What the agent is told.")
-@click.option("--request-id", help="The question that is meant, if not the oldest.")
-@chosen
-def reject(out: Output, workflow: str | None, reason: str, request_id: str | None) -> None:
-    """Refuse what the agent asks for."""
-    _answer(out, workflow, "reject", {"reason": reason, "request_id": request_id})
-
-
-def _answer(out: Output, workflow: str | None, verb: str, body: dict[str, Any]) -> None:
-    view = find.asking(workflow)
-    answered = client.call("POST", f"/api/workflows/{view['id']}/{verb}", body)
-    out.say(f"✓ {answered['status'].capitalize()}: {plain(answered['title'])}")
-    out.result(answered)
 
 
 @command
@@ -291,7 +282,9 @@ def resume(
     body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
     body |= {"snapshot": snapshot}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
-    _explain(resumed, out)
+    explain(resumed, out)
+    for line in words.tasks(view["proposed_plan"]):
+        out.say(f"  {line}")
     _tell_undone(resumed, view, out)
     if detach:
         out.result(resumed)
@@ -310,22 +303,11 @@ def _summarize(view: dict[str, Any], out: Output) -> None:
     session = view["session"]
     out.say(f"Resuming from session {session['number']}:" if session else "Resuming before its first session:")
     out.say(f"  Paused: {moment(view['paused_at'] or view['updated_at'])}")
-    out.say(f"  Tasks: {view['tasks_done']} done, {view['tasks_total'] - view['tasks_done']} remaining")
+    out.say(f"  Tasks: {words.progress(view)}")
     for line in words.trouble(view)[:1]:
         out.say(f"  ! {line}")
     for prompt in view["undelivered"]:
         out.say(f"  ! It is not known whether the agent got prompt {prompt['prompt_id']}; it is not sent again.")
-
-
-def _explain(resumed: dict[str, Any], out: Output) -> None:
-    """The way that was taken and why, and what each way costs."""
-    what = "Workflow resumed" if resumed["status"] == "resumed" else "It was on its way already"
-    way = f"{resumed['agent']}, session {resumed['session_number']}, run {resumed['run']}, {words.way(resumed['way'])}"
-    out.say(f"✓ {what} ({way}: {plain(resumed['reason'])})")
-    for line in words.prices(resumed["prices"], resumed["way"]):
-        out.say(f"  {line}")
-    for sentence in resumed["divergence"]:
-        out.say(f"  ! Since the pause: {plain(sentence)}")
 
 
 def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> None:

@@ -9,7 +9,7 @@ from segue import client
 from segue.model.errors import SegueError, WorkflowNotFound
 
 ACTIVE = ("pending", "in_progress", "blocked", "review")
-RESUMABLE = ("paused", "pending", "failed", "review")
+RESUMABLE = ("paused", "pending", "failed", "review", "blocked")
 OPEN = (*ACTIVE, "paused", "failed")
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -56,7 +56,7 @@ def asking(name: str | None) -> dict[str, Any]:
     if name:
         return by_name(name)
     found = here(ACTIVE)
-    asking = [view for view in found if view["question"] or view["status"] == "blocked"]
+    asking = [view for view in found if view["question"] or view["asks"]]
     return _only(asking or found, "waiting for an answer", "No active workflow in current directory.")
 
 

@@ -12,7 +12,7 @@ from segue.cli.status import task_title
 from segue.model.errors import SegueError, ServerError
 
 LONG_POLL = 25.0
-STOPPED = frozenset({"paused", "review", "completed", "failed", "cancelled"})
+STOPPED = frozenset({"paused", "blocked", "review", "completed", "failed", "cancelled"})
 ENDED = frozenset({"completed", "cancelled"})
 
 
@@ -56,7 +56,7 @@ def fit(text: str, columns: int) -> str:
 
 
 def status_line(view: dict[str, Any]) -> str:
-    parts = [f"{view['tasks_done']}/{view['tasks_total']} tasks"]
+    parts = [f"{view['tasks_done']}/{view['tasks_total']} tasks" if view["tasks_total"] else "makes a plan"]
     if view["current_task"]:
         parts.append(plain(task_title(view, view["current_task"]), 60))
     if view["context"] and view["context"]["utilization"] is not None:
@@ -100,13 +100,29 @@ def _until_stopped(view: dict[str, Any], after: int, screen: Screen) -> dict[str
     name = view["id"]
     while view["status"] not in STOPPED or view["retry"] or view["head"] > after:
         screen.status(status_line(view))
-        for record in events(name, after, LONG_POLL)["events"]:
+        records = events(name, after, LONG_POLL)["events"]
+        # Read after the events, it knows the tasks of a plan that one of them brings.
+        view = client.call("GET", f"/api/workflows/{name}")
+        for record in records:
             after = record["seq"]
             text = render.line(record, render.names_of(view), render.MILESTONES)
             if text is not None:
                 screen.line(text)
-        view = client.call("GET", f"/api/workflows/{name}")
     return view
+
+
+def explain(resumed: dict[str, Any], out: Output) -> None:
+    """The way that was taken and why, and what each way costs."""
+    if resumed["status"] == "blocked":
+        out.say("✓ It waits for your word again, as it did before the pause; no agent was started.")
+        return
+    what = "Workflow resumed" if resumed["status"] == "resumed" else "It was on its way already"
+    way = f"{resumed['agent']}, session {resumed['session_number']}, run {resumed['run']}, {words.way(resumed['way'])}"
+    out.say(f"✓ {what} ({way}: {plain(resumed['reason'])})")
+    for line in words.prices(resumed["prices"], resumed["way"]):
+        out.say(f"  {line}")
+    for sentence in resumed["divergence"]:
+        out.say(f"  ! Since the pause: {plain(sentence)}")
 
 
 def _conclude(view: dict[str, Any], out: Output) -> None:
@@ -116,6 +132,10 @@ def _conclude(view: dict[str, Any], out: Output) -> None:
         out.say(f"✓ {plain(view['title'])}: {view['tasks_done']}/{view['tasks_total']} tasks, {sessions}, {runs}")
         if view["merge_hint"]:
             out.say(f"  Merge it with: {view['merge_hint']}")
+    elif view["status"] == "blocked":
+        for line in words.asked(view):
+            out.say(line)
+        out.say(f"  To change it first: segue plan {slug} > plan.yaml, and then: segue approve {slug} --plan plan.yaml")
     elif view["status"] in ("paused", "review"):
         for line in words.trouble(view) or [f"Go on with: segue resume {slug}"]:
             out.say(f"  {line}")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+from segue.cli.tracked import looks_like_json, tracked_issue
 from segue.model.errors import BadInput, BadPlan
 
 ISSUE_SUFFIXES = frozenset({".md", ".txt"})
@@ -12,10 +13,16 @@ PLAN_FORMATS = {".yaml": "yaml", ".yml": "yaml", ".md": "markdown", ".markdown":
 
 
 def read_issue(given: str) -> dict[str, str]:
-    """Text, `@file`, the path of a .md or .txt file, or `-` for standard input: the first line is the title."""
+    """Text, `@file`, the path of a .md or .txt file, or `-` for standard input: the first line is the title.
+
+    It may also be an issue of GitHub or GitLab, as JSON.
+    """
     if not is_text(given):
         raise BadInput("The issue is not UTF-8 text.")
-    lines = _issue_text(given).strip().splitlines()
+    text = _issue_text(given).strip()
+    if looks_like_json(text):
+        return tracked_issue(text)
+    lines = text.splitlines()
     if not lines:
         raise BadInput("The issue is empty.", hint="Say in one line what is to be done.")
     title = lines[0].lstrip("#").strip()

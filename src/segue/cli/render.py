@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from segue.cli import words
-from segue.cli.output import moment, plain
+from segue.cli.output import counted, moment, plain
 
 Fields = Mapping[str, Any]
 
@@ -171,17 +171,7 @@ def _session_created(event: Fields, _names: Names) -> str:
 
 def _plan(event: Fields, _names: Names) -> str:
     tasks = event["plan"]["tasks"]
-    lines = [f"  {position}. {plain(task['title'])}{_after(task)}" for position, task in enumerate(tasks, 1)]
-    return "\n".join([f"Plan of {len(tasks)} task{'s' if len(tasks) > 1 else ''}:", *lines])
-
-
-def _after(task: Fields) -> str:
-    return f" (after {', '.join(map(plain, task['depends_on']))})" if task["depends_on"] else ""
-
-
-def _plan_proposed(event: Fields, names: Names) -> str:
-    ask = f"? Is this plan good? segue approve {names.slug}, or: segue reject {names.slug} 'WHAT IS WRONG'"
-    return f"{_plan(event, names)}\n{ask}"
+    return "\n".join([f"Plan of {counted(len(tasks), 'task')}:", *(f"  {task}" for task in words.tasks(tasks))])
 
 
 def _plan_adopted(event: Fields, _names: Names) -> str:
@@ -242,13 +232,13 @@ MILESTONES: Mapping[str, Writer] = {
     "way.changed": _way_changed,
     "pause.withdrawn": lambda e, n: "The pause was withdrawn",
     "checkpoint.created": lambda e, n: f"Snapshot {e['checkpoint_id']}" if e["snapshot"] else None,
-    "plan.proposed": _plan_proposed,
+    "plan.proposed": _plan,
     "plan.adopted": _plan_adopted,
     "plan.rejected": lambda e, n: f"The plan was rejected{_because(e)}",
     "plan.reopened": lambda e, n: f"What is left is planned again{_because(e)}",
     "tests.ran": _tests_ran,
     "review.given": _review_given,
-    "work.committed": lambda e, n: f"Committed {e['commit'][:10]} ({e['files']} files)",
+    "work.committed": lambda e, n: f"Committed {e['commit'][:10]} ({counted(e['files'], 'file')})",
     "person.asked": _person_asked,
     "person.answered": lambda e, n: f"  {'taken as done' if e['approved'] else 'given back'}{_because(e)}",
     "step.failed": lambda e, n: f"! {plain(n.tasks.get(e['step'], e['step']))} failed{_because(e)}",
@@ -269,6 +259,7 @@ TABLE: Mapping[str, Writer] = {
     "permission.requested": lambda e, n: f"? {plain(e['title'])}",
     # Whoever follows was told by the command that queued it.
     "run.queued": _run_queued,
+    "plan.proposed": lambda e, n: f"Plan: {'; '.join(words.tasks(e['plan']['tasks']))}",
     "session.moved": lambda e, n: f"Session: {e['before']} → {e['after']}{_because(e)}",
     "run.ended": lambda e, n: f"Run {e['outcome']}{_because(e)}",
     "user.spoke": lambda e, n: f"User: {plain(e['text'], 400)}",

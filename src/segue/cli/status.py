@@ -33,7 +33,8 @@ def status(as_json: bool) -> int:
 
 
 def workflow_line(view: dict[str, Any]) -> str:
-    parts = [f"  {view['slug']:<32}", f"{view['status']:<12}", f"{view['tasks_done']}/{view['tasks_total']} tasks"]
+    tasks = f"{view['tasks_done']}/{view['tasks_total']} tasks" if view["tasks_total"] else "no plan yet"
+    parts = [f"  {view['slug']:<32}", f"{view['status']:<12}", tasks]
     return "  ".join([*parts, *_details(view)])
 
 
@@ -53,9 +54,9 @@ def _details(view: dict[str, Any]) -> list[str]:
 
 
 def _below(view: dict[str, Any]) -> list[str]:
-    """What stands under a workflow's line: its trouble, what waits for it, and its snapshots."""
+    """What stands under a workflow's line: what it asks, its trouble, what waits for it, and its snapshots."""
     first, *rest = words.trouble(view) or [""]
-    lines = [f"! {first}", *rest] if first else []
+    lines = [*words.tasks(view["proposed_plan"]), *words.asked(view), *([f"! {first}", *rest] if first else [])]
     if view["waiting_messages"]:
         verb = "waits" if view["waiting_messages"] == 1 else "wait"
         lines.append(f"{counted(view['waiting_messages'], 'message')} {verb} for the agent")

@@ -1,6 +1,6 @@
 """Words that several commands need: the ways back with their prices, and failures with what can be done about them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from segue.cli.output import moment, plain, table
@@ -16,6 +16,29 @@ WAYS = {
     "fresh": "a fresh conversation",
 }
 RESTING = frozenset({"pending", "paused", "review", "failed"})
+
+
+def progress(view: Fields) -> str:
+    if not view["tasks_total"]:
+        return "a plan waits for your word" if view["proposed_plan"] else "no plan yet"
+    return f"{view['tasks_done']} done, {view['tasks_total'] - view['tasks_done']} remaining"
+
+
+def asked(view: Fields) -> list[str]:
+    """What somebody has to say before the work goes on, and how it is said."""
+    if not view["asks"]:
+        return []
+    slug = view["slug"]
+    return [f"? {plain(view['asks'], 400)}", f"  segue approve {slug}, or: segue reject {slug} 'WHAT IS WRONG'"]
+
+
+def tasks(plan: Sequence[Fields]) -> list[str]:
+    """A plan as people read it."""
+    return [f"{position}. {plain(task['title'])}{_after(task)}" for position, task in enumerate(plan, 1)]
+
+
+def _after(task: Fields) -> str:
+    return f" (after {', '.join(map(plain, task['depends_on']))})" if task["depends_on"] else ""
 
 
 def way(name: str) -> str:

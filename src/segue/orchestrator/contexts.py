@@ -68,6 +68,7 @@ def handover_of(
     assert state.issue is not None, "every journal begins with its workflow's issue"
     number = state.session.number if state.session else 1
     following = state.next_task
+    proposed = state.planning.proposed if state.planning else None
     return Handover(
         workflow_id=workflow_id,
         session_number=number,
@@ -83,6 +84,7 @@ def handover_of(
         feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
         snapshot_id=latest.id if latest else None,
         lengths=lengths,
+        proposed=tuple(task.title for task in proposed.tasks) if proposed else (),
     )
 
 

@@ -201,26 +201,29 @@ class Resuming:
             return await self._go_back(row, ask, snapshot)
         if way is not None or ask.agent.name != row.agent:
             await self.put_away(row.id, "the work goes on another way")
-        return await self._launch(row, ask)
+            return await self._launch(row, ask)
+        return await self._go_on(row, ask)
 
     async def try_again(self, row: WorkflowRow, due: datetime) -> None:
         """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
         environment = self.house.kept_environments.get(row.id, self.house.environment)
         ask = replace(self._ask(row, Purpose.WORK, environment), due=due)
-        retry = (await self._journal.state(row.id)).retry
         with suppress(Overtaken):
-            if retry is not None and retry.rewind:
-                await self._start_over(row, ask, retry)
-            else:
-                await self._launch(row, ask)
+            await self._go_on(row, ask)
 
-    async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> None:
+    async def _go_on(self, row: WorkflowRow, ask: Ask) -> Resumed:
+        """As the retry says that was scheduled, if there was one."""
+        retry = (await self._journal.state(row.id)).retry
+        if retry is None or not retry.rewind:
+            return await self._launch(row, ask)
+        return await self._start_over(row, ask, retry)
+
+    async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> Resumed:
         """The work goes back to before the step that went wrong, and what is left is planned again."""
         ask = replace(ask, reopens=retry.reason)
         target = await rewinding.before_task(self.house, row, retry.step)
         if target is None:
-            await self._launch(row, ask)
-            return
+            return await self._launch(row, ask)
         await rewinding.require_worktree_of(row, target)
 
         def admit(t: Transaction) -> None:
@@ -230,7 +233,7 @@ class Resuming:
         with self._alone_with(row.id):
             await self.put_away(row.id, "the work is taken back")
             back = await rewinding.take_back(self.house, row, target, admit)
-            await self._launch(row, replace(ask, back=back))
+            return await self._launch(row, replace(ask, back=back))
 
     async def after_a_word(
         self, row: WorkflowRow, environment: Mapping[str, str], word: Callable[[Transaction], None], reason: str

@@ -52,6 +52,8 @@ class Handover:
     feedback: tuple[ReviewFact, ...] = ()
     snapshot_id: CheckpointId | None = None
     lengths: Lengths = Lengths()
+    proposed: tuple[str, ...] = ()
+    """Titles of the tasks of a plan that waits for approval."""
 
     @property
     def heading(self) -> str:
@@ -138,8 +140,11 @@ def _go_on(handover: Handover) -> str:
     ended = f"The previous session ended because: {reason}."
     if handover.tasks and all(task.status in DONE for task in handover.tasks):
         return f"All tasks are done. {ended}"
+    if handover.proposed:
+        listed = "\n".join(f"- {title}" for title in handover.proposed)
+        return f"This plan was proposed, and waits for approval:\n{listed}\n{ended}"
     if not handover.tasks:
-        return f"There is no plan yet: what is to be done is said below. {ended}"
+        return f"There is no plan yet; it is the first thing to be made. {ended}"
     title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
     return f'Continue from task "{title}". {ended}'
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from segue.model.checkpoint import Checkpoint, GitState
+from segue.model.checkpoint import Checkpoint, CheckpointType, GitState
 from segue.model.events import WorkflowRewound
 from segue.model.ids import TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
@@ -113,6 +113,8 @@ def _elsewhere(occasion: Occasion) -> list[str]:
 
 def _opening(way: Way, checkpoint: Checkpoint) -> str:
     stopped = f"The work was stopped ({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
+    if checkpoint.type is CheckpointType.PLAN:
+        stopped = "The work stood still until somebody had looked at the plan"
     if way is Way.NATIVE:
         return f"{stopped.rstrip('.')}. It goes on now in the same conversation."
     return f"{stopped.rstrip('.')}. You take it over in a new conversation; this is what is known."

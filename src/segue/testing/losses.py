@@ -62,6 +62,10 @@ def fact_of(record: RecordView) -> Fact:
             return ("answer", request_id, outcome)
         case e.PromptQueued(prompt_id=prompt_id, task_id=None):
             return ("message", prompt_id)
+        case e.PlanAdopted(by="user"):
+            return ("plan", "approved")
+        case e.PlanRejected():
+            return ("plan", "rejected")
         case _:
             return line_of(record)
 
@@ -112,6 +116,8 @@ def _answered(entry: DiaryEntry) -> Fact | None:
             return ("checkpoint", entry["snapshot_id"])
         case "resumed":
             return ("run", entry["session"], str(entry["run"]))
+        case "approved" | "rejected" if entry["request_id"] is None:
+            return ("plan", entry.kind)
         case "approved" | "rejected":
             return ("answer", entry["request_id"], "allowed" if entry.kind == "approved" else "denied")
         case "cancelled":

@@ -35,7 +35,7 @@ T = TypeVar("T")
 WITHIN = 60.0
 """Seconds that a user waits for something that should come."""
 LONG_POLL = 20.0
-AT_REST = frozenset({"paused", "review", "completed", "failed", "cancelled"})
+AT_REST = frozenset({"paused", "blocked", "review", "completed", "failed", "cancelled"})
 
 Wanted = type[Any] | Callable[[e.Event], bool]
 """A kind of event, or a question about one."""
@@ -76,15 +76,17 @@ class Work:
     def begin(
         self,
         title: str,
-        plan: str,
+        plan: str | None,
         *,
         agent: str = "rehearsal",
         permissions: str = "ask",
         choices: Mapping[str, object] | None = None,
     ) -> WorkflowView:
+        """Without a plan, the agent proposes one."""
         request = {
             "issue": {"title": title},
-            "plan": {"format": "yaml", "text": plan},
+            "plan": {"format": "yaml", "text": plan} if plan else None,
+            "propose": plan is None,
             "agent": agent,
             "permissions": permissions,
             "repository": str(self.repository),
@@ -107,8 +109,8 @@ class Work:
         self._diary.write("resumed", session=resumed.session, run=resumed.run, way=resumed.way)
         return resumed
 
-    def answer(self, verb: Literal["approve", "reject"]) -> Answered:
-        answered = _read(Answered, self._post(verb, {}))
+    def answer(self, verb: Literal["approve", "reject"], **words: str) -> Answered:
+        answered = _read(Answered, self._post(verb, {**words, "environment": self.environment}))
         self._diary.write(answered.status, **asdict(answered))
         return answered
 

@@ -1,0 +1,94 @@
+"""`segue approve`, `segue reject` and `segue plan`: a person's word, and what it is about."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from segue import client
+from segue.cli import find
+from segue.cli.command import chosen, ensure_server, environment
+from segue.cli.follow import explain, watch
+from segue.cli.issue import is_text, read_plan
+from segue.cli.output import Output, block, plain
+from segue.model.errors import BadInput, NotFound
+
+
+@click.option(
+    "--plan", type=click.Path(path_type=Path), help="A plan in place of the proposed one: a .yaml or .md file."
+)
+@click.option("--request-id", help="The permission that is meant, if not the oldest open question.")
+@click.option("--detach", is_flag=True, help="Say so, and do not follow the work that goes on.")
+@chosen
+def approve(out: Output, workflow: str | None, plan: Path | None, request_id: str | None, detach: bool) -> None:
+    """Say yes to what a workflow waits for: what its agent wants to do, or the plan that it proposes.
+
+    With a plan the work begins. `segue plan` prints it, to be changed and given back with --plan.
+    """
+    body = {"request_id": request_id, "plan": read_plan(plan) if plan else None}
+    _answer(out, workflow, "approve", body, detach)
+
+
+@click.argument("words", nargs=-1, metavar="[WORKFLOW] [REASON]")
+@click.option("-w", "--workflow-id", help="The workflow, by id or slug.")
+@click.option("-r", "--reason", help="What the agent is told; REASON says the same.")
+@click.option("--request-id", help="The permission that is meant, if not the oldest open question.")
+@click.option("--detach", is_flag=True, help="Say so, and do not follow the work that goes on.")
+def reject(
+    out: Output,
+    words: tuple[str, ...],
+    workflow_id: str | None,
+    reason: str | None,
+    request_id: str | None,
+    detach: bool,
+) -> None:
+    """Say no to what a workflow waits for: what its agent wants to do, or the plan that it proposes.
+
+    A plan is rejected with a reason, and the agent makes another. A single argument with a space in it is the REASON.
+    """
+    workflow, said = _told_apart(words, workflow_id, reason)
+    if not is_text(said):
+        raise BadInput("The reason is not UTF-8 text.")
+    _answer(out, workflow, "reject", {"reason": said, "request_id": request_id}, detach)
+
+
+def _told_apart(words: tuple[str, ...], workflow: str | None, reason: str | None) -> tuple[str | None, str]:
+    """The workflow, if one was named, and the reason."""
+    left = list(words)
+    if left and workflow is None and (len(left) > 1 or find.NAME.fullmatch(left[0])):
+        workflow = left.pop(0)
+    if left and reason is None:
+        reason = left.pop(0)
+    if left:
+        raise click.UsageError("There are more words than a WORKFLOW and a REASON; put the reason into quotes.")
+    return workflow, reason or ""
+
+
+def _answer(out: Output, workflow: str | None, verb: str, body: dict[str, Any], detach: bool) -> None:
+    ensure_server(out)
+    view = find.asking(workflow)
+    body = {**body, "environment": environment()}
+    answered = client.call("POST", f"/api/workflows/{view['id']}/{verb}", body, timeout=120)
+    out.say(f"✓ {answered['status'].capitalize()}: {plain(answered['title'])}")
+    if answered["resumed"] is None:
+        out.result(answered)
+        return
+    explain(answered["resumed"], out)
+    if detach:
+        out.result(answered)
+        return
+    watch(client.call("GET", f"/api/workflows/{view['id']}"), view["head"], out)
+
+
+@chosen
+def plan(out: Output, workflow: str | None) -> None:
+    """Print the plan as YAML: the one that waits for approval, else the one that is worked on.
+
+    A file of it can be changed and given back: segue approve --plan FILE, or segue run --plan FILE.
+    """
+    view = find.latest(workflow)
+    found = client.call("GET", f"/api/workflows/{view['id']}/plan")
+    if found["status"] == "none":
+        raise NotFound(f"{view['slug']} has no plan yet.", hint=f"Watch it with: segue logs --follow {view['slug']}")
+    out.write(block(found["text"]))
+    out.result(found)

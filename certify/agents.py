@@ -162,6 +162,11 @@ def _api(housing: Housing) -> dict[str, str]:
     }
 
 
+def _langgraph(housing: Housing) -> dict[str, str]:
+    graph = Path(__file__).with_name("graph.py")
+    return {"SEGUE_LANGGRAPH_GRAPH": f"{graph}:graph", "SCRIPTED_MODEL": f"{housing.model}/v1/chat/completions"}
+
+
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
@@ -193,5 +198,6 @@ CANDIDATES = {
             files=".gemini/tmp/*/chats/*",
         ),
         Candidate(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
+        Candidate(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),
     )
 }

@@ -35,9 +35,9 @@ PROGRAMS = {
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
 }
 
-OWN = {"api": (sys.executable, "-P", "-m", "segue.drivers.api")}
+OWN = {name: (sys.executable, "-P", "-m", f"segue.drivers.{name}") for name in ("api", "langgraph")}
 """The programs that come with Segue, and what they are made of."""
-MADE_OF = {"api": ("segue", "pydantic-ai-slim")}
+MADE_OF = {"api": ("segue", "pydantic-ai-slim"), "langgraph": ("segue", "langgraph", "langgraph-checkpoint-sqlite")}
 
 
 def cache() -> Path:

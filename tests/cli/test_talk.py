@@ -25,7 +25,7 @@ from segue.model.events import (
 )
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
-from segue.model.views import FailureView
+from segue.model.views import FailureView, Question
 
 BOUND = 30.0
 MINE = PromptId("prompt-1")
@@ -93,6 +93,13 @@ def test_a_question_in_the_middle_says_how_it_is_answered(segue: Any, service: S
     assert "? Delete?\n  Answer with: segue approve add-parser, or: segue reject add-parser\n" in (
         segue("prompt", "Clean up").stdout
     )
+
+
+def test_words_that_answer_a_question_are_no_prompt(segue: Any, service: Standin) -> None:
+    question = Question(request_id=RequestId("r"), title="Which name?", tool="other", requested_at=NOON, words=True)
+    service.views = {ID: replace(VIEW, question=question)}
+    service.prompted = {"status": "answered", "prompt_id": None, "reason": "It answers: Which name?"}
+    assert segue("prompt", "Call it segue.").stdout == "✓ It answers: Which name?\n"
 
 
 def test_nothing_to_say_is_refused_before_a_server_is_started(segue: Any, home: Any) -> None:

@@ -121,8 +121,11 @@ class Agent(Protocol):
         """Ask the agent to stop its turn; it still ends with `TurnEnded`."""
         ...
 
-    async def answer(self, request_id: RequestId, option: str | None) -> None:
-        """Answer a `PermissionRequested`; None refuses without choosing one of its options."""
+    async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
+        """Answer a `PermissionRequested`; None refuses without choosing one of its options.
+
+        Words come only with the answer to a question that said it may be answered in words.
+        """
         ...
 
     async def close(self) -> None:
@@ -157,10 +160,14 @@ class Driver(Protocol):
         raise AgentError("This agent does not tell which conversations it has.")
 
 
-DRIVERS = {"acp": "segue.drivers.acp:AcpDriver", "api": "segue.drivers.acp:AcpDriver"}
-"""The agent `api` is a program of ours that speaks the Agent Client Protocol, so it needs no way of its own."""
+DRIVERS = {
+    "acp": "segue.drivers.acp:AcpDriver",
+    "api": "segue.drivers.acp:AcpDriver",
+    "langgraph": "segue.drivers.acp:AcpDriver",
+}
+"""Two of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
 
-EXTRAS = {"api": "pydantic_ai"}
+EXTRAS = {"api": "pydantic_ai", "langgraph": "langgraph"}
 """What is no part of Segue itself, and comes with the extra of the driver's own name."""
 
 

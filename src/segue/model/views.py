@@ -251,6 +251,8 @@ class Question:
     title: str
     tool: str
     requested_at: datetime
+    words: bool = False
+    """Whether `segue prompt` answers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,10 +458,11 @@ class Answered:
 class Prompted:
     """What became of something that somebody said."""
 
-    status: Literal["sent", "waiting", "not_delivered"]
+    status: Literal["sent", "waiting", "not_delivered", "answered"]
+    """Words that answered the agent's question, where it takes words, are no prompt."""
     workflow_id: WorkflowId
     session: SessionId
-    prompt_id: PromptId
+    prompt_id: PromptId | None = None
     way: Way | None = None
     """How the agent was brought back for it, if it had to be."""
     reason: str = ""

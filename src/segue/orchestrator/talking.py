@@ -14,6 +14,7 @@ from segue.model.ids import PromptId, Seq, new_prompt_id
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
 from segue.orchestrator.launching import Ask
+from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.resuming import Resuming
 
 W = WorkflowStatus
@@ -41,6 +42,8 @@ class Talking:
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
         row = await self._journal.workflow(name)
+        if (answered := await self._answer_in_words(row, text)) is not None:
+            return answered
         said = PromptQueued(prompt_id=new_prompt_id(), text=text)
         ask = self._resuming.ask(row, Purpose.TALK, environment)
         head = await self._journal.head(row.id)
@@ -57,6 +60,20 @@ class Talking:
         return await self.prompt((await self._resuming.workflow_of(session_id)).id, text, environment, wait, now)
 
     # ── after something was said ────────────────────────────────────────────────────────────────────
+
+    async def _answer_in_words(self, row: WorkflowRow, text: str) -> Prompted | None:
+        """What is said while a question is open that may be answered in words is the answer to it."""
+        state = await self._journal.state(row.id)
+        session = state.session
+        asked = next((id for id, each in session.questions.items() if each.words), None) if session else None
+        if asked is None or state.current_session is None or row.id not in self._house.live:
+            return None
+        question = await answer_question(self._house, row.id, asked, allow=True, by="user", words=text)
+        if question is None:
+            return None
+        return Prompted(
+            status="answered", workflow_id=row.id, session=state.current_session, reason=f"It answers: {question.title}"
+        )
 
     async def _until_delivered(
         self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq, patience: float

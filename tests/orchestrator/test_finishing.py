@@ -2,6 +2,7 @@
 last word."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -360,3 +361,44 @@ async def test_a_hook_of_the_repository_may_refuse_a_commit(theatre: Theatre) ->
         await theatre.until(view.id, "completed")
         (warning,) = await theatre.events(view.id, e.Warned)
         assert "the linter says no" in warning.message
+
+
+async def test_a_word_counts_though_the_budget_is_used_up(theatre: Theatre, tests: Verify) -> None:
+    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK, limits=Limits(usd=1.0))
+    spends = "{usage: {used: 10, size: 100, cost: 2.0}}"
+    script = f"turns: [{{match: Task, do: [{{write: {{path: sum.txt, content: s}}}}, {spends}]}}]"
+    async with theatre.open():
+        view = await theatre.begin(script)
+        await theatre.until(view.id, "review")
+        resumed = await answer(theatre, view.id, allow=True)
+        assert resumed is not None and resumed.status == "paused"
+        view = await theatre.until(view.id, "paused")
+        assert (view.tasks_done, "$2.00" in view.reason) == (1, True)
+        assert len(await theatre.events(view.id, e.WorkCommitted)) == 1
+        assert len(await theatre.events(view.id, e.RunQueued)) == 1
+
+
+async def test_whoever_loses_to_another_word_commits_nothing(theatre: Theatre, tests: Verify) -> None:
+    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+    script = f"""
+        turns:
+          - {{match: Task 1, once: true, do: [write: {{path: sum.txt, content: s}}]}}
+          - {{match: Task, do: [{BOTH}]}}
+        """
+    async with theatre.open():
+        view = await theatre.begin(script)
+        await theatre.until(view.id, "review")
+
+        async def say(allow: bool) -> None:
+            with suppress(WrongState, NothingToAnswer):
+                await answer(theatre, view.id, allow=allow, reason="" if allow else "not good enough")
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(say, False)
+            both.start_soon(say, True)
+        await theatre.until(view.id, "completed")
+        answers = await theatre.events(view.id, e.PersonAnswered)
+        commits = await theatre.events(view.id, e.WorkCommitted)
+    assert len(answers) == 1
+    titles = git(theatre.repository, "log", "--format=%s", f"main..{view.branch}").splitlines()
+    assert len(titles) == len(commits)

@@ -410,9 +410,9 @@ class Imported:
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
-    status: Literal["resumed", "joined", "blocked"] = "resumed"
-    """`joined`: somebody else had asked for the same just before; `blocked`: its plan waits for a word as before the
-    pause, and no agent was started."""
+    status: Literal["resumed", "joined", "blocked", "paused"] = "resumed"
+    """`joined`: somebody else had asked for the same just before. No agent was started where it is `blocked`: its plan
+    waits for a word as before the pause; or `paused`: somebody's word was taken, and the budget is used up."""
     workflow_id: WorkflowId
     session: SessionId
     session_number: int

@@ -16,7 +16,7 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.reading import queued_prompt
-from segue.journal.rows import RunRow, WorkflowRow, open_runs
+from segue.journal.rows import RunRow, WorkflowRow, open_runs, run_by_id
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
@@ -29,11 +29,13 @@ from segue.model.status import Carrying, PromptStatus, Purpose, RunStatus, Sessi
 from segue.model.views import Resumed
 from segue.orchestrator import forking, projections, rewinding
 from segue.orchestrator.alongside import both
+from segue.orchestrator.capacity import ladder_of
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
-from segue.orchestrator.limits import limits_of, refuse_if_used_up
+from segue.orchestrator.limits import limits_of, refuse_used_up, used_up
 from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
+from segue.protocol.budgets import Stopping
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
@@ -93,6 +95,8 @@ class Ask:
     word: Callable[[Transaction], None] | None = None
     """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
     reason: str = "resumed"
+    alone: bool = False
+    """Whoever asks holds the workflow's files."""
     reopens: str = ""
     """Why what is left is planned again, if it is."""
 
@@ -110,7 +114,19 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         history=history(records, house.rules.history),
         request=_request(state, standing, house.rules.plan_tasks),
         original=await forking.original(house, state),
+        full=await _full(house, session, workflow_id, agent),
     )
+
+
+async def _full(house: House, session: SessionState, workflow_id: WorkflowId, agent: AgentConfiguration) -> str:
+    """Whether the context is beyond the first rung at which the work does not go on in it."""
+    model = decode(Choices, (await house.journal.workflow(workflow_id)).choices).model
+    ladder = ladder_of(house.rules.capacity, agent, model)
+    tokens, window = session.usage.context_tokens, session.usage.window or ladder.known_window
+    marks = [mark for mark in (ladder.fork, ladder.pause, ladder.force) if mark is not None]
+    if not marks or not tokens or not window or tokens < min(marks) * window:
+        return ""
+    return f"the agent's context is full ({tokens / window:.0%})"
 
 
 def _request(state: WorkflowState, checkpoint: Checkpoint | None, most: int) -> int:
@@ -153,8 +169,9 @@ class Launching:
     async def launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
-        if ask.purpose is Purpose.WORK:
-            refuse_if_used_up(limits_of(row), state, self.house.clock.now())
+        spent = used_up(limits_of(row), state, self.house.clock.now()) if ask.purpose is Purpose.WORK else None
+        if spent is not None and ask.word is None:
+            refuse_used_up(spent)
         after = rewinding.after(state, ask.back.event) if ask.back else state
         means, changes = await both(
             lambda: means_of(self.house, after, row.id, ask.agent), lambda: self._divergence(after, row.id)
@@ -162,16 +179,21 @@ class Launching:
         child = new_session_id(self.house.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
-            if ask.back is None and t.workflow_id in self._files_moving:
+            if ask.back is None and not ask.alone and t.workflow_id in self._files_moving:
                 raise FilesMoving
             refuse_if_overtaken(t, ask)
             if then is not None:
                 _refuse_a_longer_line(t, self.house.rules.messages_waiting)
             if ask.word is not None:
                 ask.word(t)
+                if spent is not None:
+                    return self._rest(t, spent)
             elif ask.purpose is Purpose.WORK:
                 _give_back(t, state)
-            launched = self._join(t, ask, state) or self._begin(t, ask, replace(means, session=_now(t, state)), child)
+            # Whoever only talks is answered where the talk was held, however full it is.
+            full = means.full if ask.purpose is Purpose.WORK else ""
+            now = replace(means, session=_now(t, state), full=full)
+            launched = self._join(t, ask, state) or self._begin(t, ask, now, child)
             if then is not None:
                 then(t)
             if launched.status == "resumed":
@@ -195,6 +217,14 @@ class Launching:
         if launched.session != state.current_session and state.current_session is not None:
             await projections.refresh(self.house, state.current_session)
         return launched
+
+    def _rest(self, t: Transaction, spent: Stopping) -> Resumed:
+        """The word counts, and the work stands where its budget ends."""
+        if t.open_run is not None:
+            refuse_used_up(spent)
+        if t.workflow.status is not W.PAUSED:
+            t.move_workflow(W.PAUSED, reason=spent.reason, trigger=spent.trigger)
+        return at_rest(t, "paused", spent.reason)
 
     async def _past_leavers(self, workflow_id: WorkflowId, go_on: Callable[[Transaction], Resumed]) -> Resumed:
         """An agent that is being put away is not asked to stay: its run comes to its end first."""
@@ -377,6 +407,25 @@ def _answer(
         paused_at=None,
         tasks_done=0,
         tasks_remaining=0,
+    )
+
+
+def at_rest(t: Transaction, status: Literal["blocked", "paused"], reason: str) -> Resumed:
+    """What there is instead of a run."""
+    session, tasks = t.session, t.tasks
+    way = run_by_id(t.connection, session.id, session.run_count).way if session.run_count else Way.FIRST
+    return Resumed(
+        status=status,
+        workflow_id=t.workflow_id,
+        session=session.id,
+        session_number=session.number,
+        agent=session.agent,
+        run=session.run_count,
+        way=way,
+        reason=reason,
+        paused_at=t.workflow.paused_at,
+        tasks_done=sum(task.status is TaskStatus.COMPLETED for task in tasks),
+        tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in tasks),
     )
 
 

@@ -20,6 +20,7 @@ from segue.orchestrator.launching import (
     AtWork,
     Launching,
     Overtaken,
+    at_rest,
     means_of,
     refuse_at_work,
     refuse_if_overtaken,
@@ -27,7 +28,6 @@ from segue.orchestrator.launching import (
 )
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.planner import plan_resume
-from segue.state.fold import WorkflowState
 from segue.workspace.programs import require_program
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
@@ -97,11 +97,20 @@ class Resuming:
             return await self.launching.launch(row, replace(ask, back=back))
 
     async def after_a_word(
-        self, row: WorkflowRow, environment: Mapping[str, str], word: Callable[[Transaction], None], reason: str
+        self,
+        row: WorkflowRow,
+        environment: Mapping[str, str],
+        word: Callable[[Transaction], None],
+        reason: str,
+        *,
+        alone: bool = False,
     ) -> Resumed:
-        """Go on because somebody said what the work waited for; that is the user's word to start an agent, too."""
+        """Go on because somebody said what the work waited for; that is the user's word to start an agent, too.
+
+        `alone`: whoever asks has the workflow's files to themselves meanwhile.
+        """
         ask = self.ask(row, Purpose.WORK, environment)
-        return await self.launching.launch(row, replace(ask, word=word, reason=reason))
+        return await self.launching.launch(row, replace(ask, word=word, reason=reason, alone=alone))
 
     async def _block_again(self, row: WorkflowRow, *, as_it_is: bool) -> Resumed | None:
         """A plan that waited for a word before the pause waits for it after; no agent is started for that."""
@@ -112,10 +121,13 @@ class Resuming:
             if t.workflow.status is not W.PAUSED or now.planning is None or now.planning.proposed is None:
                 return None
             if not as_it_is:
-                hint = f"Bring it back first (segue resume {row.slug}), then approve or reject it."
+                hint = (
+                    f"Bring it back first (segue resume {row.slug}), then approve or reject it; "
+                    "`segue sessions fork` goes on from a snapshot in a workflow of its own."
+                )
                 raise WrongState("Its plan waits for a word before anything else.", hint=hint)
             t.move_workflow(W.BLOCKED, reason="its plan waits for approval, as it did before the pause")
-            return _blocked(t, now, row)
+            return at_rest(t, "blocked", "its plan waits for a word; no agent was started")
 
         return await self._journal.transact(row.id, block)
 
@@ -189,20 +201,3 @@ class Resuming:
         if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
             with self.launching.alone_with(row.id):
                 await forking.prepare(self.house, row, environment)
-
-
-def _blocked(t: Transaction, state: WorkflowState, row: WorkflowRow) -> Resumed:
-    """What there is instead of a run: a plan, and a question."""
-    return Resumed(
-        status="blocked",
-        workflow_id=row.id,
-        session=t.session.id,
-        session_number=t.session.number,
-        agent=t.session.agent,
-        run=t.session.run_count,
-        way=(state.session.way if state.session else None) or Way.FIRST,
-        reason="its plan waits for a word; no agent was started",
-        paused_at=row.paused_at,
-        tasks_done=len(state.finished),
-        tasks_remaining=len(state.tasks) - len(state.finished),
-    )

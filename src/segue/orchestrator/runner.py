@@ -359,7 +359,7 @@ class Run:
                 self._hand_over(t, child, end.reason)
 
         await self.tenure.step(f"run.{outcome}", finish)
-        if end.retry is not None:
+        if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         self.house.unstudied.put_nowait(self.tenure.workflow_id)

@@ -97,15 +97,15 @@ class Talking:
                 ended = await self._sent_or_ended(again, prompt_id, head)
             if ended is None:
                 return replace(answer, status="sent", reason="")
-            return await self._not_taken(row, answer, ended)
+            return await self._not_taken(row, prompt_id, answer, ended)
         return answer
 
-    async def _not_taken(self, row: WorkflowRow, answer: Prompted, ended: RunEnded) -> Prompted:
+    async def _not_taken(self, row: WorkflowRow, prompt_id: PromptId, answer: Prompted, ended: RunEnded) -> Prompted:
         """Words wait for the next run, unless there will be none."""
         if ended.outcome in ("paused", "asked"):
             return replace(answer, reason="The workflow stopped; the agent gets it when the work goes on.")
         if ended.outcome in ("completed", "cancelled"):
-            await self._journal.transact(row.id, lambda t: _withdraw(t, answer.prompt_id))
+            await self._journal.transact(row.id, lambda t: _withdraw(t, prompt_id))
         return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
 
     async def _sent_or_ended(self, launched: Resumed, prompt_id: PromptId, head: Seq) -> RunEnded | None:

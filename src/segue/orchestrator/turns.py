@@ -167,6 +167,9 @@ class Turns:
         self._questions.clear()
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        if over.is_set():
+            # It came to its end by itself meanwhile; whatever is under way now is not to be cancelled.
+            return
         with anyio.move_on_after(CANCEL_GRACE):
             await self.cancel()
         with anyio.CancelScope() as scope:

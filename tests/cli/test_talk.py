@@ -136,6 +136,23 @@ def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--now"], "The agent is at work; it is interrupted, told, and goes on after."),
+        ([], "The agent is at work; it is told at the end of what it does now."),
+    ],
+)
+def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
+    segue: Any, service: Standin, options: list[str], sentence: str
+) -> None:
+    answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
+    service.prompted = {"status": "waiting", "reason": "The agent gets it at the end of what it does now."}
+    assert segue("prompt", "Hello", "--detach", *options).stdout == (
+        f"{sentence}\n  Watch for the answer with: segue logs --follow add-parser\n"
+    )
+
+
 def test_words_that_were_not_delivered_are_a_failure_that_says_what_to_do(segue: Any, service: Standin) -> None:
     answer(service, BACK, failure=CRASHED, waiting_messages=1)
     service.prompted = {"status": "not_delivered", "reason": "The agent did not start.", "way": Way.NATIVE}

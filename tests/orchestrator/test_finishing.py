@@ -13,7 +13,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, CommitPolicy, Limits, Verify
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
 from segue.model.status import SessionStatus, WorkflowStatus
-from segue.model.views import Answer, Resumed
+from segue.model.views import Answer, PlanText, Resumed
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import IDENTITY, Theatre, git
 
@@ -212,6 +212,14 @@ async def test_a_person_who_approves_takes_the_task_as_done_and_the_work_goes_on
     assert marks == ["review", "task_complete", "task_complete", "session_end"]
     with pytest.raises(NothingToAnswer):
         await answer(theatre, asked.id, allow=True)
+
+
+async def test_a_plan_is_no_answer_to_a_question_about_a_task(theatre: Theatre, asked: Any) -> None:
+    plan = PlanText(format="markdown", text="- [ ] Another\n")
+    with pytest.raises(NothingToAnswer, match="No plan waits for a word; the open question is about a task") as refused:
+        await theatre.orchestrator.answer(asked.id, Answer(allow=True, plan=plan))
+    assert refused.value.hint == "Leave --plan out."
+    assert (await theatre.house.journal.state(asked.id)).asked is not None
 
 
 async def test_a_person_who_rejects_gives_the_task_back_with_the_reason(theatre: Theatre, asked: Any) -> None:

@@ -41,7 +41,15 @@ class Answering:
         for reply in self._replies:
             if (answered := await reply(row, answer)) is not None:
                 return answered
-        raise NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
+        raise await self._nothing(row, answer)
+
+    async def _nothing(self, row: WorkflowRow, answer: Answer) -> NothingToAnswer:
+        state = await self._house.journal.state(row.id)
+        if answer.plan is not None and open_question(state):
+            return NothingToAnswer(
+                "No plan waits for a word; the open question is about a task.", hint="Leave --plan out."
+            )
+        return NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
 
     async def _permission(self, row: WorkflowRow, answer: Answer) -> Answered | None:
         if answer.plan is not None:

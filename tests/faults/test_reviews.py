@@ -56,7 +56,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_review_takes_the_reviewer_al
 
 @pytest.mark.parametrize("point", ["work.committed", "task.complete.before"])
 def test_a_server_killed_after_a_commit_does_not_commit_twice(point: str, stage: Stage, check: CheckAll) -> None:
-    stage.up(**{CRASH_AT: point})
+    stage.up(**REVIEWED.variables, **{CRASH_AT: point})
     play = Play(stage, REVIEWED)
     play.see_through()
     check(stage, play.work)

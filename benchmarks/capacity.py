@@ -13,6 +13,7 @@ from segue.model.agents import AgentConfiguration
 from segue.model.events import Event, UsageReported
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.tenure import Tenure
+from segue.protocol.capacity import Reached
 
 REPORTS = 5_000
 WINDOW = 200_000
@@ -55,7 +56,7 @@ def new_capacity() -> Capacity:
 
 
 def decide(capacity: Capacity, report: UsageReported) -> list[Event]:
-    return [event_of(reached) for reached in capacity.hear(report)]
+    return [event_of(notice) for notice in capacity.hear(report) if isinstance(notice, Reached)]
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

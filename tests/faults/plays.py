@@ -105,6 +105,7 @@ turns:
   - match: Task 1 of 2
     do:
       - write: {path: one.txt, content: "one\\n"}
+      - usage: {used: 60000, size: 200000}
   - match: Task 2 of 2
     do:
       - write: {path: two.txt, content: "two\\n"}

@@ -371,6 +371,7 @@ async def test_a_hook_of_the_repository_may_refuse_a_commit(theatre: Theatre) ->
         assert "the linter says no" in warning.message
 
 
+@pytest.mark.usefixtures("named")
 async def test_a_word_counts_though_the_budget_is_used_up(theatre: Theatre, tests: Verify) -> None:
     theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK, limits=Limits(usd=1.0))
     spends = "{usage: {used: 10, size: 100, cost: 2.0}}"
@@ -386,6 +387,7 @@ async def test_a_word_counts_though_the_budget_is_used_up(theatre: Theatre, test
         assert len(await theatre.events(view.id, e.RunQueued)) == 1
 
 
+@pytest.mark.usefixtures("named")
 async def test_whoever_loses_to_another_word_commits_nothing(theatre: Theatre, tests: Verify) -> None:
     theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
     script = f"""

@@ -290,7 +290,6 @@ class Run:
         changed = e.WayChanged(before=Way.FORK, after=Way.CONTEXT, reason=error.message)
         session_id, number = self.tenure.session_id, self.tenure.number
         await self.tenure.transact(lambda t: t.change_way(session_id, number, changed, Carrying.NEEDED))
-        crash_point("way.changed")
 
     async def _ready(self, agent: Agent) -> None:
         started = e.AgentStarted(

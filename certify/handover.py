@@ -10,12 +10,10 @@ from pathlib import Path
 
 from certify import programs
 from certify.agents import CANDIDATES, Candidate
-from certify.play import NOTE, NOW, TITLE, WITHIN, Actor, completed, rule, staged
+from certify.play import NOTE, NOW, TITLE, WITHIN, Actor, Witness, completed, rule, staged
 from segue.model import events as e
 from segue.model.findings import ExamResult
-from segue.model.views import RecordView, Resumed
-from segue.testing.losses import count
-from segue.testing.model import LoggedRequest, read_log
+from segue.testing.model import read_log
 from segue.testing.stage import Stage
 
 PAIRS = (("claude", "codex"), ("codex", "claude"))
@@ -65,17 +63,9 @@ class HandoverRow:
 
 
 @dataclass(slots=True)
-class Seen:
-    journal: list[RecordView] = field(default_factory=list[RecordView])
-    requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
+class Seen(Witness):
     mark: int = 0
-    resumed: Resumed | None = None
     written: bool = False
-    orphans: set[int] = field(default_factory=set[int])
-    lost: int = 0
-    doubled: int = 0
-    fault: str = ""
-    error: str = ""
 
 
 def certify_handover(before: Candidate, after: Candidate, root: Path, today: str) -> HandoverRow:
@@ -116,7 +106,7 @@ def _rules(worktree: Path) -> list[object]:
 
 def _perform(stage: Stage, actor: Actor, log: Path, before: Candidate, after: Candidate) -> Seen:
     seen = Seen()
-    try:
+    with seen.watching(stage, actor, log):
         stage.up()
         actor.begin(TITLE, PLAN, agent=before.name)
         actor.allow_until(lambda event: isinstance(event, e.TaskStarted) and event.task_id == "file")
@@ -131,16 +121,6 @@ def _perform(stage: Stage, actor: Actor, log: Path, before: Candidate, after: Ca
         actor.allow_until(completed("follow"))
         actor.until_status("completed", within=WITHIN)
         seen.written = "CONTENT-ZETA" in (Path(actor.view.worktree or "") / AFTER).read_text()
-    except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
-        seen.error = f"{type(error).__name__}: {error}"
-    if not stage.is_up:
-        stage.up()
-    seen.journal, seen.requests = actor.journal(), read_log(log)
-    counted = count(seen.journal, [], actor.client_diary())
-    seen.lost, seen.doubled = len(counted.lost), len(counted.duplicated)
-    seen.fault = actor.verify().problem or ""
-    stage.down()
-    seen.orphans = stage.orphans | actor.processes()
     return seen
 
 
@@ -167,6 +147,4 @@ def _checks(seen: Seen, after: Candidate) -> Iterator[tuple[bool, str]]:
     exam = _exam(seen)
     yield exam is not None, "the exam of the context stands in the journal" + (f": {exam.score:.0%}" if exam else "")
     yield seen.written, "the successor did the next task and none that was done"
-    yield not (seen.lost or seen.doubled), f"events lost: {seen.lost}; things done twice: {seen.doubled}"
-    yield not seen.orphans, f"processes left: {len(seen.orphans)}"
-    yield not seen.fault, f"the journal's chain holds{f': {seen.fault}' if seen.fault else ''}"
+    yield from seen.checks()

@@ -9,7 +9,7 @@ after that.
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,6 +23,7 @@ from certify.agents import Candidate, Housing, environment
 from segue.model import events as e
 from segue.model.ids import slugify
 from segue.model.views import RecordView, Resumed
+from segue.testing.losses import count
 from segue.testing.model import Call, LoggedRequest, Shell, read_log
 from segue.testing.processes import carrying
 from segue.testing.stage import Stage
@@ -125,6 +126,41 @@ class Actor(Work):
                 case _:
                     pass
         return record
+
+
+@dataclass(slots=True)
+class Witness:
+    """What is left to see when a play of several acts is over."""
+
+    journal: list[RecordView] = field(default_factory=list[RecordView])
+    requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
+    resumed: Resumed | None = None
+    orphans: set[int] = field(default_factory=set[int])
+    lost: int = 0
+    doubled: int = 0
+    fault: str = ""
+    error: str = ""
+
+    @contextmanager
+    def watching(self, stage: Stage, actor: Actor, log: Path) -> Generator[None]:
+        """However far the play comes, what it left is told."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
+            self.error = f"{type(error).__name__}: {error}"
+        if not stage.is_up:
+            stage.up()
+        self.journal, self.requests = actor.journal(), read_log(log)
+        counted = count(self.journal, [], actor.client_diary())
+        self.lost, self.doubled = len(counted.lost), len(counted.duplicated)
+        self.fault = actor.verify().problem or ""
+        stage.down()
+        self.orphans = stage.orphans | actor.processes()
+
+    def checks(self) -> Iterator[tuple[bool, str]]:
+        yield not (self.lost or self.doubled), f"events lost: {self.lost}; things done twice: {self.doubled}"
+        yield not self.orphans, f"processes left: {len(self.orphans)}"
+        yield not self.fault, f"the journal's chain holds{f': {self.fault}' if self.fault else ''}"
 
 
 @contextmanager
@@ -253,6 +289,11 @@ def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, 
 def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
     """Until the command is announced, and runs."""
     actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
+    until_it_runs(actor)
+
+
+def until_it_runs(actor: Actor) -> None:
+    """Until the long command was allowed, and has begun."""
     started = Path(actor.view.worktree or "") / STARTED
     deadline = monotonic() + WITHIN
     while not started.exists():

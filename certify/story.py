@@ -9,16 +9,26 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 from certify import programs
 from certify.agents import Candidate
-from certify.play import NOTE, NOW, STARTED, TITLE, WITHIN, Actor, completed, long_command, rule, staged
+from certify.play import (
+    NOTE,
+    NOW,
+    TITLE,
+    WITHIN,
+    Actor,
+    Witness,
+    completed,
+    long_command,
+    rule,
+    staged,
+    until_it_runs,
+)
 from segue.model import events as e
 from segue.model.status import Role, Way
-from segue.model.views import RecordView, Resumed, WorkflowView
-from segue.testing.losses import count
-from segue.testing.model import LoggedRequest, read_log
+from segue.model.views import WorkflowView
 from segue.testing.stage import Stage
 
 AGENT = "claude"
@@ -61,17 +71,9 @@ class StoryRow:
 
 
 @dataclass(slots=True)
-class Seen:
-    journal: list[RecordView] = field(default_factory=list[RecordView])
-    requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
+class Seen(Witness):
     proposed: tuple[str, ...] = ()
-    resumed: Resumed | None = None
     end: WorkflowView | None = None
-    orphans: set[int] = field(default_factory=set[int])
-    lost: int = 0
-    doubled: int = 0
-    fault: str = ""
-    error: str = ""
 
 
 def certify_story(candidate: Candidate, root: Path, today: str) -> StoryRow:
@@ -110,7 +112,7 @@ def _rules(worktree: Path) -> list[object]:
 
 def _perform(stage: Stage, actor: Actor, log: Path, candidate: Candidate) -> Seen:
     seen = Seen()
-    try:
+    with seen.watching(stage, actor, log):
         stage.up()
         actor.begin(TITLE, None, agent=candidate.name, choices={"review": "same"})
         blocked = actor.until_status("blocked", within=WITHIN)
@@ -122,36 +124,14 @@ def _perform(stage: Stage, actor: Actor, log: Path, candidate: Candidate) -> See
         actor.answer("approve")
         actor.allow_until(completed("note"))
         actor.allow_until(completed("text"))
-        _until_it_runs(actor)
+        until_it_runs(actor)
         stage.kill()
         stage.up()
         actor.drain()
         seen.resumed = actor.resume()
         actor.allow_until(completed("long"))
         seen.end = actor.until_status("completed", within=WITHIN)
-    except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
-        seen.error = f"{type(error).__name__}: {error}"
-    if not stage.is_up:
-        stage.up()
-    seen.journal, seen.requests = actor.journal(), read_log(log)
-    counted = count(seen.journal, [], actor.client_diary())
-    seen.lost, seen.doubled = len(counted.lost), len(counted.duplicated)
-    seen.fault = actor.verify().problem or ""
-    stage.down()
-    seen.orphans = stage.orphans | actor.processes()
     return seen
-
-
-def _until_it_runs(actor: Actor) -> None:
-    """Until the long command was allowed, and runs."""
-    started = Path(actor.view.worktree or "") / STARTED
-    deadline = monotonic() + WITHIN
-    while not started.exists():
-        if monotonic() > deadline:
-            raise RuntimeError("the command did not start")
-        if actor.view.question is not None:
-            actor.answer("approve")
-        sleep(0.1)
 
 
 def _checks(seen: Seen) -> Iterator[tuple[bool, str]]:
@@ -173,9 +153,7 @@ def _checks(seen: Seen) -> Iterator[tuple[bool, str]]:
         yield (seen.resumed.session_number, seen.resumed.way) == (2, Way.NATIVE), f"{way} ({seen.resumed.reason})"
     done = sum(isinstance(each, e.TaskCompleted) for each in events)
     yield seen.end is not None and done == 3, f"tasks done, each once: {done}"
-    yield not (seen.lost or seen.doubled), f"events lost: {seen.lost}; things done twice: {seen.doubled}"
-    yield not seen.orphans, f"processes left: {len(seen.orphans)}"
-    yield not seen.fault, f"the journal's chain holds{f': {seen.fault}' if seen.fault else ''}"
+    yield from seen.checks()
 
 
 def _second_session(seen: Seen) -> Iterator[tuple[bool, str]]:

@@ -276,7 +276,7 @@ def test_the_plan_is_printed_to_be_changed(segue: Any, service: Standin) -> None
 def test_status_shows_the_plan_that_waits(segue: Any, service: Standin) -> None:
     be(service, BLOCKED)
     assert segue("status").stdout.splitlines()[1:] == [
-        "  add-parser                        blocked       no plan yet",
+        "  add-parser                        blocked       a plan waits for your word",
         "      1. Write the parser",
         "      2. Test (after t1)",
         "      ? Is this plan good (2 tasks)?",

@@ -159,9 +159,7 @@ async def test_a_resume_and_the_sweep_at_the_same_moment_have_one_winner(
 async def test_a_session_whose_agent_never_came_up_can_expire_and_be_followed(theatre: Theatre) -> None:
     async with theatre.open(**BY_HAND):
         view = await theatre.begin("on_initialize: {hang: true}")
-        with anyio.fail_after(30):
-            while (await theatre.orchestrator.session(await session_of(theatre))).status != "starting":
-                await anyio.sleep(0.02)
+        await theatre.event(view.id, e.SessionMoved)
     async with theatre.open(**BY_HAND):
         assert await after(theatre, TTL + 60) is SessionStatus.EXPIRED
         theatre.script.write_text("turns: []")

@@ -141,7 +141,7 @@ async def test_a_reviewer_may_not_write_and_one_that_does_is_told_of(theatre: Th
         (denied,) = await theatre.events(view.id, e.PermissionAnswered)
         assert (denied.outcome, denied.by) == ("denied", "policy")
         (warning,) = await theatre.events(view.id, e.Warned)
-        assert warning.code == "helper_changed_files" and warning.message.endswith("only had to read: sly.txt.")
+        assert warning.code == "helper_changed_files" and warning.message.endswith("The file sly.txt appeared.")
 
 
 async def test_what_a_reviewer_says_and_uses_counts_and_is_no_part_of_the_story(theatre: Theatre) -> None:

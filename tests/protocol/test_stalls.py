@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from segue.protocol.stalls import NeverAnswered, Stalled, Watch, hear, look
+from segue.protocol.stalls import NoReaction, Stalled, Watch, hear, look
 
 SENT = datetime(2026, 11, 16, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -22,7 +22,7 @@ def test_five_silent_minutes_are_said_once_for_each_prompt() -> None:
 
 def test_a_prompt_that_never_brought_an_event_is_a_failed_launch() -> None:
     _, notice = look(Watch(sent_at=SENT), SENT + 5 * MINUTE)
-    assert notice == NeverAnswered(since=SENT, reason="The agent has not reacted to its prompt for 5 min.")
+    assert notice == NoReaction(since=SENT, reason="The agent has not reacted to its prompt for 5 min.")
 
 
 @pytest.mark.parametrize("minutes", [0, 4, 9])

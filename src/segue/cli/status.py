@@ -33,7 +33,8 @@ def status(as_json: bool) -> int:
 
 
 def workflow_line(view: dict[str, Any]) -> str:
-    tasks = f"{view['tasks_done']}/{view['tasks_total']} tasks" if view["tasks_total"] else "no plan yet"
+    total = view["tasks_total"]
+    tasks = f"{view['tasks_done']}/{total} tasks" if total else words.progress(view)
     parts = [f"  {view['slug']:<32}", f"{view['status']:<12}", tasks]
     return "  ".join([*parts, *_details(view)])
 

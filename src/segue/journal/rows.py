@@ -333,12 +333,12 @@ def resting_sessions(
 
 
 def _nothing_under_way() -> tuple[ColumnElement[bool], ...]:
-    """Of a workflow: no agent that is there or on its way, no question to a person, no words that wait for an agent.
-    Whatever else will bring an agent back by itself belongs here."""
+    """Of a workflow: no agent that is there or on its way, no question to a person, no words that wait for an agent,
+    and nothing that is tried again by itself."""
     run = exists().where(t.runs.c.workflow_id == t.workflows.c.id, t.runs.c.status != RunStatus.ENDED)
     question = exists().where(t.questions.c.workflow_id == t.workflows.c.id, t.questions.c.outcome.is_(None))
     message = exists().where(t.prompts.c.workflow_id == t.workflows.c.id, *_waits())
-    return ~run, ~question, ~message
+    return ~run, ~question, ~message, t.workflows.c.retry_at.is_(None)
 
 
 def _last_event() -> ColumnElement[str]:

@@ -16,7 +16,7 @@ from segue.orchestrator.committing import commit_task
 from segue.orchestrator.ends import End
 from segue.orchestrator.fixing import consult
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.retrying import policy_for
+from segue.orchestrator.retrying import policy_for, start_over
 from segue.orchestrator.reviewing import Round, review
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
@@ -155,8 +155,8 @@ class Finishing:
         match next_step(policy, failures, self._house.clock.now(), self._house.chance()):
             case Retry(undo=Undo.NOTHING):
                 return _Again(failed.text)
-            case Retry(attempt=attempt, of=of):
-                return self._start_over(task, failed.reason, attempt, of)
+            case Retry():
+                return self._start_over(task, failed.reason)
             case Fixer() if self._choices.fixer != OFF:
                 return await self._helped(task, failed, failures)
             case Fixer(reason=reason) | AskPerson(reason=reason) | Wait(reason=reason):
@@ -169,14 +169,12 @@ class Finishing:
             case "fix":
                 return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
             case "rewind":
-                return self._start_over(task, advice.advice, 1, 1)
+                return self._start_over(task, advice.advice)
             case "escalate":
                 return self._ask_person(task, f"{failed.question} A second agent says: {advice.advice}")
 
-    def _start_over(self, task: Task, reason: str, attempt: int, of: int) -> End:
-        """What was done for the task is undone, and what is left is planned again."""
-        now = self._house.clock.now()
-        retry = e.RetryScheduled(step=task.id, attempt=attempt, of=of, at=now, reason=reason, rewind=True)
+    def _start_over(self, task: Task, reason: str) -> End:
+        retry = start_over(task.id, reason, self._house.clock.now())
         return End(WorkflowStatus.PAUSED, reason, Trigger.TASK_COMPLETE, retry=retry)
 
     def _ask_person(self, task: Task, question: str) -> End:

@@ -24,17 +24,14 @@ from segue.model.ids import AttemptId, SessionId, TaskId, new_prompt_id, new_ses
 from segue.model.status import Permissions, Role, SessionStatus
 from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.onlooking import changes_since, files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
 from segue.snapshot.extraction import Unreadable, repair
-from segue.workspace.checkpoints import tree_of
-from segue.workspace.git import committed_between
 from segue.workspace.processes import PART, identity
 
 T = TypeVar("T")
-MOST_NAMED = 10
-"""Files that a warning names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,7 @@ async def ask_helper(
     """What the helper answers, as `read` understands it, after one repair at most; None with a warning otherwise."""
     helper = _Helper(tenure, wanted)
     await helper.create()
-    before = await _files(tenure)
+    before = await files_of(tenure)
     answer: T | None = None
     try:
         answer = await helper.answer(environment, question, read)
@@ -181,23 +178,9 @@ class _Helper:
         await self._warn("helper_failed", f"The {self._help.role} gave no answer that can be used. {error.message}")
 
     async def tell_what_changed(self, before: str | None) -> None:
-        """It was to read only; where files changed all the same, people must know."""
-        after = await _files(self._tenure)
-        if before is None or after is None or before == after:
-            return
-        changed = await committed_between(Path(self._tenure.workflow.worktree), before, after)
-        names = [change.path for change in changed[:MOST_NAMED]]
-        more = [f"and {len(changed) - MOST_NAMED} more"] if len(changed) > MOST_NAMED else []
-        told = f"Files changed while the {self._help.role} only had to read: {', '.join([*names, *more])}."
-        await self._warn("helper_changed_files", told)
+        if changes := await changes_since(self._tenure, before):
+            told = f"The {self._help.role} only had to read, and the worktree changed meanwhile: {changes}"
+            await self._warn("helper_changed_files", told)
 
     async def _warn(self, code: str, message: str) -> None:
         await self._recorder.record(e.Warned(code=code, message=message))
-
-
-async def _files(tenure: Tenure) -> str | None:
-    """What the worktree holds now; None where nobody can tell."""
-    try:
-        return await tree_of(Path(tenure.workflow.worktree))
-    except (SegueError, OSError):
-        return None

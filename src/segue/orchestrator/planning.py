@@ -3,18 +3,18 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.agents import Choices
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import decode
-from segue.model.errors import BadPlan, SegueError
+from segue.model.errors import BadPlan
 from segue.model.ids import PromptId, TaskId, new_prompt_id
 from segue.model.plan import PLANNING, Plan, Task, TaskStatus
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.ends import End
+from segue.orchestrator.onlooking import changes_since, files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
@@ -24,8 +24,6 @@ from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.extraction import Text, Texts, Unreadable, read_object
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
-from segue.workspace.checkpoints import tree_of
-from segue.workspace.comparison import between
 
 READS_ONLY = "a plan is being made, and nothing is changed meanwhile"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -144,33 +142,19 @@ class Planner:
                 return read
 
     async def _hear(self, prompt: e.PromptQueued, text: str) -> Plan | Unreadable | End:
-        before = await self._tree()
+        before = await files_of(self._tenure)
         self._turns.reads_only = READS_ONLY
         try:
             reason = await self._turns.take(prompt, text)
         finally:
             self._turns.reads_only = ""
-        await self._say_what_changed(before)
+        if changes := await changes_since(self._tenure, before):
+            message = f"The agent was to plan only, and the worktree changed all the same: {changes}"
+            await self._recorder.record(e.Warned(code="changed_while_planning", message=message))
         if reason != "end_turn":
             return self._broken_off(reason)
         state = await self._tenure.house.journal.state(self._tenure.workflow_id)
         return read_proposal("".join(self._turns.words), done_tasks(state), self._most)
-
-    async def _tree(self) -> str | None:
-        """What the worktree holds; None where that cannot be told, which must not keep anybody from planning."""
-        try:
-            return await tree_of(Path(self._tenure.workflow.worktree))
-        except (SegueError, OSError):
-            return None
-
-    async def _say_what_changed(self, before: str | None) -> None:
-        """An agent may do what it does not ask for; then people must know."""
-        after = await self._tree()
-        if before is None or after is None or before == after:
-            return
-        changes = " ".join(await between(Path(self._tenure.workflow.worktree), before, after))
-        message = f"The agent was to plan only, and the worktree changed all the same: {changes}"
-        await self._recorder.record(e.Warned(code="changed_while_planning", message=message))
 
     async def _write_down(self, plan: Plan, prompt_id: PromptId) -> None:
         session_id, number = self._tenure.session_id, self._tenure.number

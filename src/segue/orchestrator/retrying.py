@@ -7,7 +7,7 @@ from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow
 from segue.model.agents import Choices
 from segue.model.codec import decode
-from segue.model.events import FixerAdvised, RetryScheduled, StepFailed
+from segue.model.events import RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
 from segue.model.work import OFF
@@ -63,9 +63,9 @@ def wants_advice(house: House, row: WorkflowRow, state: WorkflowState) -> bool:
     return isinstance(following, Fixer) and _may_be_helped(row, last.step)
 
 
-def rewinding_for(advice: FixerAdvised, now: datetime) -> RetryScheduled:
-    """The fixer says that this way leads nowhere."""
-    return RetryScheduled(step=advice.step, attempt=1, of=1, at=now, reason=advice.advice, rewind=True)
+def start_over(step: str, reason: str, now: datetime) -> RetryScheduled:
+    """This way leads nowhere: what was done for the step is undone, and what is left is planned again."""
+    return RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
 
 
 def _may_be_helped(row: WorkflowRow, step: str) -> bool:

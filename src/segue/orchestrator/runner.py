@@ -178,7 +178,7 @@ class Run:
             case "escalate":
                 return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
             case "rewind":
-                retry = retrying.rewinding_for(advice, self.house.clock.now())
+                retry = retrying.start_over(advice.step, advice.advice, self.house.clock.now())
                 return End(WorkflowStatus.PAUSED, advice.advice, Trigger.CRASH, retry=retry)
 
     def _recorder(self) -> Recorder:

@@ -22,8 +22,7 @@ from segue.orchestrator.refreshing import refresh, save_before_compaction
 from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
 from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
-from segue.protocol.stalls import NeverAnswered as Silent
-from segue.protocol.stalls import Stalled, Watch, hear, look
+from segue.protocol.stalls import NoReaction, Stalled, Watch, hear, look
 from segue.resume.prompts import after_a_word
 
 CANCEL_GRACE = 10.0
@@ -207,7 +206,7 @@ class Turns:
                 self._watch = hear(self._watch, now)
             self._watch, notice = look(self._watch, now, notice_after)
             match notice:
-                case Silent(reason=reason):
+                case NoReaction(reason=reason):
                     raise NeverAnswered(reason)
                 case Stalled(reason=reason):
                     await self._recorder.record(e.Warned(code="stalled", message=reason))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from segue.model.status import Failure, Permissions
+from segue.model.status import Failure
 from segue.protocol.words import duration
 from segue.state.fold import Failed
 
@@ -25,15 +25,9 @@ class FailureClass(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a step can fail though the agent did its part, or did not even begin."""
+    """How a step can fail though the agent did its part."""
 
     TESTS_FAILED = "tests_failed"
-    TURN_REFUSED = "turn_refused"
-    TURN_CUT_SHORT = "turn_cut_short"
-    """The agent stopped because a limit of its own was reached."""
-    MACHINE_FULL = "machine_full"
-    """No disk, memory or processes are left."""
-    STEP_TIMED_OUT = "step_timed_out"
     WRONG_APPROACH = "wrong_approach"
     """A reviewer, the fixer or a person says that this way does not lead there."""
     REVIEW_NOT_PASSED = "review_not_passed"
@@ -53,8 +47,6 @@ class Rule:
     """What follows a failure of one class."""
 
     retried: bool = True
-    first: timedelta | None = None
-    """How long the first retry waits, if not as long as the policy says; each further one waits twice as long."""
     undo: Undo = Undo.NOTHING
     fixer: bool = True
     """Whether the fixer is asked before a person is, when all attempts have failed."""
@@ -63,8 +55,8 @@ class Rule:
 RULES: Mapping[FailureClass, Rule] = {
     FailureClass.TRANSIENT: Rule(),
     FailureClass.TEST_FAILURE: Rule(),
-    # Whoever asks again at once only makes it worse; and an agent cannot mend it.
-    FailureClass.RESOURCE: Rule(first=timedelta(seconds=60), fixer=False),
+    # Whoever asks again at once only makes it worse: see `_after_quota`.
+    FailureClass.RESOURCE: Rule(retried=False, fixer=False),
     FailureClass.LOGIC_ERROR: Rule(undo=Undo.REWIND),
     FailureClass.PERSISTENT: Rule(retried=False, fixer=False),
 }
@@ -85,10 +77,6 @@ CLASSES: Mapping[str, FailureClass] = {
     Failure.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Failure.OTHER: FailureClass.TRANSIENT,
     Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
-    Outcome.TURN_REFUSED: FailureClass.PERSISTENT,
-    Outcome.TURN_CUT_SHORT: FailureClass.TRANSIENT,
-    Outcome.MACHINE_FULL: FailureClass.RESOURCE,
-    Outcome.STEP_TIMED_OUT: FailureClass.TRANSIENT,
     Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
     Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
 }
@@ -126,10 +114,7 @@ class Retry:
 class Fixer:
     """A second agent looks at the step, with what is known of it, and proposes a fix or gives up."""
 
-    step: str
-    within: timedelta
     reason: str
-    permissions: Permissions = Permissions.READ_ONLY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +143,9 @@ def describe() -> str:
 
 def _row(kind: FailureClass) -> str:
     rule = RULES[kind]
-    waits = f"after {duration(rule.first or Policy().first)}, then twice as long each time" if rule.retried else "no"
+    waits = f"after {duration(Policy().first)}, then twice as long each time" if rule.retried else "no"
+    if kind is FailureClass.RESOURCE:
+        waits = "when the quota is full again, where `wait_for_quota` was chosen"
     undone = "the work since the last clean checkpoint" if rule.undo is Undo.REWIND else "nothing"
     members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind and isinstance(what, Failure))
     return f"| `{kind}` | {MEANINGS[kind]} | {waits} | {undone} | {members or 'none'} |"
@@ -167,7 +154,7 @@ def _row(kind: FailureClass) -> str:
 MEANINGS: Mapping[FailureClass, str] = {
     FailureClass.TRANSIENT: "It may work the next time.",
     FailureClass.TEST_FAILURE: "The work is done and does not hold: the agent is told which tests fail.",
-    FailureClass.RESOURCE: "Something is used up that time may bring back.",
+    FailureClass.RESOURCE: "A quota is used up, which time brings back.",
     FailureClass.LOGIC_ERROR: "The work went the wrong way; what is left is planned again.",
     FailureClass.PERSISTENT: "It would fail again: a person is asked.",
 }
@@ -193,7 +180,7 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     if _too_quick(policy, failures):
         quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
         return AskPerson(reason=f"{_said(last)}: {quick}.")
-    at = last.at + backoff(rule.first or policy.first, policy.longest, len(tries), chance)
+    at = last.at + backoff(policy.first, policy.longest, len(tries), chance)
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
@@ -228,7 +215,7 @@ def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) ->
     reason = f"{_said(last)}, {tries} times in a row."
     if not rule.fixer or policy.attempts == 1:
         return AskPerson(reason=reason)
-    return Fixer(step=last.step, within=policy.fixer_time, reason=reason)
+    return Fixer(reason=reason)
 
 
 def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:

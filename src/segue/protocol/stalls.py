@@ -27,7 +27,7 @@ class Stalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeverAnswered:
+class NoReaction:
     """The prompt brought no event at all: the launch failed (`Failure.NEVER_ANSWERED`)."""
 
     since: datetime
@@ -41,14 +41,14 @@ def hear(watch: Watch, at: datetime) -> Watch:
 
 def look(
     watch: Watch, now: datetime, notice_after: timedelta = NOTICE_AFTER
-) -> tuple[Watch, Stalled | NeverAnswered | None]:
+) -> tuple[Watch, Stalled | NoReaction | None]:
     """Whether the silence is to be said now: once for each prompt, however often the agent falls silent."""
     since = watch.heard_at or watch.sent_at
     if watch.said or now - since < notice_after:
         return watch, None
     silence = duration(now - since)
     if watch.heard_at is None:
-        notice = NeverAnswered(since=since, reason=f"The agent has not reacted to its prompt for {silence}.")
+        notice = NoReaction(since=since, reason=f"The agent has not reacted to its prompt for {silence}.")
     else:
         notice = Stalled(since=since, reason=f"Nothing was heard of the agent for {silence}.")
     return replace(watch, said=True), notice

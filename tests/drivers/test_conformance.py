@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from candidates import EXAMPLE, AcpCandidate, ApiCandidate, ExampleCandidate
+from candidates import EXAMPLE, AcpCandidate, ApiCandidate, ClaudeCandidate, ExampleCandidate
 
 from segue.testing.conformance import CHECKS, Act, Check
 
 pytestmark = pytest.mark.anyio
 
-CANDIDATES = {"acp": AcpCandidate, "api": ApiCandidate, "example": ExampleCandidate}
+CANDIDATES = {"acp": AcpCandidate, "api": ApiCandidate, "claude": ClaudeCandidate, "example": ExampleCandidate}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

@@ -157,10 +157,14 @@ class Driver(Protocol):
         raise AgentError("This agent does not tell which conversations it has.")
 
 
-DRIVERS = {"acp": "segue.drivers.acp:AcpDriver", "api": "segue.drivers.acp:AcpDriver"}
-"""The agent `api` is a program of ours that speaks the Agent Client Protocol, so it needs no way of its own."""
+DRIVERS = {
+    "acp": "segue.drivers.acp:AcpDriver",
+    "api": "segue.drivers.acp:AcpDriver",
+    "claude": "segue.drivers.acp:AcpDriver",
+}
+"""The agents of `api` and `claude` are programs of ours that speak the Agent Client Protocol: one way serves all."""
 
-EXTRAS = {"api": "pydantic_ai"}
+EXTRAS = {"api": "pydantic_ai", "claude": "claude_agent_sdk"}
 """What is no part of Segue itself, and comes with the extra of the driver's own name."""
 
 

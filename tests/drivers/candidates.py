@@ -119,9 +119,10 @@ class ClaudeCandidate:
 
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
-        times = {Fail: 1}
         look = script.Call("Read", {"file_path": str(self.worktree / "nothing.txt")})
-        rules = tuple(rule(line.prompt, *_answers(line.act, look), times=times.get(type(line.act))) for line in lines)
+        # A prompt that got no answer is sent along with the next one.
+        lines = tuple(sorted(lines, key=lambda line: isinstance(line.act, Fail | Hang)))
+        rules = tuple(rule(line.prompt, *_answers(line.act, look)) for line in lines)
         async with self.launch(Script(rules=rules)) as launch:
             yield launch
 

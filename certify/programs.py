@@ -35,9 +35,12 @@ PROGRAMS = {
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
 }
 
-OWN = {"api": (sys.executable, "-P", "-m", "segue.drivers.api")}
+OWN = {
+    "api": (sys.executable, "-P", "-m", "segue.drivers.api"),
+    "claude-sdk": (sys.executable, "-P", "-m", "segue.drivers.claude"),
+}
 """The programs that come with Segue, and what they are made of."""
-MADE_OF = {"api": ("segue", "pydantic-ai-slim")}
+MADE_OF = {"api": ("segue", "pydantic-ai-slim"), "claude-sdk": ("segue", "claude-agent-sdk")}
 
 
 def cache() -> Path:
@@ -49,6 +52,8 @@ def cache() -> Path:
 def install(agent: str) -> list[str]:
     """The command that starts the agent's program, installed now if it is not there yet."""
     if agent in OWN:
+        if agent == "claude-sdk":
+            claude_code()
         return list(OWN[agent])
     program = PROGRAMS[agent]
     place = cache() / f"{agent}-{program.version}"
@@ -59,6 +64,17 @@ def install(agent: str) -> list[str]:
             raise RuntimeError(f"{program.package} {program.version} brought no {program.command[0]}")
         (place / "installed").touch()
     return [str(binary), *program.command[1:]]
+
+
+def claude_code() -> Path:
+    """Claude Code as the SDK's wheel brings it; our own environment has the SDK without it."""
+    package = f"claude-agent-sdk=={version('claude-agent-sdk')}"
+    place = cache() / package
+    if not (place / "installed").exists():
+        options = ["--quiet", "--no-deps", "--only-binary=:all:", "--upgrade", "--target", str(place)]
+        subprocess.run([sys.executable, "-m", "pip", "install", *options, package], check=True, timeout=INSTALL_WITHIN)
+        (place / "installed").touch()
+    return place / "claude_agent_sdk" / "_bundled" / "claude"
 
 
 def _npm_install(program: Program, place: Path) -> None:

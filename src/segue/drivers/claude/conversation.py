@@ -233,7 +233,9 @@ class Conversation:
 
     async def _at_stop(self, given: Any, *_: Any) -> Any:
         """Work that outlives the turn ends with the process: whoever goes on must know of it."""
-        running = [str(task.get("description") or task.get("command") or task) for task in given["background_tasks"]]
+        running = [
+            str(task.get("description") or task.get("command") or task) for task in given.get("background_tasks", ())
+        ]
         if running:
             await self._tell(update_agent_thought_text(f"Still running in the background: {'; '.join(running)}.\n"))
         return {}

@@ -26,7 +26,7 @@ class Program:
         self.session = self._resumed or given.get("--session-id", "")
 
     def run(self) -> int:
-        if self._resumed is not None and self._resumed not in self._play.get("knows", []):
+        if self._resumed is not None and not {self._resumed, "*"} & set(self._play["knows"]):
             self._say(self._result(is_error=True, subtype="error_during_execution", errors=[UNKNOWN + self._resumed]))
             return 1
         for line in self._lines:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -180,6 +181,17 @@ async def test_what_was_interrupted_is_told_when_the_conversation_goes_on(claude
     assert "I was interrupted in Bash(make all)." in told
     assert "Bash(make all) has no result and counts as interrupted" in told
     assert words(again, "thought") == ""
+
+
+async def test_a_copy_has_its_own_name_and_is_on_disk_before_anything_is_said(claude: StandIn) -> None:
+    claude.remember({"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hello."})
+    launch = claude.launch({}, knows=("*",))
+    elsewhere = replace(launch, directory=claude.home)
+    async with load("claude").fork(elsewhere, TOKEN) as copy:
+        assert copy.token != TOKEN
+    assert f"--resume={copy.token}" in claude.arguments()[-1]
+    assert [each.token for each in await load("claude").conversations(elsewhere)] == [copy.token]
+    assert [each.token for each in await load("claude").conversations(launch)] == [TOKEN]
 
 
 async def test_another_conversation_than_the_one_asked_for_is_a_failure(claude: StandIn) -> None:

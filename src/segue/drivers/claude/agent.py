@@ -125,7 +125,7 @@ class ClaudeAgent:
             sessions=[
                 SessionInfo(
                     session_id=each.session_id,
-                    cwd=each.cwd or cwd or "",
+                    cwd=cwd or each.cwd or "",
                     title=each.summary,
                     updated_at=datetime.fromtimestamp(each.last_modified / 1000, UTC).isoformat(),
                 )

@@ -11,10 +11,11 @@ from uuid import uuid4
 import anyio
 import pytest
 
-from segue.drivers import Agent, Launch, load
+from segue.drivers import Agent, Image, Launch, load
 from segue.drivers.claude.stops import GO_ON
 from segue.drivers.environment import allowed
 from segue.model import errors
+from segue.model.agents import McpServer
 from segue.model.events import (
     AgentEvent,
     Compacted,
@@ -201,7 +202,42 @@ async def test_another_conversation_than_the_one_asked_for_is_a_failure(claude: 
     assert isinstance(failed, TurnFailed) and "answered for conversation another" in failed.message
 
 
+async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: StandIn) -> None:
+    server = McpServer(name="tickets", command=("tickets", "serve"))
+    launch = claude.launch({"hello": [[said("Hello."), OVER]]}, knows=("*",))
+    launch = replace(launch, mode="acceptEdits", model="haiku", mcp_servers=(server,))
+    async with load("claude").start(launch) as agent:
+        await turn(agent, "hello")
+    async with load("claude").resume(launch, agent.token):
+        pass
+    asked = [each["request"] for each in claude.heard() if each.get("type") == "control_request"]
+    assert [each["mode"] for each in asked if each["subtype"] == "set_permission_mode"] == ["acceptEdits"] * 2
+    assert [each["model"] for each in asked if each["subtype"] == "set_model"] == ["haiku"]
+    assert "--model" not in claude.arguments()[0] and _option(claude.arguments()[1], "--model") == "haiku"
+    for arguments in claude.arguments():
+        assert json.loads(_option(arguments, "--mcp-config"))["mcpServers"]["tickets"]["args"] == ["serve"]
+
+
+async def test_a_mode_that_it_does_not_have_is_refused_with_those_it_has(claude: StandIn) -> None:
+    with pytest.raises(errors.AgentError, match=r"no mode 'yolo'\. It has: default, acceptEdits"):
+        async with load("claude").start(replace(claude.launch({}), mode="yolo")):
+            pass
+
+
+def _option(arguments: list[str], name: str) -> str:
+    return arguments[arguments.index(name) + 1]
+
+
 # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_pictures_come_before_the_words(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({"look": [[said("A cat."), OVER]]})) as agent:
+        await agent.prompt(PROMPT, "look", [Image(media_type="image/png", data=b"cat")])
+        await rest_of_turn(agent)
+    (content,) = [each["message"]["content"] for each in claude.heard() if each.get("type") == "user"]
+    picture = {"type": "base64", "media_type": "image/png", "data": "Y2F0"}
+    assert content == [{"type": "image", "source": picture}, {"type": "text", "text": "look"}]
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "tool_use", "pause_turn"])

@@ -77,6 +77,11 @@ def claude_code() -> Path:
     return place / "claude_agent_sdk" / "_bundled" / "claude"
 
 
+def _claude_version() -> str:
+    told = subprocess.run([claude_code(), "--version"], capture_output=True, text=True, check=True, timeout=60)
+    return f"Claude Code {told.stdout.split()[0]}"
+
+
 def _npm_install(program: Program, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     manifest = {"private": True, "dependencies": {program.package: program.version}}
@@ -127,7 +132,8 @@ def _own_node() -> Path:
 def versions(agent: str) -> str:
     """What is really installed: the adapter, and the agent behind it where that is a package of its own."""
     if agent in OWN:
-        return ", ".join(f"{package} {version(package)}" for package in MADE_OF[agent])
+        parts = [f"{package} {version(package)}" for package in MADE_OF[agent]]
+        return ", ".join([*parts, *([_claude_version()] if agent == "claude-sdk" else [])])
     program = PROGRAMS[agent]
     modules = cache() / f"{agent}-{program.version}" / "node_modules"
     found = [f"{program.package} {program.version}"]

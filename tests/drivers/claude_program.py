@@ -71,6 +71,7 @@ class Program:
             self._note(message)
             if message["type"] == "control_response":
                 return
+            self._control(message)
 
     def _control(self, message: dict[str, Any]) -> None:
         for event, matchers in (message["request"].get("hooks") or {}).items():

@@ -261,6 +261,21 @@ async def test_it_is_not_asked_for_ever(claude: StandIn, stop: str, reason: str)
     assert claude.prompts() == ["count", GO_ON, GO_ON]
 
 
+async def test_a_cancelled_turn_is_not_asked_to_go_on(claude: StandIn) -> None:
+    asked = {"ask": {"tool_name": "Bash", "input": {"command": "make"}, "tool_use_id": "call-1"}}
+    launch = claude.launch({"build": [[asked, {"result": {"stop_reason": "tool_use"}}]]})
+    async with load("claude").start(launch) as agent:
+        await agent.prompt(PROMPT, "build")
+        await _until_asked(agent)
+        await agent.cancel()
+        ended = (await rest_of_turn(agent))[-1]
+    assert ended == TurnEnded(prompt_id=PROMPT, reason="cancelled")
+    assert claude.prompts() == ["build"]
+    assert "interrupt" in [
+        each["request"]["subtype"] for each in claude.heard() if each.get("type") == "control_request"
+    ]
+
+
 async def test_an_error_of_the_vendor_is_told_with_its_words(claude: StandIn) -> None:
     error = {"is_error": True, "result": "API Error: 429 rate limit", "api_error_status": 429}
     async with load("claude").start(claude.launch({"hello": [[{"result": error}]]})) as agent:

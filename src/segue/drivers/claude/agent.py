@@ -208,7 +208,7 @@ class ClaudeAgent:
     async def _offers(self, conversation: Conversation) -> list[Any]:
         offered = [
             SessionConfigSelectOption(value=each["value"], name=each.get("displayName") or each["value"])
-            for each in await conversation.models
+            for each in await conversation.models()
         ]
         known = self._register.find(conversation.token)
         chosen = (known.model if known else None) or self._setup.model or (offered[0].value if offered else "")

@@ -60,6 +60,7 @@ class Conversation:
             )
         )
         self._answer: asyncio.Future[ResultMessage] | None = None
+        self.busy = False
         self._cancelling = False
         self._listener: asyncio.Task[None] | None = None
         self._ended: Exception | None = None
@@ -99,7 +100,6 @@ class Conversation:
         if listed := "; ".join(repairs):
             self._to_tell.append(update_agent_thought_text(f"My conversation had gaps: {listed}.\n"))
 
-    @property
     async def models(self) -> list[Mapping[str, Any]]:
         """Those that Claude Code offers."""
         return (await self._claude.get_server_info() or {}).get("models", [])
@@ -113,18 +113,26 @@ class Conversation:
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def busy(self) -> bool:
-        return self._answer is not None
-
     async def play(self, content: Content) -> PromptResponse:
         """One turn of the protocol: Claude is asked, and asked to go on where it stopped in the middle."""
-        self._cancelling = False
+        self.busy, self._cancelling = True, False
+        try:
+            return await self._turn(content)
+        finally:
+            self.busy = False
+
+    async def cancel(self) -> None:
+        if self.busy:
+            self._cancelling = True
+            with suppress(ClaudeSDKError):
+                await self._claude.interrupt()
+
+    async def _turn(self, content: Content) -> PromptResponse:
         for update in self._to_tell:
             await self._tell(update)
         self._to_tell.clear()
         results: list[ResultMessage] = []
-        while True:
+        while not self._cancelling:
             results.append(await self._ask(content))
             self._note(results[-1])
             state = TurnState(current_turn=len(results), max_turns=self._max_turns)
@@ -137,12 +145,7 @@ class Conversation:
                     return self._response(reason, results)
                 case Failed(message, status):
                     raise RequestError(status or -32603, message)
-
-    async def cancel(self) -> None:
-        if self._answer is not None:
-            self._cancelling = True
-            with suppress(ClaudeSDKError):
-                await self._claude.interrupt()
+        return self._response("cancelled", results)
 
     async def _ask(self, content: Content) -> ResultMessage:
         if self._ended is not None:

@@ -49,7 +49,8 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
 
 def new_capacity() -> Capacity:
     """Of a new conversation with an agent that does not compact; of a run it asks only what the user chose."""
-    run = SimpleNamespace(workflow=SimpleNamespace(choices="{}"))
+    house = SimpleNamespace(rules=SimpleNamespace(capacity={}))
+    run = SimpleNamespace(house=house, workflow=SimpleNamespace(choices="{}"))
     return Capacity(cast(Tenure, run), AgentConfiguration(name="any", command=("any",)), joined=False)
 
 

@@ -166,6 +166,11 @@ def _api(housing: Housing) -> dict[str, str]:
     }
 
 
+def _langgraph(housing: Housing) -> dict[str, str]:
+    graph = Path(__file__).with_name("graph.py")
+    return {"SEGUE_LANGGRAPH_GRAPH": f"{graph}:graph", "SCRIPTED_MODEL": f"{housing.model}/v1/chat/completions"}
+
+
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
@@ -203,5 +208,6 @@ CANDIDATES = {
             full=990_000,
         ),
         Candidate(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
+        Candidate(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),
     )
 }

@@ -36,11 +36,15 @@ PROGRAMS = {
 }
 
 OWN = {
-    "api": (sys.executable, "-P", "-m", "segue.drivers.api"),
-    "claude-sdk": (sys.executable, "-P", "-m", "segue.drivers.claude"),
+    name: (sys.executable, "-P", "-m", f"segue.drivers.{driver}")
+    for name, driver in (("claude-sdk", "claude"), ("api", "api"), ("langgraph", "langgraph"))
 }
 """The programs that come with Segue, and what they are made of."""
-MADE_OF = {"api": ("segue", "pydantic-ai-slim"), "claude-sdk": ("segue", "claude-agent-sdk")}
+MADE_OF = {
+    "claude-sdk": ("segue", "claude-agent-sdk"),
+    "api": ("segue", "pydantic-ai-slim"),
+    "langgraph": ("segue", "langgraph", "langgraph-checkpoint-sqlite"),
+}
 
 
 def cache() -> Path:

@@ -40,7 +40,7 @@ class LinesAgent:
         if self._turn and not self._gone:
             self._tell(cancel=True)
 
-    async def answer(self, request_id: RequestId, option: str | None) -> None:
+    async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
         if request_id != self._question:
             raise errors.NothingToAnswer
         if option not in (ALLOW.id, REJECT.id, None):

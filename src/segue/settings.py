@@ -108,6 +108,17 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="pip install 'segue[claude]'",
             login="export ANTHROPIC_API_KEY=… # or log in with the program claude",
         ),
+        AgentConfiguration(
+            name="langgraph",
+            command=(sys.executable, "-P", "-m", "segue.drivers.langgraph"),
+            driver="langgraph",
+            environment=(
+                *("SEGUE_LANGGRAPH_*", "PYTHONPATH"),
+                *("OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "MISTRAL_*", "GROQ_*", "XAI_*", "DEEPSEEK_*"),
+                *("OPENROUTER_*", "OLLAMA_*"),
+            ),
+            install="pip install 'segue[langgraph]'",
+        ),
     )
 }
 

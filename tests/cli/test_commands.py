@@ -13,7 +13,7 @@ from segue import client, paths
 from segue.cli import app
 from segue.cli.output import moment
 from segue.model.agents import Limits
-from segue.model.errors import WrongState
+from segue.model.errors import CheckpointNotFound, WrongState
 from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
 from segue.model.plan import Task
@@ -72,6 +72,12 @@ def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> 
         ["run", "one", "two"],
         ["run", "x", "--permissions", "some"],
         ["run", "x", "--plan", "p.md", "--one-task"],
+        ["run", "x", "--no-test", "--test", "pytest"],
+        ["run", "x", "--review", "same", "--no-review"],
+        ["run", "x", "--max-cost", "nan"],
+        ["run", "x", "--max-cost", "inf"],
+        ["run", "x", "--max-cost", "-1"],
+        ["run", "x", "--max-cost", "much"],
         ["reject", "one", "two", "three"],
         ["run", "x", "--repository", "/missing"],
         ["pause", "--nonsense"],
@@ -252,6 +258,13 @@ def test_a_plan_is_rejected_with_a_reason(segue: Any, service: Standin, words: l
     assert (said(service).allow, said(service).reason) == (False, reason)
 
 
+def test_a_reason_that_is_taken_for_a_name_says_how_it_is_given(segue: Any, service: Standin) -> None:
+    be(service, BLOCKED)
+    result = segue("reject", "short")
+    assert (result.exit_code, result.stderr.splitlines()[1]) == (1, "  If it is the reason: segue reject -r short")
+    assert "-r" not in segue("reject", "nobody", "too long").stderr
+
+
 def test_the_plan_is_printed_to_be_changed(segue: Any, service: Standin) -> None:
     be(service, BLOCKED)
     assert segue("plan").stdout == "tasks:\n- t1\n"
@@ -340,6 +353,14 @@ def test_resume_sums_up_what_it_goes_on_with(segue: Any, service: Standin) -> No
         "  ! Since the pause: HEAD moved from aaaa to bbbb.\n"
     )
     assert result.exit_code == 0
+
+
+def test_a_resume_that_is_refused_says_nothing_else(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    service.refusals["resume"] = CheckpointNotFound("This workflow has no checkpoint '999'.")
+    result = segue("resume", "--from", "999")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "segue: This workflow has no checkpoint '999'.\n"
 
 
 def test_resume_hands_over_the_callers_environment(
@@ -515,6 +536,23 @@ def test_status_says_what_stopped_a_workflow_and_what_can_be_done(segue: Any, se
         f"\n      ! quota: The quota is used up. It is full again at {moment(NOON.isoformat())}.\n"
         "      you can: segue resume add-parser, segue resume --fresh add-parser, segue agents check rehearsal\n"
     )
+
+
+def test_status_says_why_a_workflow_is_paused_and_how_it_goes_on(segue: Any, service: Standin) -> None:
+    be(service, replace(PAUSED, reason="the fixer\ngave up " + "x" * 300))
+    _, _, why, how = segue("status").stdout.splitlines()
+    assert why.startswith("      paused: the fixer gave up xxx") and why.endswith("x…")
+    assert how == "      go on with: segue resume add-parser"
+    be(service, replace(PAUSED, reason="no quota", failure=QUOTA))
+    assert "\n      paused: no quota\n      ! quota: " in segue("status").stdout
+    assert "go on with" not in segue("status").stdout
+    be(service, replace(VIEW, reason="resumed"))
+    assert "resumed" not in segue("status").stdout
+
+
+def test_status_of_a_plan_that_waits_while_paused_says_how_it_goes_on(segue: Any, service: Standin) -> None:
+    be(service, replace(BLOCKED, status=WorkflowStatus.PAUSED, asks="", reason=""))
+    assert segue("status").stdout.endswith("2. Test (after t1)\n      go on with: segue resume add-parser\n")
 
 
 def test_status_does_not_speak_of_a_failure_that_is_over(segue: Any, service: Standin) -> None:

@@ -55,7 +55,8 @@ def test_the_suffix_of_a_plan_says_how_it_is_written(name: str, form: str) -> No
 
 
 def test_a_plan_that_cannot_be_used_gets_a_sentence() -> None:
-    with pytest.raises(BadPlan, match="suffix"):
+    Path("plan.docx").write_bytes(b"\xff")
+    with pytest.raises(BadPlan, match=r"The plan plan\.docx has a suffix that means nothing here\."):
         read_plan(Path("plan.docx"))
     with pytest.raises(BadInput, match=r"plan\.yaml cannot be read: No such file or directory\."):
         read_plan(Path("plan.yaml"))

@@ -25,6 +25,7 @@ from segue.model.events import (
 )
 from segue.model.events import PermissionRequested as Asked
 from segue.model.events import UsageReported as Used
+from segue.model.findings import TestState
 from segue.model.status import Failure, Purpose, Trigger, Way
 
 NAMES = Names("add-parser", {"t1": "Write the parser"})
@@ -36,6 +37,21 @@ SILENT = {"run.started", "standing", "token.captured", "prompt.sent", "prompt.ac
 def shown(event: Any, **options: Any) -> str | None:
     fields = adapter(type(event)).dump_python(event, mode="json")
     return line({"kind": event.kind, "event": fields}, NAMES, **options)
+
+
+TASK_DONE = CheckpointCreated(
+    checkpoint_id="ckpt-2",
+    type=CheckpointType.TASK_COMPLETE,
+    snapshot=False,
+    clean_boundary=True,
+    commit=None,
+    after=1,
+)
+
+
+def ran(*failing: str, passed: bool) -> e.TestsRan:
+    tests = TestState(phase="unknown", failing_tests=failing)
+    return e.TestsRan(task_id="t1", command="pytest", passed=passed, tests=tests, exit_code=0 if not failing else 1)
 
 
 def test_every_kind_of_event_has_a_line_or_is_silent_on_purpose() -> None:
@@ -79,10 +95,19 @@ def test_unknown_kinds_and_unknown_fields_are_passed_over() -> None:
             ),
             "Snapshot ckpt-1",
         ),
+        (TASK_DONE, "Checkpoint ckpt-2"),
+        (ran(passed=True), "✓ Tests pass"),
+        (ran("test_a", "test_b", passed=True), "✓ Only tests fail that were expected to: test_a, test_b"),
+        (ran("test_a", passed=False), "✗ Tests fail (test_a)"),
+        (ran(passed=False), "✗ Tests fail"),
     ],
 )
 def test_an_event_becomes_a_line(event: Any, expected: str | None) -> None:
     assert shown(event) == expected
+
+
+def test_whoever_follows_is_told_of_snapshots_alone() -> None:
+    assert shown(TASK_DONE, writers=MILESTONES) is None
 
 
 @pytest.mark.parametrize(

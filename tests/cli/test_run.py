@@ -188,8 +188,8 @@ def test_run_ends_with_zero_when_the_work_is_paused(segue: Any, service: Standin
         (["  "], "The issue is empty."),
         (["@missing.md"], "missing.md cannot be read: No such file or directory."),
         (["x", "--plan", "missing.yaml"], "missing.yaml cannot be read: No such file or directory."),
-        (["x", "--plan", "plan.docx"], "The plan plan.docx has a suffix that means nothing here."),
-        (["x", "--plan", "."], "suffix"),
+        (["x", "--plan", "missing"], "missing cannot be read: No such file or directory."),
+        (["x", "--plan", "."], ". cannot be read: Is a directory."),
         (["x", "--mcp", "missing.json"], "missing.json cannot be read: No such file or directory."),
     ],
 )

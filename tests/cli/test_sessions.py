@@ -9,7 +9,7 @@ from segue.cli.output import moment
 from segue.model.checkpoint import Usage
 from segue.model.errors import CheckpointNotFound
 from segue.model.ids import SessionId, WorkflowId
-from segue.model.status import Carrying, Failure, RuntimeStatus, SessionStatus, WorkflowStatus
+from segue.model.status import Carrying, Failure, Role, RuntimeStatus, SessionStatus, WorkflowStatus
 from segue.model.views import FailureView
 
 AT = moment(NOON.isoformat())
@@ -49,6 +49,13 @@ def test_sessions_are_listed_in_columns(segue: Any, service: Standin) -> None:
     )
     listed = json.loads(segue("sessions", "list", "add-parser", "--json").stdout)
     assert [session["id"] for session in listed["sessions"]] == [SESSION.id, SECOND.id]
+
+
+def test_who_only_helps_is_called_by_its_role(segue: Any, service: Standin) -> None:
+    service.details = [SESSION, replace(SECOND, number=0, role=Role.REVIEWER)]
+    assert segue("sessions", "list").stdout.splitlines()[2].startswith("reviewer  session-2026-01-02-zzzzzz")
+    shown = segue("sessions", "show", "session-zzzzzz").stdout
+    assert shown.startswith("A reviewer of add-parser (session-2026-01-02-zzzzzz)\n")
 
 
 @pytest.mark.parametrize("name", [[], ["add-parser"], [ID], [SESSION.id], ["session-abcdef"]])

@@ -25,7 +25,7 @@ from segue.model.events import (
 )
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
-from segue.model.views import FailureView
+from segue.model.views import FailureView, Question
 
 BOUND = 30.0
 MINE = PromptId("prompt-1")
@@ -95,6 +95,13 @@ def test_a_question_in_the_middle_says_how_it_is_answered(segue: Any, service: S
     )
 
 
+def test_words_that_answer_a_question_are_no_prompt(segue: Any, service: Standin) -> None:
+    question = Question(request_id=RequestId("r"), title="Which name?", tool="other", requested_at=NOON, words=True)
+    service.views = {ID: replace(VIEW, question=question)}
+    service.prompted = {"status": "answered", "prompt_id": None, "reason": "It answers: Which name?"}
+    assert segue("prompt", "Call it segue.").stdout == "✓ It answers: Which name?\n"
+
+
 def test_nothing_to_say_is_refused_before_a_server_is_started(segue: Any, home: Any) -> None:
     result = segue("prompt", "  ")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -126,6 +133,23 @@ def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:
         "The agent is at work; it is told at the end of what it does now.\n"
         "It waits. The agent gets it at the end of what it does now.\n"
         "  Watch for the answer with: segue logs --follow add-parser\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--now"], "The agent is at work; it is interrupted, told, and goes on after."),
+        ([], "The agent is at work; it is told at the end of what it does now."),
+    ],
+)
+def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
+    segue: Any, service: Standin, options: list[str], sentence: str
+) -> None:
+    answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
+    service.prompted = {"status": "waiting", "reason": "The agent gets it at the end of what it does now."}
+    assert segue("prompt", "Hello", "--detach", *options).stdout == (
+        f"{sentence}\n  Watch for the answer with: segue logs --follow add-parser\n"
     )
 
 

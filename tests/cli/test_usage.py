@@ -6,6 +6,7 @@ from standin_service import ID, SESSION, SPENT, VIEW, Standin
 
 from segue.model.accounts import Account, ModelAccount, SessionAccount, WorkflowAccount
 from segue.model.ids import SessionId
+from segue.model.status import Role
 
 UNKNOWN = Account(complete=False)
 SIDE = SessionId("session-2026-01-02-zzzzzz")
@@ -19,6 +20,7 @@ def account() -> WorkflowAccount:
         sessions=(
             SessionAccount(session_id=SESSION.id, number=1, agent="claude", turns=3, account=SPENT),
             SessionAccount(session_id=SIDE, number=None, agent="auggie", turns=1, account=UNKNOWN),
+            SessionAccount(session_id=SIDE, number=0, role=Role.REVIEWER, agent="claude", turns=1, account=UNKNOWN),
         ),
         models=(ModelAccount(model="claude-opus-5-5", account=SPENT), ModelAccount(model=None, account=UNKNOWN)),
     )
@@ -30,6 +32,7 @@ def test_the_account_of_a_workflow_is_shown_by_session_and_by_model(segue: Any, 
         "                                              input   cached   output            cost\n"
         "session 1 (claude, 3 turns)                   1,200   38,000      300           $0.02  estimated\n"
         "session-2026-01-02-zzzzzz (auggie, 1 turn)  unknown  unknown  unknown         unknown\n"
+        "reviewer (claude, 1 turn)                   unknown  unknown  unknown         unknown\n"
         "claude-opus-5-5                               1,200   38,000      300           $0.02  estimated\n"
         "a model without a name                      unknown  unknown  unknown         unknown\n"
         "together                                      1,200   38,000      300  at least $0.02  estimated\n"

@@ -23,6 +23,7 @@ from segue.testing.rehearsal.launch import Rehearsal, turn
 
 RECALL = "tell me what I said"
 LIST_FILES = script.Call("list_files")
+GRAPH = Path(__file__).with_name("scripted_graph.py")
 EXAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "lines_driver.py"
 
 
@@ -159,6 +160,36 @@ def claude_code() -> str:
     if program := os.environ.get("SEGUE_CLAUDE_PROGRAM"):
         return program
     raise SkipTest("Claude Code is not here: `make certify AGENTS=claude-sdk` brings it, and runs this")
+
+
+class LangGraphCandidate:
+    """The `langgraph` driver: our own agent, with a graph that needs no model."""
+
+    plays = frozenset({Say, Write, Hang, Use, Fail})
+
+    def __init__(self, root: Path) -> None:
+        self.driver = load("langgraph")
+        self.worktree = root / "work"
+        self.checkpoints = str(root / "checkpoints" / "graph.sqlite")
+        self._lines = root / "lines.json"
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        acts = {line.prompt: (type(line.act).__name__, astuple(line.act)) for line in lines}
+        self._lines.write_text(json.dumps(acts))
+        yield self.launch(f"{GRAPH}:graph", SEGUE_LANGGRAPH_LINES=str(self._lines))
+
+    def launch(self, graph: str, **variables: str) -> Launch:
+        self.worktree.mkdir(parents=True, exist_ok=True)
+        return Launch(
+            command=(sys.executable, "-P", "-m", "segue.drivers.langgraph", graph),
+            directory=self.worktree,
+            environment={**allowed(os.environ), "SEGUE_LANGGRAPH_CHECKPOINTS": self.checkpoints, **variables},
+            execution=f"langgraph-{token_hex(4)}",
+        )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        return await _recalled(agent, words)
 
 
 def _answers(act: Act, look: script.Call = LIST_FILES) -> list[Any]:

@@ -113,6 +113,8 @@ turns:
       - write: {path: more.txt, content: "more\\n"}
 """,
     choices={"test_command": "test -e more.txt", "review": "same", "review_passes": 3, "commit": "task"},
+    # The first try at its tests fails.
+    variables={"SEGUE_RETRY_ATTEMPTS": "3"},
 )
 PLANNED = Piece(
     "Propose a plan",

@@ -125,3 +125,30 @@ def test_what_is_said_of_everybody_does_not_take_over_from_compaction_nor_from_a
     assert (ladder.warn, ladder.fork, ladder.known_window) == (0.6, None, 200_000)
     assert ladder_of(said, claude, None).known_window == 10_000
     assert ladder_of(said, replace(claude, capacity={"fork": 0.7}), None).fork == 0.7
+
+
+async def test_work_that_paused_because_its_window_is_full_goes_on_in_a_new_session(theatre: Theatre) -> None:
+    script = """
+turns:
+  - match: Do A
+    do: [{usage: {used: 190000, size: 200000}}, {say: A is there.}]
+  - match: Do B
+    do: [{say: B is there.}]
+"""
+    async with theatre.open(capacity={"fork": 0, "force": 0}):
+        await theatre.begin(script)
+        await theatre.until("build-it", "paused")
+        resumed = await theatre.resume("build-it")
+        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+        assert "full (95%)" in resumed.reason
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_full_conversation_can_be_asked_for_all_the_same(theatre: Theatre) -> None:
+    script = "turns: [{match: Do A, do: [{usage: {used: 180000, size: 200000}}, {say: A is there.}]}]"
+    async with theatre.open(capacity={"fork": 0}):
+        await theatre.begin(script)
+        await theatre.until("build-it", "paused")
+        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE)
+        assert resumed.way is Way.NATIVE
+        await theatre.until("build-it", "completed")

@@ -2,6 +2,7 @@
 last word."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, CommitPolicy, Limits, Verify
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
 from segue.model.status import SessionStatus, WorkflowStatus
-from segue.model.views import Answer, Resumed
+from segue.model.views import Answer, PlanText, Resumed
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import IDENTITY, Theatre, git
 
@@ -213,6 +214,14 @@ async def test_a_person_who_approves_takes_the_task_as_done_and_the_work_goes_on
         await answer(theatre, asked.id, allow=True)
 
 
+async def test_a_plan_is_no_answer_to_a_question_about_a_task(theatre: Theatre, asked: Any) -> None:
+    plan = PlanText(format="markdown", text="- [ ] Another\n")
+    with pytest.raises(NothingToAnswer, match="No plan waits for a word; the open question is about a task") as refused:
+        await theatre.orchestrator.answer(asked.id, Answer(allow=True, plan=plan))
+    assert refused.value.hint == "Leave --plan out."
+    assert (await theatre.house.journal.state(asked.id)).asked is not None
+
+
 async def test_a_person_who_rejects_gives_the_task_back_with_the_reason(theatre: Theatre, asked: Any) -> None:
     with pytest.raises(BadInput, match="with a reason"):
         await answer(theatre, asked.id, allow=False)
@@ -360,3 +369,44 @@ async def test_a_hook_of_the_repository_may_refuse_a_commit(theatre: Theatre) ->
         await theatre.until(view.id, "completed")
         (warning,) = await theatre.events(view.id, e.Warned)
         assert "the linter says no" in warning.message
+
+
+async def test_a_word_counts_though_the_budget_is_used_up(theatre: Theatre, tests: Verify) -> None:
+    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK, limits=Limits(usd=1.0))
+    spends = "{usage: {used: 10, size: 100, cost: 2.0}}"
+    script = f"turns: [{{match: Task, do: [{{write: {{path: sum.txt, content: s}}}}, {spends}]}}]"
+    async with theatre.open():
+        view = await theatre.begin(script)
+        await theatre.until(view.id, "review")
+        resumed = await answer(theatre, view.id, allow=True)
+        assert resumed is not None and resumed.status == "paused"
+        view = await theatre.until(view.id, "paused")
+        assert (view.tasks_done, "$2.00" in view.reason) == (1, True)
+        assert len(await theatre.events(view.id, e.WorkCommitted)) == 1
+        assert len(await theatre.events(view.id, e.RunQueued)) == 1
+
+
+async def test_whoever_loses_to_another_word_commits_nothing(theatre: Theatre, tests: Verify) -> None:
+    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+    script = f"""
+        turns:
+          - {{match: Task 1, once: true, do: [write: {{path: sum.txt, content: s}}]}}
+          - {{match: Task, do: [{BOTH}]}}
+        """
+    async with theatre.open():
+        view = await theatre.begin(script)
+        await theatre.until(view.id, "review")
+
+        async def say(allow: bool) -> None:
+            with suppress(WrongState, NothingToAnswer):
+                await answer(theatre, view.id, allow=allow, reason="" if allow else "not good enough")
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(say, False)
+            both.start_soon(say, True)
+        await theatre.until(view.id, "completed")
+        answers = await theatre.events(view.id, e.PersonAnswered)
+        commits = await theatre.events(view.id, e.WorkCommitted)
+    assert len(answers) == 1
+    titles = git(theatre.repository, "log", "--format=%s", f"main..{view.branch}").splitlines()
+    assert len(titles) == len(commits)

@@ -125,6 +125,7 @@ async def test_without_an_answer_of_the_reviewer_the_work_is_kept_and_a_person_i
         assert "was not reviewed by reviewer" in asked.reason
         (warning,) = await theatre.events(view.id, e.Warned)
         assert warning.code == "helper_failed" and why in warning.message
+        assert warning.message.startswith("The reviewer gave no answer that can be used. ")
         assert (theatre.root / "worktrees" / view.slug / "a.txt").exists()
         assert await reviewers(theatre, view.id) == [("rehearsal", SessionStatus.FAILED)]
         await answer(theatre, view.id, allow=True)

@@ -76,15 +76,18 @@ def test_what_an_entry_leaves_out_stays_as_it_is_built_in(file: Path) -> None:
     assert not BUILT_IN_AGENTS["gemini"].native_resume
 
 
+OURS = {"rehearsal", "api", "langgraph"}
+"""Agents that come with Segue."""
+
+
 def test_the_agents_of_vendors_compact_by_themselves() -> None:
-    assert {name for name, agent in BUILT_IN_AGENTS.items() if not agent.compacts} == {"rehearsal", "api"}
+    assert {name for name, agent in BUILT_IN_AGENTS.items() if not agent.compacts} == OURS
 
 
 def test_every_agent_of_a_vendor_says_how_it_is_installed_and_logged_in() -> None:
-    vendors = {name: agent for name, agent in BUILT_IN_AGENTS.items() if name != "rehearsal"}
-    assert all(
-        agent.install.startswith(("npm install -g ", "pip install ")) and agent.login for agent in vendors.values()
-    )
+    vendors = {name: agent for name, agent in BUILT_IN_AGENTS.items() if name not in OURS}
+    ways = ("npm install -g ", "pip install ")
+    assert all(agent.install.startswith(ways) and agent.login for agent in vendors.values())
 
 
 def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:

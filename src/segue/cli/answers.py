@@ -11,7 +11,7 @@ from segue.cli.command import chosen, ensure_server, environment
 from segue.cli.follow import explain, watch
 from segue.cli.issue import is_text, read_plan
 from segue.cli.output import Output, block, plain
-from segue.model.errors import BadInput, NotFound
+from segue.model.errors import BadInput, NotFound, WorkflowNotFound
 
 
 @click.option(
@@ -49,7 +49,12 @@ def reject(
     workflow, said = _told_apart(words, workflow_id, reason)
     if not is_text(said):
         raise BadInput("The reason is not UTF-8 text.")
-    _answer(out, workflow, "reject", {"reason": said, "request_id": request_id}, detach)
+    try:
+        _answer(out, workflow, "reject", {"reason": said, "request_id": request_id}, detach)
+    except WorkflowNotFound as error:
+        if words == (workflow,):
+            error.hint = f"If it is the reason: segue reject -r {workflow}"
+        raise
 
 
 def _told_apart(words: tuple[str, ...], workflow: str | None, reason: str | None) -> tuple[str | None, str]:

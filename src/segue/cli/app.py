@@ -276,12 +276,12 @@ def resume(
         return
     if limits:
         client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
-    _summarize(view, out)
-    out.say(f"\nResuming workflow {view['id']}...")
     way = wanted[0] if wanted else None
     body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
     body |= {"snapshot": snapshot}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
+    _summarize(view, out)
+    out.say(f"\nResuming workflow {view['id']}...")
     explain(resumed, out)
     for line in words.tasks(view["proposed_plan"]):
         out.say(f"  {line}")

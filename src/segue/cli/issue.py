@@ -43,10 +43,11 @@ def _issue_text(given: str) -> str:
 
 def read_plan(file: Path) -> dict[str, str]:
     """A plan file; its suffix says how it is written."""
+    content = _content(file)
     form = PLAN_FORMATS.get(file.suffix.lower())
     if form is None:
         raise BadPlan(f"The plan {file} has a suffix that means nothing here.", hint="Plans are .yaml, .yml or .md.")
-    return {"format": form, "text": _file_text(file)}
+    return {"format": form, "text": _decoded(content, str(file))}
 
 
 def read_text(given: str) -> str:
@@ -145,8 +146,12 @@ def _variables(where: str, key: str, fields: dict[str, Any]) -> dict[str, str]:
 
 
 def _file_text(file: Path) -> str:
+    return _decoded(_content(file), str(file))
+
+
+def _content(file: Path) -> bytes:
     try:
-        return _decoded(file.read_bytes(), str(file))
+        return file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from math import isfinite, nan
 from typing import Any, TypeVar
 
 import click
@@ -26,6 +27,21 @@ class Duration(click.ParamType[float]):
         return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
+class Dollars(click.ParamType[float]):
+    """An amount of money, which has an end."""
+
+    name = "usd"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            amount = float(value)
+        except ValueError:
+            amount = nan
+        if not (isfinite(amount) and amount >= 0):
+            self.fail(f"{value!r} is no amount of dollars; write it like 5 or 0.50, and 0 for no limit.", param, ctx)
+        return amount
+
+
 def _with(command: F, *options: Callable[[F], F]) -> F:
     for option in reversed(options):
         command = option(command)
@@ -39,7 +55,7 @@ def limited(command: F) -> F:
         click.option("--pause-after", "tasks", type=click.IntRange(min=0), help="Pause after so many tasks."),
         click.option("--max-time", "seconds", type=Duration(), help="Pause after so long: 90s, 30m, 2h."),
         click.option("--max-tokens", "tokens", type=click.IntRange(min=0), help="Pause when so many tokens are used."),
-        click.option("--max-cost", "usd", type=click.FloatRange(min=0), help="Pause when it has cost so many dollars."),
+        click.option("--max-cost", "usd", type=Dollars(), help="Pause when it has cost so many dollars."),
     )
 
 
@@ -59,22 +75,31 @@ def working(command: F) -> F:
     return _with(
         command,
         click.option("--test", "test_command", metavar="COMMAND", help="Test the work with it after each task."),
-        click.option("--no-test", "test_command", flag_value="", help="Do not test the work."),
+        click.option("--no-test", is_flag=True, help="Do not test the work."),
         click.option("--commit", type=click.Choice(["none", "task"]), help="When Segue commits the work."),
         click.option("--review", metavar="AGENT|same|off", help="Who reviews each task."),
-        click.option("--no-review", "review", flag_value="off", help="Let nobody review."),
+        click.option("--no-review", is_flag=True, help="Let nobody review."),
         click.option("--review-passes", type=click.IntRange(min=1), help="Reviews of a task before you are asked."),
         click.option("--fixer", metavar="AGENT|same|off", help="Who is asked for a fix when a step keeps failing."),
         quota,
     )
 
 
+_OFF = {"no_test": ("test_command", "--test", ""), "no_review": ("review", "--review", "off")}
+"""What each of them says of which setting, and the option that says something else of it."""
 _SETTINGS = {"tasks": "pause_after", "seconds": "max_time", "tokens": "max_tokens", "usd": "max_cost"}
 
 
 def work_settings(options: dict[str, Any]) -> dict[str, Any]:
     """What the options say of the work, by the names of the settings."""
-    return {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
+    said = {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
+    for off, (setting, option, value) in _OFF.items():
+        if not said.pop(off):
+            continue
+        if setting in said:
+            raise click.UsageError(f"{option} and --{off.replace('_', '-')} exclude each other.")
+        said[setting] = value
+    return said
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

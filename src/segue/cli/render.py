@@ -182,11 +182,10 @@ def _plan_adopted(event: Fields, _names: Names) -> str:
 def _tests_ran(event: Fields, _names: Names) -> str:
     if event["exit_code"] is None:
         return f"✗ Tests took too long: {plain(event['command'])}"
-    verdict = "✓ Tests pass" if event["passed"] else "✗ Tests fail"
-    failing = event["unexpected"] or event["tests"]["failing_tests"]
-    names = f" ({plain(', '.join(failing), 200)})" if failing else ""
-    expected = ", as expected" if event["passed"] and failing else ""
-    return f"{verdict}{names}{expected}"
+    names = plain(", ".join(event["unexpected"] or event["tests"]["failing_tests"]))
+    if event["passed"]:
+        return f"✓ Only tests fail that were expected to: {names}" if names else "✓ Tests pass"
+    return f"✗ Tests fail ({names})" if names else "✗ Tests fail"
 
 
 def _review_given(event: Fields, _names: Names) -> str:
@@ -257,6 +256,8 @@ TABLE: Mapping[str, Writer] = {
     **MILESTONES,
     # In a log the question may be answered long since.
     "permission.requested": lambda e, n: f"? {plain(e['title'])}",
+    # A workflow can be taken back to each of them.
+    "checkpoint.created": lambda e, n: f"{'Snapshot' if e['snapshot'] else 'Checkpoint'} {e['checkpoint_id']}",
     # Whoever follows was told by the command that queued it.
     "run.queued": _run_queued,
     "plan.proposed": lambda e, n: f"Plan: {'; '.join(words.tasks(e['plan']['tasks']))}",

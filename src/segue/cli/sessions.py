@@ -37,7 +37,7 @@ def list_(out: Output, workflow: str | None) -> None:
     head = ("", "session", "agent", "status", "runs", "context", "started")
     rows = [
         (
-            str(each["number"]),
+            str(each["number"]) if each["role"] == "writer" else each["role"],
             each["id"],
             each["agent"],
             _status(each),
@@ -65,7 +65,8 @@ def show(out: Output, name: str | None, files: bool) -> None:
         return
     workflow = client.call("GET", f"/api/workflows/{detail['workflow_id']}")
     out.result(detail)
-    out.say(f"Session {detail['number']} of {workflow['slug']} ({detail['id']})")
+    who = f"Session {detail['number']}" if detail["role"] == "writer" else f"A {detail['role']}"
+    out.say(f"{who} of {workflow['slug']} ({detail['id']})")
     for line in table(list(_facts(detail, workflow))):
         out.say(f"  {line}")
 

@@ -54,9 +54,11 @@ def _details(view: dict[str, Any]) -> list[str]:
 
 
 def _below(view: dict[str, Any]) -> list[str]:
-    """What stands under a workflow's line: what it asks, its trouble, what waits for it, and its snapshots."""
-    first, *rest = words.trouble(view) or [""]
-    lines = [*words.tasks(view["proposed_plan"]), *words.asked(view), *([f"! {first}", *rest] if first else [])]
+    """What stands under a workflow's line: what it asks, why it rests, what waits for it, and its snapshots."""
+    first, *more = words.trouble(view) or [""]
+    lines = [*words.tasks(view["proposed_plan"]), *words.asked(view), *words.rest(view)]
+    if first:
+        lines += [f"! {first}", *more]
     if view["waiting_messages"]:
         verb = "waits" if view["waiting_messages"] == 1 else "wait"
         lines.append(f"{counted(view['waiting_messages'], 'message')} {verb} for the agent")

@@ -50,7 +50,9 @@ class Speech:
 def say(view: dict[str, Any], text: str, detach: bool, now: bool, out: Output) -> None:
     """Say something to a workflow's agent, and print the answer."""
     slug, after = view["slug"], view["head"]
-    if view["status"] == "in_progress" and view["current_task"]:
+    answers = bool(view["question"] and view["question"]["words"])
+    busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
+    if busy:
         out.say(INTERRUPTED if now else "The agent is at work; it is told at the end of what it does now.")
     body = {"text": text, "wait": not detach, "now": now, "environment": environment()}
     try:
@@ -60,11 +62,16 @@ def say(view: dict[str, Any], text: str, detach: bool, now: bool, out: Output) -
         out.result({"status": "detached", "workflow_id": view["id"]})
         return
     out.result(prompted)
+    if prompted["status"] == "answered":
+        out.say(f"✓ {plain(prompted['reason'])}")
+        return
     if prompted["status"] == "not_delivered":
         _tell_brought_back(view, after, out)
         raise _not_delivered(view, prompted)
     if prompted["status"] == "waiting":
-        out.say(f"It waits. {prompted['reason']}\n  Watch for the answer with: segue logs --follow {slug}")
+        if not (busy and detach):
+            out.say(f"It waits. {prompted['reason']}")
+        out.say(f"  Watch for the answer with: segue logs --follow {slug}")
     elif detach:
         _tell_brought_back(view, after, out)
         out.say(f"The agent has it. Watch for the answer with: segue logs --follow {slug}")

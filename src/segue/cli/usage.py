@@ -31,10 +31,15 @@ def usage(out: Output, workflow: str | None) -> None:
 
 def _rows(document: Fields) -> Iterator[tuple[str, ...]]:
     for session in document["sessions"]:
-        name = f"session {session['number']}" if session["number"] else plain(session["session_id"])
-        yield _row(f"{name} ({session['agent']}, {counted(session['turns'], 'turn')})", session["account"])
+        yield _row(f"{_name(session)} ({session['agent']}, {counted(session['turns'], 'turn')})", session["account"])
     yield from _models(document["models"])
     yield _row("together", document["account"])
+
+
+def _name(session: Fields) -> str:
+    if session["role"] != "writer":
+        return session["role"]
+    return f"session {session['number']}" if session["number"] else plain(session["session_id"])
 
 
 def _models(models: Iterable[Fields]) -> Iterator[tuple[str, ...]]:

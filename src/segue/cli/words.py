@@ -100,6 +100,14 @@ def retry(view: Fields) -> list[str]:
     return [f"{attempt} (segue resume {slug}: now; segue pause {slug}: not at all)"]
 
 
+def rest(view: Fields) -> list[str]:
+    """Why a workflow is paused, and how it goes on where nothing else says so."""
+    if view["status"] != "paused":
+        return []
+    why = [f"paused: {plain(view['reason'])}"] if view["reason"] else []
+    return why if trouble(view) else [*why, f"go on with: segue resume {view['slug']}"]
+
+
 def trouble(view: Fields) -> list[str]:
     """The failure of a workflow that rests because of it."""
     return [*failure(view, view["slug"]), *retry(view)] if view["status"] in RESTING else []

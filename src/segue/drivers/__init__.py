@@ -121,8 +121,11 @@ class Agent(Protocol):
         """Ask the agent to stop its turn; it still ends with `TurnEnded`."""
         ...
 
-    async def answer(self, request_id: RequestId, option: str | None) -> None:
-        """Answer a `PermissionRequested`; None refuses without choosing one of its options."""
+    async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
+        """Answer a `PermissionRequested`; None refuses without choosing one of its options.
+
+        Words come only with the answer to a question that said it may be answered in words.
+        """
         ...
 
     async def close(self) -> None:
@@ -161,10 +164,11 @@ DRIVERS = {
     "acp": "segue.drivers.acp:AcpDriver",
     "api": "segue.drivers.acp:AcpDriver",
     "claude": "segue.drivers.acp:AcpDriver",
+    "langgraph": "segue.drivers.acp:AcpDriver",
 }
-"""The agents of `api` and `claude` are programs of ours that speak the Agent Client Protocol: one way serves all."""
+"""Three of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
 
-EXTRAS = {"api": "pydantic_ai", "claude": "claude_agent_sdk"}
+EXTRAS = {"api": "pydantic_ai", "claude": "claude_agent_sdk", "langgraph": "langgraph"}
 """What is no part of Segue itself, and comes with the extra of the driver's own name."""
 
 

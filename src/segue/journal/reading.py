@@ -90,7 +90,10 @@ def checkpoint_named(connection: Connection, workflow_id: WorkflowId, name: str)
         named = or_(named, checkpoints.c.number == int(name))
     row = connection.execute(select(checkpoints).where(checkpoints.c.workflow_id == workflow_id, named)).first()
     if row is None:
-        raise CheckpointNotFound(f"This workflow has no checkpoint {name!r}.")
+        raise CheckpointNotFound(
+            f"This workflow has no checkpoint {name!r}.",
+            hint="`segue logs` shows their ids; `segue snapshots list` the snapshots.",
+        )
     return _read_checkpoint(row)
 
 

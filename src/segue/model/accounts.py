@@ -6,6 +6,7 @@ from datetime import date
 from typing import Literal, TypeVar
 
 from segue.model.ids import SessionId, WorkflowId
+from segue.model.status import Role
 
 N = TypeVar("N", int, float)
 
@@ -55,6 +56,8 @@ class ModelAccount:
 class SessionAccount:
     session_id: SessionId
     number: int | None
+    """0 for one that only helps."""
+    role: Role = Role.WRITER
     agent: str
     turns: int
     account: Account

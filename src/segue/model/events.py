@@ -152,6 +152,8 @@ class PermissionRequested:
     title: str
     tool: str
     options: tuple[PermissionOption, ...]
+    words: bool = False
+    """Whether it may be answered in words, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -251,6 +251,8 @@ class Question:
     title: str
     tool: str
     requested_at: datetime
+    words: bool = False
+    """Whether `segue prompt` answers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,9 +410,9 @@ class Imported:
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
-    status: Literal["resumed", "joined", "blocked"] = "resumed"
-    """`joined`: somebody else had asked for the same just before; `blocked`: its plan waits for a word as before the
-    pause, and no agent was started."""
+    status: Literal["resumed", "joined", "blocked", "paused"] = "resumed"
+    """`joined`: somebody else had asked for the same just before. No agent was started where it is `blocked`: its plan
+    waits for a word as before the pause; or `paused`: somebody's word was taken, and the budget is used up."""
     workflow_id: WorkflowId
     session: SessionId
     session_number: int
@@ -456,10 +458,11 @@ class Answered:
 class Prompted:
     """What became of something that somebody said."""
 
-    status: Literal["sent", "waiting", "not_delivered"]
+    status: Literal["sent", "waiting", "not_delivered", "answered"]
+    """Words that answered the agent's question, where it takes words, are no prompt."""
     workflow_id: WorkflowId
     session: SessionId
-    prompt_id: PromptId
+    prompt_id: PromptId | None = None
     way: Way | None = None
     """How the agent was brought back for it, if it had to be."""
     reason: str = ""

@@ -13,10 +13,11 @@ from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
 from segue.orchestrator.deciding import answer_person
 from segue.orchestrator.house import House
+from segue.orchestrator.launching import Leaving
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.planning import after_what_is_done, in_words
 from segue.orchestrator.plans import read_plan
-from segue.orchestrator.resuming import Leaving, Resuming
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.views import open_question
 from segue.state.fold import WorkflowState
 
@@ -40,7 +41,15 @@ class Answering:
         for reply in self._replies:
             if (answered := await reply(row, answer)) is not None:
                 return answered
-        raise NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
+        raise await self._nothing(row, answer)
+
+    async def _nothing(self, row: WorkflowRow, answer: Answer) -> NothingToAnswer:
+        state = await self._house.journal.state(row.id)
+        if answer.plan is not None and open_question(state):
+            return NothingToAnswer(
+                "No plan waits for a word; the open question is about a task.", hint="Leave --plan out."
+            )
+        return NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
 
     async def _permission(self, row: WorkflowRow, answer: Answer) -> Answered | None:
         if answer.plan is not None:

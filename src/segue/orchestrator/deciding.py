@@ -15,7 +15,8 @@ from segue.model.views import Resumed
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.finishing import done
 from segue.orchestrator.house import House
-from segue.orchestrator.resuming import AtWork, Leaving, Resuming
+from segue.orchestrator.launching import AtWork, Leaving
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.snapshot.gather import gather
 from segue.state.fold import WorkflowState
@@ -38,8 +39,14 @@ async def answer_person(
     if not allow and not reason.strip():
         raise BadInput("A task is given back with a reason.", hint="Say what is wrong with it: segue reject 'REASON'.")
     decision = _Decision(house, row, state, state.asked)
-    word = await decision.accept(environment) if allow else decision.give_back(reason.strip())
-    return await resuming.after_a_word(row, environment, word, f"the task was {'approved' if allow else 'rejected'}")
+    if not allow:
+        word = decision.give_back(reason.strip())
+        return await resuming.after_a_word(row, environment, word, "the task was rejected")
+    with resuming.launching.alone_with(row.id):
+        # A commit cannot be taken back, so whatever refuses the word refuses it before.
+        await house.journal.transact(row.id, decision.refuse_if_late)
+        word = await decision.accept(environment)
+        return await resuming.after_a_word(row, environment, word, "the task was approved", alone=True)
 
 
 class _Decision:
@@ -88,6 +95,10 @@ class _Decision:
         return accept
 
     def _answer(self, t: Transaction, answer: e.PersonAnswered) -> None:
+        self.refuse_if_late(t)
+        t.append(answer)
+
+    def refuse_if_late(self, t: Transaction) -> None:
         """The first word counts."""
         if t.catch_up(self._state).asked != self._asked:
             raise WrongState("Somebody has answered just before.", hint="`segue status` shows what is open now.")
@@ -96,7 +107,6 @@ class _Decision:
             raise AtWork("The agent is at work on it again.")
         if run is not None and run.purpose is Purpose.LEAVING:
             raise Leaving
-        t.append(answer)
 
     @property
     def _task(self) -> Task:

@@ -11,6 +11,7 @@ from segue.model.codec import decode
 from segue.model.ids import new_prompt_id
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
+from segue.model.work import OFF
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.ends import End
 from segue.orchestrator.fixing import consult
@@ -156,10 +157,10 @@ class Finishing:
                 return _Again(failed.text)
             case Retry(attempt=attempt, of=of):
                 return self._start_over(task, failed.reason, attempt, of)
-            case Fixer() if self._choices.fixer != "off":
+            case Fixer() if self._choices.fixer != OFF:
                 return await self._helped(task, failed, failures)
-            case Fixer() | AskPerson() | Wait():
-                return self._ask_person(task, failed.question)
+            case Fixer(reason=reason) | AskPerson(reason=reason) | Wait(reason=reason):
+                return self._ask_person(task, f"{failed.question} ({reason.rstrip('.')}.)")
 
     async def _helped(self, task: Task, failed: _Failed, failures: Sequence[Failed]) -> _Again | End:
         """A second agent says how it can be done, that it leads nowhere, or that a person has to look."""

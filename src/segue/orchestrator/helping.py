@@ -178,7 +178,7 @@ class _Helper:
 
     async def fail(self, error: SegueError) -> None:
         await self.end(SessionStatus.FAILED, error.message)
-        await self._warn("helper_failed", f"The {self._help.role} gave no answer. {error.message}")
+        await self._warn("helper_failed", f"The {self._help.role} gave no answer that can be used. {error.message}")
 
     async def tell_what_changed(self, before: str | None) -> None:
         """It was to read only; where files changed all the same, people must know."""

@@ -88,7 +88,10 @@ class Live:
     """A pause was asked for; look at the workflow for when to force it."""
     stopping: anyio.Event = field(default_factory=anyio.Event)
     stop: Stop | None = None
-    answers: asyncio.Queue[tuple[RequestId, bool]] = field(default_factory=asyncio.Queue[tuple[RequestId, bool]])
+    answers: asyncio.Queue[tuple[RequestId, bool, str]] = field(
+        default_factory=asyncio.Queue[tuple[RequestId, bool, str]]
+    )
+    """Yes or no to a question, and the words, if it was answered in words."""
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
     urgent: asyncio.Queue[PromptId] = field(default_factory=asyncio.Queue[PromptId])

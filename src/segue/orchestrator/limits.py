@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from math import inf
+from typing import Never
 
 from segue.journal.rows import WorkflowRow
 from segue.model.agents import Choices, Limits
@@ -69,11 +70,14 @@ def changed(before: Limits, given: Limits) -> Limits:
     return replace(before, **news)
 
 
-def refuse_if_used_up(limits: Limits, state: WorkflowState, now: datetime) -> None:
+def used_up(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | None:
     """What is used up stays used up, and the work would stop again at once."""
     lasting = budget_of(replace(limits, tasks=None, seconds=None))
-    if (stopping := exceeded(lasting, spent_of(state, now), now)) is not None:
-        raise WrongState(stopping.reason, hint="Let it use more: segue resume --max-tokens N, or --max-cost N.")
+    return exceeded(lasting, spent_of(state, now), now)
+
+
+def refuse_used_up(stopping: Stopping) -> Never:
+    raise WrongState(stopping.reason, hint="Let it use more: segue resume --max-tokens N, or --max-cost N.")
 
 
 def budget_of(limits: Limits) -> Budget:

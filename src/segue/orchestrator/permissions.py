@@ -51,12 +51,14 @@ async def answer_question(
     allow: bool,
     by: Literal["user", "timeout"],
     reason: str = "",
+    words: str = "",
 ) -> QuestionRow | None:
     """Answer one question, or the oldest; None when nothing is open. The agent hears it after it is on disk."""
-    question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, reason))
+    said = words or reason
+    question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
     live = house.live.get(workflow_id)
     if question is not None and live is not None:
-        live.answers.put_nowait((question.id, allow))
+        live.answers.put_nowait((question.id, allow, words))
     return question
 
 

@@ -10,6 +10,7 @@ from segue.model.codec import decode
 from segue.model.events import FixerAdvised, RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
+from segue.model.work import OFF
 from segue.orchestrator.house import House
 from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
 from segue.state.fold import Failed, WorkflowState
@@ -69,7 +70,7 @@ def rewinding_for(advice: FixerAdvised, now: datetime) -> RetryScheduled:
 
 def _may_be_helped(row: WorkflowRow, step: str) -> bool:
     """An agent that does not come up is not helped by advice."""
-    return step != START and decode(Choices, row.choices).fixer != "off"
+    return step != START and decode(Choices, row.choices).fixer != OFF
 
 
 def write_down(t: Transaction, session_id: SessionId, run: int, failed: Failed, retry: RetryScheduled | None) -> None:

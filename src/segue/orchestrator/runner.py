@@ -39,8 +39,8 @@ from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
 from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
+from segue.orchestrator.launching import queue
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.resuming import queue
 from segue.orchestrator.settling import (
     Settling,
     close_questions,
@@ -359,7 +359,7 @@ class Run:
                 self._hand_over(t, child, end.reason)
 
         await self.tenure.step(f"run.{outcome}", finish)
-        if end.retry is not None:
+        if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         self.house.unstudied.put_nowait(self.tenure.workflow_id)

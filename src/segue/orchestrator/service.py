@@ -57,12 +57,14 @@ from segue.orchestrator import agents, forking, importing, projections, sessions
 from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
+from segue.orchestrator.launching import queue
 from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
 from segue.orchestrator.plans import read_plan
-from segue.orchestrator.resuming import Resuming, queue
+from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
+from segue.orchestrator.talking import Talking
 from segue.orchestrator.views import plan_view, view_of
 from segue.protocol.accounts import account_of
 from segue.resume.planner import ResumePlan
@@ -80,6 +82,10 @@ WAITING = frozenset({W.BLOCKED, W.REVIEW})
 """Where somebody has to say something before the work goes on."""
 
 
+class Starting(WrongState):
+    """Its agent is being started just now."""
+
+
 class Orchestrator:
     """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
 
@@ -88,6 +94,7 @@ class Orchestrator:
         self._journal = house.journal
         self._resuming = resuming
         self._answering = Answering(house, resuming)
+        self._talking = Talking(resuming)
         self.memory = Memory(house.journal)
         self._naming = anyio.Lock()
 
@@ -151,7 +158,7 @@ class Orchestrator:
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         """What a successor would read if the work went on now."""
         row = await self._journal.workflow(name)
-        present = await self._resuming.present(row)
+        present = await self._resuming.launching.present(row)
         compiled = await compile_workflow(self._house, row.id, present, budget or self._house.rules.context_budget)
         return CompiledContext(workflow_id=row.id, context=compiled.text, exam=compiled.exam)
 
@@ -266,8 +273,12 @@ class Orchestrator:
         crash_point("pause.requested")
         self._house.kept_environments.pop(row.id, None)
         if not running:
-            await self._resuming.put_away(row.id, reason or "the workflow is paused")
-            await self._pause_at_once(row, reason)
+            await self._resuming.launching.put_away(row.id, reason or "the workflow is paused")
+            try:
+                await self._pause_at_once(row, reason)
+            except Starting:
+                # Now there is a run to wait for.
+                return await self.pause(name, reason, wait)
         elif (live := self._house.live.get(row.id)) is not None:
             live.pause.set()
         if running and wait:
@@ -291,7 +302,7 @@ class Orchestrator:
                 return
             run = t.open_run
             if run is not None and run.status is RunStatus.ACTIVE:
-                raise WrongState("The workflow was starting just now.", hint="Pause it again.")
+                raise Starting
             write_checkpoint(t, t.session.id, run.number if run else 0, occasion, t.catch_up(state), workspace)
             if run is not None:
                 t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
@@ -350,12 +361,12 @@ class Orchestrator:
     async def prompt(
         self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self._resuming.prompt(name, text, environment, wait, now)
+        return await self._talking.prompt(name, text, environment, wait, now)
 
     async def prompt_session(
         self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
     ) -> Prompted:
-        return await self._resuming.prompt_session(session_id, text, environment, wait, now)
+        return await self._talking.prompt_session(session_id, text, environment, wait, now)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         return await self._resuming.restore_workspace(name)

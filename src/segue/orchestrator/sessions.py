@@ -8,7 +8,7 @@ from segue.model.status import RuntimeStatus, SessionStatus
 from segue.model.views import RuntimeView, SessionDetail, SessionStanding, WayBack
 from segue.orchestrator.agents import agent_named
 from segue.orchestrator.house import House
-from segue.orchestrator.resuming import means_of
+from segue.orchestrator.launching import means_of
 from segue.orchestrator.views import failure_view
 from segue.protocol.accounts import session_account
 from segue.resume.planner import plan_resume

@@ -93,10 +93,10 @@ class Turns:
     async def deliver_answers(self) -> None:
         """Answers come from people, and from the sweep that refuses what nobody answered in time."""
         while True:
-            request_id, allow = await self._live.answers.get()
+            request_id, allow, words = await self._live.answers.get()
             question = self._questions.pop(request_id, None)
             if question is not None:
-                await self._deliver(question, allow)
+                await self._deliver(question, allow, words)
 
     async def overhear(self) -> e.AgentEvent:
         """The next thing the agent does while nobody speaks to it."""
@@ -167,6 +167,9 @@ class Turns:
         self._questions.clear()
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        if over.is_set():
+            # It came to its end by itself meanwhile; whatever is under way now is not to be cancelled.
+            return
         with anyio.move_on_after(CANCEL_GRACE):
             await self.cancel()
         with anyio.CancelScope() as scope:
@@ -290,10 +293,10 @@ class Turns:
         if verdict is not None:
             await self._deliver(question, verdict)
 
-    async def _deliver(self, question: e.PermissionRequested, allow: bool) -> None:
+    async def _deliver(self, question: e.PermissionRequested, allow: bool, words: str = "") -> None:
         crash_point("permission.answered")
         try:
-            await self._agent.answer(question.request_id, option_for(question, allow))
+            await self._agent.answer(question.request_id, option_for(question, allow), words)
         except NothingToAnswer:
             message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
             await self._recorder.record(e.Warned(code="answer_too_late", message=message))

@@ -112,7 +112,11 @@ def _question(session: SessionState | None) -> Question | None:
     """The oldest open one."""
     for request_id, question in session.questions.items() if session else ():
         return Question(
-            request_id=request_id, title=question.title, tool=question.tool, requested_at=question.requested_at
+            request_id=request_id,
+            title=question.title,
+            tool=question.tool,
+            requested_at=question.requested_at,
+            words=question.words,
         )
     return None
 

@@ -61,6 +61,7 @@ def session_account(session_id: SessionId, session: SessionState) -> SessionAcco
     return SessionAccount(
         session_id=session_id,
         number=session.number,
+        role=session.role,
         agent=session.agent,
         turns=session.usage.turns,
         account=account,

@@ -39,7 +39,8 @@ class Means:
     """Characters of the prompt that comes next, as far as it is known."""
     goes_back: bool = False
     """Whether the work is taken back to an earlier snapshot."""
-
+    full: str = ""
+    """Why the conversation has no room for more work, where that is so."""
     original: Original | None = None
     """What a fork could begin with a copy of."""
 
@@ -63,8 +64,10 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
     prices = (_native(means), *_fork(means), _context(means), _history(means), _fresh(means))
     if wanted is not None:
         return _wanted(wanted, prices)
-    chosen = next(price for price in prices if price.possible)
-    closed = [price.note for price in prices[: prices.index(chosen)]]
+    # Back in a conversation that is full, the work would stop again at once; whoever wants that can ask for it.
+    passed_over = Way.NATIVE if means.full and _context(means).possible else None
+    chosen = next(price for price in prices if price.possible and price.way is not passed_over)
+    closed = [means.full if price.way is passed_over else price.note for price in prices[: prices.index(chosen)]]
     return ResumePlan(way=chosen.way, reason="; ".join([*closed, _REASONS[chosen.way]]), prices=prices)
 
 

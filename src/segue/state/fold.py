@@ -37,6 +37,7 @@ class Question:
     tool: str
     call_id: str
     requested_at: datetime
+    words: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,8 +372,8 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, calls=calls, usage=replace(state.usage, tool_calls=state.usage.tool_calls + 1))
         case e.ToolFinished(call_id=call_id):
             return replace(state, calls=_without(state.calls, call_id))
-        case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id):
-            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at)
+        case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id, words=words):
+            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at, words=words)
             return replace(state, questions={**state.questions, request_id: question})
         case e.PermissionAnswered(request_id=request_id):
             return replace(state, questions=_without(state.questions, request_id))

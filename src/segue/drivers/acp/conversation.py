@@ -55,6 +55,8 @@ class AcpAgent:
         self._translation = Translation(self._meter)
         self._hearing = Hearing(events, self._translation)
         self._questions = Questions()
+        self._words: dict[RequestId, str] = {}
+        """What was said in answer to a question, until the agent is told."""
         self._services = Services(launch, tasks, self._permitted)
         self._consented: set[Path] = set()
         self._turn: PromptId | None = None
@@ -116,8 +118,9 @@ class AcpAgent:
         # The protocol wants open questions answered when a turn is cancelled.
         self._questions.refuse_all()
 
-    async def answer(self, request_id: RequestId, option: str | None) -> None:
+    async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
         self._questions.answer(request_id, option)
+        self._words[request_id] = words
 
     async def _take_turn(self, prompt_id: PromptId, blocks: list[JsonObject], *, task_status: TaskStatus[None]) -> None:
         # The request is written in the same breath, before whoever waits for the start goes on.
@@ -185,12 +188,14 @@ class AcpAgent:
         self._questions.put(request_id, options)
         self._events.give(*self._translation.question(request_id, asked.tool_call, options))
         chosen = await self._questions.wait(request_id)
+        words = self._words.pop(request_id, "")
         if chosen is None:
             return _NO_CHOICE
         if chosen.kind.startswith("allow"):
             self._consented |= {(self._launch.directory / path).resolve() for path in self._translation.edited(call_id)}
             self._events.give(*self._translation.allowed(call_id))
-        return {"outcome": {"outcome": "selected", "optionId": chosen.id}}
+        said = {"_meta": {"segue": {"words": words}}} if words else {}
+        return {"outcome": {"outcome": "selected", "optionId": chosen.id}, **said}
 
     async def _permitted(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool:
         """Ask whether something may be done for the agent."""

@@ -186,7 +186,12 @@ class Translation:
         if call.begun:
             yield from call.called()
         yield PermissionRequested(
-            request_id=request_id, call_id=call.call_id, title=call.title, tool=call.tool, options=options
+            request_id=request_id,
+            call_id=call.call_id,
+            title=call.title,
+            tool=call.tool,
+            options=options,
+            words=_takes_words(asked),
         )
 
     def allowed(self, call_id: str) -> Iterator[AgentEvent]:
@@ -267,6 +272,12 @@ _UPDATES: dict[str, type[BaseModel]] = {
 def _compacts(news: ToolCallStart | ToolCallUpdate) -> bool:
     claude = (news.field_meta or {}).get("claudeCode")
     return news.title == "Compact conversation" or (is_object(claude) and claude.get("toolName") == "compact")
+
+
+def _takes_words(asked: ToolCallUpdate) -> bool:
+    """Only agents of ours say so: the protocol knows options and nothing else."""
+    ours = (asked.field_meta or {}).get("segue")
+    return is_object(ours) and ours.get("words") is True
 
 
 def _whole(value: object) -> int | None:

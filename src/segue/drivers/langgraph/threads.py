@@ -1,0 +1,132 @@
+"""The threads of a graph, and where their checkpoints are: a SQLite file, or a PostgreSQL database.
+
+A thread begins with a checkpoint of its own, before anything is asked, so that it can be found again whenever its
+process dies; the checkpoint's metadata says to which directory it belongs.
+"""
+
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
+
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, CheckpointTuple, empty_checkpoint
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+Saver = BaseCheckpointSaver[Any]
+
+_DIRECTORY = "segue_directory"
+_BEFORE_ALL = -2
+"""The step of a checkpoint that no input has reached yet."""
+_LOCKED_FOR = 60.0
+"""Seconds to wait while another graph writes to the same file."""
+
+
+def place(environment: Mapping[str, str]) -> str:
+    """Where the checkpoints are: an address of PostgreSQL, or a file."""
+    if own := environment.get("SEGUE_LANGGRAPH_CHECKPOINTS"):
+        return own
+    data = environment.get("XDG_DATA_HOME", "")
+    base = Path(data) if data.startswith("/") else Path(environment.get("HOME", "/")) / ".local" / "share"
+    return str(base / "segue-langgraph" / "checkpoints.sqlite")
+
+
+@asynccontextmanager
+async def opened(place: str) -> AsyncGenerator[Saver]:
+    """The checkpoints at this place, ready to be written to."""
+    if place.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
+        address = place.replace("postgresql+psycopg:", "postgresql:", 1)
+        async with AsyncPostgresSaver.from_conn_string(address) as saver:
+            await saver.setup()
+            yield saver
+        return
+    async with aiosqlite.connect(_own_file(place), timeout=_LOCKED_FOR) as connection:
+        saver = AsyncSqliteSaver(connection)
+        await saver.setup()
+        yield saver
+
+
+def _own_file(place: str) -> Path:
+    """The file, there already, so that nobody else may read what SQLite writes into it."""
+    file = Path(place.removeprefix("sqlite:///"))
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    return file
+
+
+def config_of(token: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": token}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A thread, as others see it."""
+
+    token: str
+    updated_at: str
+
+
+class Threads:
+    """All threads of one place."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._saver = saver
+
+    async def begin(self, directory: str) -> str:
+        token = _new_token()
+        metadata: dict[str, Any] = {"source": "input", "step": _BEFORE_ALL, "parents": {}, _DIRECTORY: _real(directory)}
+        await self._saver.aput(_at(token), empty_checkpoint(), cast(CheckpointMetadata, metadata), {})
+        return token
+
+    async def knows(self, token: str) -> bool:
+        return await self._saver.aget_tuple(config_of(token)) is not None
+
+    async def copy(self, token: str, directory: str) -> str:
+        """A thread of its own with the same checkpoints, so that it goes on from the last of them."""
+        copy = _new_token()
+        newest_first = [each async for each in self._saver.alist(config_of(token))]
+        for number, each in enumerate(reversed(newest_first)):
+            metadata: dict[str, Any] = {key: value for key, value in each.metadata.items() if key != _DIRECTORY}
+            if number == 0:
+                metadata[_DIRECTORY] = _real(directory)
+            await self._write(copy, each, cast(CheckpointMetadata, metadata))
+        return copy
+
+    async def all(self, directory: str) -> AsyncIterator[Listed]:
+        """The threads of a directory, each with the time of its last checkpoint."""
+        beginnings = self._saver.alist(None, filter={_DIRECTORY: _real(directory)})
+        tokens = [_configurable(each.config)["thread_id"] async for each in beginnings]
+        for token in tokens:
+            last = await self._saver.aget_tuple(config_of(token))
+            if last is not None:
+                yield Listed(token=token, updated_at=last.checkpoint["ts"])
+
+    async def _write(self, token: str, found: CheckpointTuple, metadata: CheckpointMetadata) -> None:
+        namespace = _configurable(found.config).get("checkpoint_ns", "")
+        parent = _configurable(found.parent_config).get("checkpoint_id")
+        config = await self._saver.aput(
+            _at(token, namespace, parent), found.checkpoint, metadata, found.checkpoint["channel_versions"]
+        )
+        for task, writes in groupby(found.pending_writes or (), key=lambda write: write[0]):
+            await self._saver.aput_writes(config, [(channel, value) for _, channel, value in writes], task)
+
+
+def _new_token() -> str:
+    return f"langgraph-{secrets.token_hex(8)}"
+
+
+def _at(token: str, namespace: str = "", checkpoint: str | None = None) -> RunnableConfig:
+    return {"configurable": {"thread_id": token, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}}
+
+
+def _configurable(config: RunnableConfig | None) -> dict[str, Any]:
+    return (config or {}).get("configurable", {})
+
+
+def _real(directory: str) -> str:
+    return str(Path(directory).resolve())

@@ -1,0 +1,204 @@
+"""A turn: a prompt goes into the graph, and the graph runs until it has nothing more to do.
+
+A thread whose graph was stopped in the middle goes on from its last checkpoint, and what is checkpointed is not done
+again. Where it stood decides how the prompt gets in:
+
+- Nothing is left to do: the prompt is the graph's next input.
+- Calls that a model wanted have no result: each gets one which says that nobody knows, the prompt comes after them, and
+  the graph goes on behind the node that was to do them. No tool is used twice because of a crash.
+- The graph waits for an answer: the question is asked again.
+- A node was in the middle of something else: it is begun again, as LangGraph does it, and that is said.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from acp import RequestError
+from acp.interfaces import Client
+from acp.schema import AllowedOutcome, PermissionOption, PromptResponse, StopReason, ToolCallUpdate
+from langgraph.errors import GraphRecursionError  # pyright: ignore[reportMissingTypeStubs]
+from langgraph.types import Command, StateUpdate  # pyright: ignore[reportMissingTypeStubs]
+
+from segue.drivers.langgraph.asking import Answer, Question, questions, resumption
+from segue.drivers.langgraph.graphs import MESSAGES, Graph
+from segue.drivers.langgraph.messages import INTERRUPTED, fields_of, open_calls, unknown
+from segue.drivers.langgraph.telling import Telling, call_title
+from segue.drivers.langgraph.threads import config_of
+
+_OPTIONS = [
+    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
+    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
+]
+
+_IN_WORDS: dict[str, Any] = {"segue": {"words": True}}
+"""Says that a question may be answered in words, too."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Workers(ThreadPoolExecutor):
+    """The threads in which a graph's ordinary functions run. Nobody can stop one, but one can wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__(thread_name_prefix="node")
+        self._busy: set[Future[Any]] = set()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future = super().submit(fn, *args, **kwargs)
+        self._busy.add(future)
+        future.add_done_callback(self._busy.discard)
+        return future
+
+    async def idle(self) -> None:
+        if busy := [asyncio.wrap_future(future) for future in tuple(self._busy)]:
+            await asyncio.wait(busy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a turn takes place."""
+
+    token: str
+    client: Client
+    graph: Graph
+    workers: Workers
+
+    async def tell(self, update: Any) -> None:
+        await self.client.session_update(self.token, update)
+
+
+class Turn:
+    """One turn of a thread."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._graph = setting.graph
+        self._pregel = setting.graph.pregel
+        self._config = config_of(setting.token)
+        self._work: asyncio.Task[StopReason] | None = None
+        self._cancelled = False
+        self._telling = Telling(setting.tell, None, nodes=False)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._work is not None:
+            # Once, and not again and again as a cancel scope does it: the library awaits the ends of its own tasks.
+            self._work.cancel()
+
+    async def play(self, text: str) -> PromptResponse:
+        self._work = asyncio.create_task(self._go_on(text))
+        try:
+            reason = await self._work
+        except asyncio.CancelledError:
+            if not self._cancelled:
+                raise
+            reason = "cancelled"
+        except GraphRecursionError:
+            reason = "max_turn_requests"
+        except Exception as error:  # whatever a user's node raises is how its turn ends
+            await self._break_off("failed")
+            raise RequestError(-32603, f"{type(error).__name__}: {error}") from error
+        if reason == "cancelled":
+            await self._break_off("was cancelled")
+        return PromptResponse(stop_reason=reason, usage=self._telling.usage())
+
+    async def _break_off(self, how: str) -> None:
+        # A node in a thread goes on without its turn, and the next turn must not find it at work.
+        await self._setting.workers.idle()
+        await self._telling.broken_off(how)
+
+    async def _go_on(self, text: str) -> StopReason:
+        state = await self._state()
+        self._telling = Telling(self._setting.tell, state.values, nodes=not self._graph.converses)
+        given = await self._opening(state, text)
+        while True:
+            await self._run(given)
+            state = await self._state()
+            if not state.next:
+                return "end_turn"
+            if state.interrupts:
+                given = Command(resume=await self._answers(state))
+            elif await self._may_pass(state):
+                given = None
+            else:
+                return "end_turn"
+
+    async def _run(self, given: Any) -> None:
+        modes = ["messages", "updates", "tasks"]
+        # Every step is on disk before the next one begins.
+        stream = self._pregel.astream(
+            given, self._config, stream_mode=modes, subgraphs=True, version="v2", durability="sync"
+        )
+        # A stream that is left behind would leave the graph's nodes at work.
+        async with aclosing(stream):
+            async for part in stream:
+                await self._telling.hear(part)
+
+    async def _state(self) -> Any:
+        return await self._pregel.aget_state(self._config)
+
+    # ── how a prompt gets in ────────────────────────────────────────────────────────────────────────
+
+    async def _opening(self, state: Any, text: str) -> Any:
+        unfinished = [task for task in state.tasks if task.result is None]
+        if not state.next or not unfinished:
+            return self._graph.input(text)
+        calls = open_calls(state.values) if self._graph.converses else []
+        if calls and len({task.name for task in unfinished}) == 1:
+            return await self._settle(state, unfinished, text)
+        words = {MESSAGES: self._graph.word(text)} if self._graph.converses and not calls else None
+        if state.interrupts:
+            return Command(resume=await self._answers(state), update=words)
+        names = ", ".join(dict.fromkeys(task.name for task in unfinished))
+        await self._telling.say_aside(
+            f"The graph goes on from its last checkpoint. {names} was not finished then, so what it did is unknown; "
+            "it is begun again."
+        )
+        return Command(update=words) if words else None
+
+    async def _settle(self, state: Any, unfinished: list[Any], text: str) -> None:
+        """Give every open call a result, for no model takes messages in which one is missing, and then the prompt."""
+        calls = open_calls(state.values)
+        for call in calls:
+            await self._telling.say_aside(f"I was interrupted in {call_title(call)}. {INTERRUPTED}")
+        done = [StateUpdate(task.result, task.name, task.id) for task in state.tasks if task.result is not None]
+        news = {MESSAGES: [*map(unknown, calls), *self._graph.word(text)]}
+        update = StateUpdate(news, unfinished[0].name, unfinished[0].id)
+        await self._pregel.abulk_update_state(self._config, [[*done, update]])
+
+    # ── what the graph asks ─────────────────────────────────────────────────────────────────────────
+
+    async def _answers(self, state: Any) -> dict[str, object]:
+        """An answer to every interrupt, by its id."""
+        calls = open_calls(state.values)
+        answers: dict[str, object] = {}
+        for interrupt in state.interrupts:
+            asked = [await self._ask(each) for each in questions(interrupt.id, interrupt.value, calls)]
+            answers[interrupt.id] = resumption(interrupt.value, asked)
+        return answers
+
+    async def _may_pass(self, state: Any) -> bool:
+        """A graph can be told, when it is compiled, to stop at some of its nodes."""
+        title = f"The graph has stopped before {', '.join(state.next)}. May it go on?"
+        question = Question(title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next})
+        return (await self._ask(question)).allowed
+
+    async def _ask(self, question: Question) -> Answer:
+        about = fields_of(question.about) or {"asks": question.about}
+        asked = ToolCallUpdate(
+            tool_call_id=question.call_id,
+            title=question.title,
+            kind="other",
+            raw_input=about,
+            field_meta=_IN_WORDS if question.words else None,
+        )
+        told = await self._setting.client.request_permission(self._setting.token, asked, _OPTIONS)
+        allowed = isinstance(told.outcome, AllowedOutcome) and told.outcome.option_id == "allow"
+        words = str(fields_of((told.field_meta or {}).get("segue")).get("words", "")) if allowed else ""
+        await self._telling.answered(question.call_id, allowed=allowed, words=words)
+        return Answer(allowed=allowed, words=words)

@@ -1,0 +1,126 @@
+"""What people say to a workflow's agent, and whether it arrived."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import anyio
+
+from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow, prompt_by_id
+from segue.model.crash import crash_point
+from segue.model.errors import BadInput
+from segue.model.events import PromptQueued, PromptSent, RunEnded
+from segue.model.ids import PromptId, Seq, new_prompt_id
+from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
+from segue.model.views import Prompted, Resumed
+from segue.orchestrator.launching import Ask
+from segue.orchestrator.permissions import answer_question
+from segue.orchestrator.resuming import Resuming
+
+W = WorkflowStatus
+GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
+"""An agent that was awake turned out not to be there any more."""
+
+
+class Talking:
+    """Somebody says something; the agent is brought back for it if it is gone."""
+
+    def __init__(self, resuming: Resuming) -> None:
+        self._resuming = resuming
+        self._launching = resuming.launching
+        self._house = resuming.house
+        self._journal = resuming.house.journal
+
+    async def prompt(
+        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
+        """Say something to a workflow's agent, which is brought back for it if it is gone.
+
+        Without `wait`, an agent that is in the middle of a task is not waited for: the words are on disk, and it gets
+        them at the end of the task. With `now`, it is interrupted, gets them, and goes on with the task after.
+        """
+        if not text.strip():
+            raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
+        row = await self._journal.workflow(name)
+        if (answered := await self._answer_in_words(row, text)) is not None:
+            return answered
+        said = PromptQueued(prompt_id=new_prompt_id(), text=text)
+        ask = self._resuming.ask(row, Purpose.TALK, environment)
+        head = await self._journal.head(row.id)
+        launched = await self._launching.launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
+        crash_point("prompt.queued")
+        if now and (live := self._house.live.get(row.id)) is not None:
+            live.urgent.put_nowait(said.prompt_id)
+        at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
+        return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
+
+    async def prompt_session(
+        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+    ) -> Prompted:
+        return await self.prompt((await self._resuming.workflow_of(session_id)).id, text, environment, wait, now)
+
+    # ── after something was said ────────────────────────────────────────────────────────────────────
+
+    async def _answer_in_words(self, row: WorkflowRow, text: str) -> Prompted | None:
+        """What is said while a question is open that may be answered in words is the answer to it."""
+        state = await self._journal.state(row.id)
+        session = state.session
+        asked = next((id for id, each in session.questions.items() if each.words), None) if session else None
+        if asked is None or state.current_session is None or row.id not in self._house.live:
+            return None
+        question = await answer_question(self._house, row.id, asked, allow=True, by="user", words=text)
+        if question is None:
+            return None
+        return Prompted(
+            status="answered", workflow_id=row.id, session=state.current_session, reason=f"It answers: {question.title}"
+        )
+
+    async def _until_delivered(
+        self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq, patience: float
+    ) -> Prompted:
+        """Until the agent has it. A talk that was over just before, or whose agent was gone, is followed by another,
+        once."""
+        answer = Prompted(
+            status="waiting",
+            workflow_id=row.id,
+            session=launched.session,
+            prompt_id=prompt_id,
+            way=launched.way if launched.status == "resumed" else None,
+            reason="The agent gets it at the end of what it does now.",
+        )
+        joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
+        with anyio.move_on_after(self._house.rules.delivery_wait * patience):
+            ended = await self._sent_or_ended(launched, prompt_id, head)
+            if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
+                again = await self._launching.launch(row, ask)
+                answer = replace(answer, session=again.session, way=again.way)
+                ended = await self._sent_or_ended(again, prompt_id, head)
+            if ended is None:
+                return replace(answer, status="sent", reason="")
+            return await self._not_taken(row, prompt_id, answer, ended)
+        return answer
+
+    async def _not_taken(self, row: WorkflowRow, prompt_id: PromptId, answer: Prompted, ended: RunEnded) -> Prompted:
+        """Words wait for the next run, unless there will be none."""
+        if ended.outcome in ("paused", "asked"):
+            return replace(answer, reason="The workflow stopped; the agent gets it when the work goes on.")
+        if ended.outcome in ("completed", "cancelled"):
+            await self._journal.transact(row.id, lambda t: _withdraw(t, prompt_id))
+        return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
+
+    async def _sent_or_ended(self, launched: Resumed, prompt_id: PromptId, head: Seq) -> RunEnded | None:
+        """None when it was sent; else how the run ended that was to take it."""
+        async for record in self._journal.follow(launched.workflow_id, head):
+            match record.event:
+                case PromptSent(prompt_id=sent) if sent == prompt_id:
+                    return None
+                case RunEnded() if (record.session_id, record.run) == (launched.session, launched.run):
+                    return record.event
+                case _:
+                    pass
+        raise AssertionError("a journal is followed for ever")
+
+
+def _withdraw(t: Transaction, prompt_id: PromptId) -> None:
+    if prompt_by_id(t.connection, prompt_id).status is PromptStatus.QUEUED:
+        t.move_prompt(prompt_id, PromptStatus.NOT_SENT, t.session.id, None)

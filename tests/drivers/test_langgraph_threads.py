@@ -1,0 +1,84 @@
+"""A graph's threads are found again, listed and copied, in SQLite and in PostgreSQL."""
+
+import stat
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from segue.drivers.langgraph.threads import Saver, Threads, config_of, opened, place
+
+pytestmark = pytest.mark.anyio
+
+
+def echo(state: MessagesState) -> dict[str, Any]:
+    answer = interrupt("Shall I?") if "ask" in str(state["messages"][-1].content) else None
+    return {"messages": [AIMessage(f"{len(state['messages'])} messages, {answer}")]}
+
+
+GRAPH = StateGraph(MessagesState).add_node(echo).add_edge(START, "echo").compile()
+
+
+@pytest.fixture
+async def saver(database_url: str) -> AsyncGenerator[Saver]:
+    async with opened(database_url) as saver:
+        yield saver
+
+
+async def _say(saver: Saver, token: str, given: Any) -> str:
+    given = {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
+    values = await GRAPH.copy({"checkpointer": saver}).ainvoke(given, config_of(token))
+    return values["messages"][-1].content
+
+
+async def test_a_thread_is_known_before_anything_is_said_in_it(saver: Saver) -> None:
+    threads = Threads(saver)
+    token = await threads.begin("/somewhere")
+    assert await threads.knows(token)
+    assert not await threads.knows("langgraph-of-nobody")
+    assert await _say(saver, token, "hello") == "1 messages, None"
+
+
+async def test_a_directory_lists_its_own_threads(saver: Saver) -> None:
+    threads = Threads(saver)
+    here, copied = await threads.begin("/here"), await threads.begin("/there")
+    await _say(saver, here, "hello")
+    copy = await threads.copy(copied, "/here")
+    assert {each.token async for each in threads.all("/here")} == {here, copy}
+    assert [each.token async for each in threads.all("/nowhere")] == []
+
+
+async def test_a_copy_goes_on_from_the_last_checkpoint_and_the_original_stays(saver: Saver) -> None:
+    threads = Threads(saver)
+    token = await threads.begin("/here")
+    await _say(saver, token, "hello")
+    copy = await threads.copy(token, "/there")
+    assert await _say(saver, copy, "and more") == "3 messages, None"
+    assert await _say(saver, token, "something else") == "3 messages, None"
+
+
+async def test_a_copy_has_the_question_that_is_open(saver: Saver) -> None:
+    threads = Threads(saver)
+    token = await threads.begin("/here")
+    await _say(saver, token, "ask")
+    copy = await threads.copy(token, "/here")
+    assert await _say(saver, copy, Command(resume="yes")) == "1 messages, yes"
+    assert await _say(saver, token, Command(resume="no")) == "1 messages, no"
+
+
+async def test_the_file_belongs_to_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "data" / "graph.sqlite"
+    async with opened(str(file)) as saver:
+        await Threads(saver).begin("/here")
+        assert {stat.S_IMODE(each.stat().st_mode) for each in file.parent.iterdir()} == {0o600}
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_checkpoints_are_where_the_user_says_and_else_with_his_data() -> None:
+    assert place({"SEGUE_LANGGRAPH_CHECKPOINTS": "postgresql://host/db"}) == "postgresql://host/db"
+    assert place({"XDG_DATA_HOME": "/data"}) == "/data/segue-langgraph/checkpoints.sqlite"
+    assert place({"HOME": "/home/me"}) == "/home/me/.local/share/segue-langgraph/checkpoints.sqlite"

@@ -66,5 +66,5 @@ $(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
 
 $(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
 	@echo "Installing what its tests and checks need"
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-build-isolation --require-hashes -r requirements/dev.txt
 	@touch $@

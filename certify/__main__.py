@@ -17,8 +17,9 @@ from certify.agents import CANDIDATES, Candidate
 from certify.handover import HandoverRow, certify_handover, pairs
 from certify.page import page
 from certify.play import Observed, perform, playing
-from certify.proof import Row, judge, with_compaction
+from certify.proof import Row, judge, with_compaction, with_suite
 from certify.story import AGENT, StoryRow, certify_story
+from certify.suite import examine
 from segue.testing.rehearsal.diary import DiaryEntry
 
 ROOT = Path(__file__).parent.parent
@@ -84,6 +85,8 @@ def _certify(candidate: Candidate, keep: Path | None) -> Row:
     row = judge(candidate, seen, diary, datetime.now(UTC).date().isoformat())
     if candidate.full is not None:
         row = with_compaction(row, _play(candidate, keep, compacting=True)[0])
+    if (examined := examine(candidate.name)) is not None:
+        row = with_suite(row, examined)
     row = replace(row, seconds=round(monotonic() - begin, 1))
     _tell(row)
     _save(row)

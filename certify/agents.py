@@ -68,6 +68,10 @@ def _claude(housing: Housing) -> dict[str, str]:
     }
 
 
+def _claude_sdk(housing: Housing) -> dict[str, str]:
+    return {**_claude(housing), "SEGUE_CLAUDE_PROGRAM": str(programs.claude_code())}
+
+
 CODEX = """
 model = "gpt-5.1-codex"
 model_provider = "scripted"
@@ -196,6 +200,12 @@ CANDIDATES = {
             furnish=_gemini,
             native=False,
             files=".gemini/tmp/*/chats/*",
+        ),
+        Candidate(
+            name="claude-sdk",
+            patterns=("SEGUE_CLAUDE_*", "ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+            furnish=_claude_sdk,
+            full=990_000,
         ),
         Candidate(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
         Candidate(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),

@@ -35,9 +35,16 @@ PROGRAMS = {
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
 }
 
-OWN = {name: (sys.executable, "-P", "-m", f"segue.drivers.{name}") for name in ("api", "langgraph")}
+OWN = {
+    name: (sys.executable, "-P", "-m", f"segue.drivers.{driver}")
+    for name, driver in (("claude-sdk", "claude"), ("api", "api"), ("langgraph", "langgraph"))
+}
 """The programs that come with Segue, and what they are made of."""
-MADE_OF = {"api": ("segue", "pydantic-ai-slim"), "langgraph": ("segue", "langgraph", "langgraph-checkpoint-sqlite")}
+MADE_OF = {
+    "claude-sdk": ("segue", "claude-agent-sdk"),
+    "api": ("segue", "pydantic-ai-slim"),
+    "langgraph": ("segue", "langgraph", "langgraph-checkpoint-sqlite"),
+}
 
 
 def cache() -> Path:
@@ -49,6 +56,8 @@ def cache() -> Path:
 def install(agent: str) -> list[str]:
     """The command that starts the agent's program, installed now if it is not there yet."""
     if agent in OWN:
+        if agent == "claude-sdk":
+            claude_code()
         return list(OWN[agent])
     program = PROGRAMS[agent]
     place = cache() / f"{agent}-{program.version}"
@@ -59,6 +68,22 @@ def install(agent: str) -> list[str]:
             raise RuntimeError(f"{program.package} {program.version} brought no {program.command[0]}")
         (place / "installed").touch()
     return [str(binary), *program.command[1:]]
+
+
+def claude_code() -> Path:
+    """Claude Code as the SDK's wheel brings it; our own environment has the SDK without it."""
+    package = f"claude-agent-sdk=={version('claude-agent-sdk')}"
+    place = cache() / package
+    if not (place / "installed").exists():
+        options = ["--quiet", "--no-deps", "--only-binary=:all:", "--upgrade", "--target", str(place)]
+        subprocess.run([sys.executable, "-m", "pip", "install", *options, package], check=True, timeout=INSTALL_WITHIN)
+        (place / "installed").touch()
+    return place / "claude_agent_sdk" / "_bundled" / "claude"
+
+
+def _claude_version() -> str:
+    told = subprocess.run([claude_code(), "--version"], capture_output=True, text=True, check=True, timeout=60)
+    return f"Claude Code {told.stdout.split()[0]}"
 
 
 def _npm_install(program: Program, place: Path) -> None:
@@ -111,7 +136,8 @@ def _own_node() -> Path:
 def versions(agent: str) -> str:
     """What is really installed: the adapter, and the agent behind it where that is a package of its own."""
     if agent in OWN:
-        return ", ".join(f"{package} {version(package)}" for package in MADE_OF[agent])
+        parts = [f"{package} {version(package)}" for package in MADE_OF[agent]]
+        return ", ".join([*parts, *([_claude_version()] if agent == "claude-sdk" else [])])
     program = PROGRAMS[agent]
     modules = cache() / f"{agent}-{program.version}" / "node_modules"
     found = [f"{program.package} {program.version}"]

@@ -8,6 +8,7 @@ from typing import Literal
 from certify import programs
 from certify.agents import Candidate
 from certify.play import STARTED, SUMMARY, Observed
+from certify.suite import Examined
 from segue.model import events as e
 from segue.testing.losses import count
 from segue.testing.model import LoggedRequest
@@ -78,6 +79,14 @@ def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted]
     if problems:
         return "failed"
     return "verified" if candidate.native else "refused"
+
+
+def with_suite(row: Row, examined: Examined) -> Row:
+    """The row, and how the tests ended that need the agent's real program."""
+    sentence = f"the driver's conformance suite: {examined.summary}"
+    if examined.passed:
+        return replace(row, evidence=[*row.evidence, sentence])
+    return replace(row, native_resume="failed", problems=[*row.problems, sentence])
 
 
 def with_compaction(row: Row, seen: Observed) -> Row:

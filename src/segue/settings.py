@@ -99,6 +99,16 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             login="export OPENAI_API_KEY=… # or your vendor's own variable",
         ),
         AgentConfiguration(
+            name="claude-sdk",
+            command=(sys.executable, "-P", "-m", "segue.drivers.claude"),
+            driver="claude",
+            environment=("SEGUE_CLAUDE_*", "ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
+            native_fork=True,
+            compacts=True,
+            install="pip install 'segue[claude]'",
+            login="export ANTHROPIC_API_KEY=… # or log in with the program claude",
+        ),
+        AgentConfiguration(
             name="langgraph",
             command=(sys.executable, "-P", "-m", "segue.drivers.langgraph"),
             driver="langgraph",

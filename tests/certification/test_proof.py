@@ -10,7 +10,8 @@ from certify.agents import CANDIDATES
 from certify.handover import HandoverRow
 from certify.page import page
 from certify.play import STARTED, SUMMARY, Observed
-from certify.proof import Row, judge, with_compaction
+from certify.proof import Row, judge, with_compaction, with_suite
+from certify.suite import Examined
 from segue.model import events as e
 from segue.model.ids import RequestId, Seq, SessionId, WorkflowId
 from segue.model.status import Way
@@ -159,6 +160,13 @@ def test_a_compacted_conversation_must_come_back_with_its_summary() -> None:
     assert forgotten.problems == [
         "after compaction: the first request after the resume holds the summary and the command"
     ]
+
+
+def test_an_agent_whose_driver_does_not_conform_is_not_verified() -> None:
+    row = with_suite(verdict(good()), Examined(True, "26 passed"))
+    assert row.native_resume == "verified" and row.evidence[-1] == "the driver's conformance suite: 26 passed"
+    failed = with_suite(verdict(good()), Examined(False, "1 failed"))
+    assert failed.native_resume == "failed" and failed.problems == ["the driver's conformance suite: 1 failed"]
 
 
 def test_the_page_tells_every_row_with_its_evidence() -> None:

@@ -10,6 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, get_args
+from unittest import SkipTest
 
 from literally import LiteralAgent, answer, update
 
@@ -21,6 +22,7 @@ from segue.testing.model import Script, ScriptedModel, rule, script, scripted_mo
 from segue.testing.rehearsal.launch import Rehearsal, turn
 
 RECALL = "tell me what I said"
+LIST_FILES = script.Call("list_files")
 GRAPH = Path(__file__).with_name("scripted_graph.py")
 EXAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "lines_driver.py"
 
@@ -104,6 +106,62 @@ class ApiCandidate:
         return self.model.requests[-1].remembers(words, "user")
 
 
+class ClaudeCandidate:
+    """The `claude` driver: Claude Code through its SDK, with the scripted model in place of its vendor's."""
+
+    plays = frozenset({Say, Write, Hang, Use, Fail})
+
+    def __init__(self, root: Path, program: str | None = None) -> None:
+        self.driver = load("claude")
+        self.worktree = root / "work"
+        self.home = root / "home"
+        self._program = program or claude_code()
+        self.model: ScriptedModel | None = None
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        look = script.Call("Read", {"file_path": str(self.worktree / "nothing.txt")})
+        # A prompt that got no answer is sent along with the next one.
+        lines = tuple(sorted(lines, key=lambda line: isinstance(line.act, Fail | Hang)))
+        rules = tuple(rule(line.prompt, *_answers(line.act, look)) for line in lines)
+        async with self.launch(Script(rules=rules)) as launch:
+            yield launch
+
+    @asynccontextmanager
+    async def launch(self, script: Script, **variables: str) -> AsyncGenerator[Launch]:
+        self.worktree.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
+        async with scripted_model(script) as self.model:
+            own = {
+                "HOME": str(self.home),
+                "SEGUE_CLAUDE_HOME": str(self.home / "segue-claude"),
+                "SEGUE_CLAUDE_PROGRAM": self._program,
+                "ANTHROPIC_BASE_URL": self.model.url,
+                "ANTHROPIC_API_KEY": "not-a-key",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                **variables,
+            }
+            yield Launch(
+                command=(sys.executable, "-P", "-m", "segue.drivers.claude"),
+                directory=self.worktree,
+                environment={**allowed(os.environ), **own},
+                execution=f"claude-{token_hex(4)}",
+            )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        assert self.model is not None
+        await turn(agent, "what do you know?")
+        return self.model.requests[-1].remembers(words, "user")
+
+
+def claude_code() -> str:
+    """Claude Code itself, 360 MB that `make certify` brings; without it there is nothing to examine."""
+    if program := os.environ.get("SEGUE_CLAUDE_PROGRAM"):
+        return program
+    raise SkipTest("Claude Code is not here: `make certify AGENTS=claude-sdk` brings it, and runs this")
+
+
 class LangGraphCandidate:
     """The `langgraph` driver: our own agent, with a graph that needs no model."""
 
@@ -134,14 +192,14 @@ class LangGraphCandidate:
         return await _recalled(agent, words)
 
 
-def _answers(act: Act) -> list[Any]:
+def _answers(act: Act, look: script.Call = LIST_FILES) -> list[Any]:
     match act:
         case Say(text):
             return [script.Say(text)]
         case Write(path, content):
             return [script.Write(path, content), script.Say("Done.")]
         case Hang():
-            return [script.Call("list_files"), script.Step(answer=script.Say("Never."), hold="for ever")]
+            return [look, script.Step(answer=script.Say("Never."), hold="for ever")]
         case Use(input, output):
             return [script.Step(answer=script.Say("Used."), usage=script.Usage(input=input, output=output))]
         case Fail(message):

@@ -4,13 +4,26 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from candidates import EXAMPLE, AcpCandidate, ApiCandidate, ExampleCandidate, LangGraphCandidate
+from candidates import (
+    EXAMPLE,
+    AcpCandidate,
+    ApiCandidate,
+    ClaudeCandidate,
+    ExampleCandidate,
+    LangGraphCandidate,
+)
 
 from segue.testing.conformance import CHECKS, Act, Check
 
 pytestmark = pytest.mark.anyio
 
-CANDIDATES = {"acp": AcpCandidate, "api": ApiCandidate, "langgraph": LangGraphCandidate, "example": ExampleCandidate}
+CANDIDATES = {
+    "acp": AcpCandidate,
+    "api": ApiCandidate,
+    "claude": ClaudeCandidate,
+    "langgraph": LangGraphCandidate,
+    "example": ExampleCandidate,
+}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

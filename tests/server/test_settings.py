@@ -86,7 +86,8 @@ def test_the_agents_of_vendors_compact_by_themselves() -> None:
 
 def test_every_agent_of_a_vendor_says_how_it_is_installed_and_logged_in() -> None:
     vendors = {name: agent for name, agent in BUILT_IN_AGENTS.items() if name not in OURS}
-    assert all(agent.install.startswith("npm install -g ") and agent.login for agent in vendors.values())
+    ways = ("npm install -g ", "pip install ")
+    assert all(agent.install.startswith(ways) and agent.login for agent in vendors.values())
 
 
 def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:

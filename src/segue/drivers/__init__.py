@@ -163,11 +163,12 @@ class Driver(Protocol):
 DRIVERS = {
     "acp": "segue.drivers.acp:AcpDriver",
     "api": "segue.drivers.acp:AcpDriver",
+    "claude": "segue.drivers.acp:AcpDriver",
     "langgraph": "segue.drivers.acp:AcpDriver",
 }
-"""Two of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
+"""Three of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
 
-EXTRAS = {"api": "pydantic_ai", "langgraph": "langgraph"}
+EXTRAS = {"api": "pydantic_ai", "claude": "claude_agent_sdk", "langgraph": "langgraph"}
 """What is no part of Segue itself, and comes with the extra of the driver's own name."""
 
 

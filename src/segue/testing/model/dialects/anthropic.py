@@ -12,12 +12,23 @@ def read(body: JsonObject, path: str) -> Asked:
     messages = [Message(role="system", text=system)] if system else []
     wanted = table(table(body.get("output_config")).get("format") or body.get("output_format"))
     return Asked(
-        messages=(*messages, *(_message(each) for each in objects(body.get("messages")))),
+        messages=(*messages, *(part for each in objects(body.get("messages")) for part in _messages(each))),
         tools={str(tool.get("name")): table(tool.get("input_schema")) for tool in objects(body.get("tools"))},
         model=str(body.get("model", "")),
         stream=bool(body.get("stream")),
         wanted=wanted.get("schema"),
     )
+
+
+def _messages(message: JsonObject) -> Iterator[Message]:
+    """Whoever interrupts a tool says something new in the same breath as its result."""
+    parts = objects(message.get("content"))
+    words = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
+    if words and any(part.get("type") == "tool_result" for part in parts):
+        yield _message({**message, "content": [part for part in parts if part not in words]})
+        yield _message({**message, "content": words})
+    else:
+        yield _message(message)
 
 
 def _message(message: JsonObject) -> Message:
@@ -96,6 +107,8 @@ def _usage(reply: Reply) -> JsonObject:
     }
 
 
+# What agents put beside a result for the model alone.
+_REMINDER = "<system-reminder>"
 _TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",

@@ -1,0 +1,267 @@
+"""One conversation of the SDK: opened, talked in, and closed."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from acp import RequestError, update_agent_thought_text
+from acp.interfaces import Client
+from acp.schema import AllowedOutcome, PermissionOption, PromptResponse, StopReason, Usage
+from claude_agent_sdk import (
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ResultMessage,
+    ToolPermissionContext,
+)
+
+from segue.drivers.claude.options import Setup, Wanted, options
+from segue.drivers.claude.register import Register
+from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
+from segue.drivers.claude.translation import Translation, asked
+
+_OPTIONS = [
+    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
+    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
+]
+_UNKNOWN = ("No conversation found with session ID", "is not a UUID and does not match any session title")
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_log = logging.getLogger(__name__)
+
+Content = Sequence[Mapping[str, Any]]
+
+
+class Conversation:
+    """Claude Code in a process of its own, and what was said with it."""
+
+    def __init__(self, setup: Setup, wanted: Wanted, register: Register, client: Client) -> None:
+        self.token = wanted.token
+        self._max_turns = setup.max_turns
+        self._register = register
+        self._client = client
+        known = register.find(wanted.token)
+        self._translation = Translation(known.window if known else None)
+        self._claude = ClaudeSDKClient(
+            options(
+                setup,
+                wanted,
+                can_use_tool=self._permitted,
+                hooks={
+                    "PreCompact": [HookMatcher(hooks=[self._before_compaction])],
+                    "Stop": [HookMatcher(hooks=[self._at_stop])],
+                },
+                stderr=_complain,
+            )
+        )
+        self._answer: asyncio.Future[ResultMessage] | None = None
+        self.busy = False
+        self._cancelling = False
+        self._listener: asyncio.Task[None] | None = None
+        self._ended: Exception | None = None
+        self._to_tell: list[Any] = []
+
+    # ── opening and closing ─────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        """Begin it, or go back to it; then `safe_resume` is the way."""
+        try:
+            await self._claude.connect()
+        except ClaudeSDKError as error:
+            raise RequestError(-32603, f"Claude Code did not start: {error}") from error
+        self._listener = asyncio.create_task(self._listen())
+
+    async def safe_resume(self) -> None:
+        """Claude Code's first answer is awaited in here: only that tells whether it has the conversation.
+
+        Where it has not, nothing new is begun in its place: the caller tells the user, and decides.
+        """
+        try:
+            await self.open()
+        except RequestError as error:
+            if any(words in str(error) for words in _UNKNOWN):
+                _log.warning("Session %s not found", self.token)
+                raise RequestError(-32002, f"Session not found: {self.token}") from error
+            raise
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+        await self._claude.disconnect()
+
+    def tell_first(self, interrupted: Iterable[str], repairs: Iterable[str]) -> None:
+        """What was found in the old conversation is told when the next turn begins."""
+        self._to_tell += [update_agent_thought_text(f"I was interrupted in {call}.\n") for call in interrupted]
+        if listed := "; ".join(repairs):
+            self._to_tell.append(update_agent_thought_text(f"My conversation had gaps: {listed}.\n"))
+
+    async def models(self) -> list[Mapping[str, Any]]:
+        """Those that Claude Code offers."""
+        return (await self._claude.get_server_info() or {}).get("models", [])
+
+    async def choose_model(self, model: str) -> None:
+        await self._claude.set_model(model)
+        self._register.choose(self.token, model)
+
+    async def choose_mode(self, mode: Any) -> None:
+        await self._claude.set_permission_mode(mode)
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def play(self, content: Content) -> PromptResponse:
+        """One turn of the protocol: Claude is asked, and asked to go on where it stopped in the middle."""
+        self.busy, self._cancelling = True, False
+        try:
+            return await self._turn(content)
+        finally:
+            self.busy = False
+
+    async def cancel(self) -> None:
+        if self.busy:
+            self._cancelling = True
+            with suppress(ClaudeSDKError):
+                await self._claude.interrupt()
+
+    async def _turn(self, content: Content) -> PromptResponse:
+        for update in self._to_tell:
+            await self._tell(update)
+        self._to_tell.clear()
+        results: list[ResultMessage] = []
+        while not self._cancelling:
+            results.append(await self._ask(content))
+            self._note(results[-1])
+            state = TurnState(current_turn=len(results), max_turns=self._max_turns)
+            match verdict(results[-1], cancelled=self._cancelling):
+                case Ended(reason):
+                    return self._response(reason, results)
+                case Unfinished() if should_continue(state):
+                    content = [{"type": "text", "text": GO_ON}]
+                case Unfinished(reason):
+                    return self._response(reason, results)
+                case Failed(message, status):
+                    raise RequestError(status or -32603, message)
+        return self._response("cancelled", results)
+
+    async def _ask(self, content: Content) -> ResultMessage:
+        if self._ended is not None:
+            raise _over(self._ended)
+        self._answer = asyncio.get_running_loop().create_future()
+        known = self._register.find(self.token)
+        # On disk before it is said: from now on there is something to go back to.
+        self._register.update(self.token, message_count=(known.message_count if known else 0) + 1)
+        try:
+            await self._claude.query(_prompt(content))
+            return await self._answer
+        except ClaudeSDKError as error:
+            raise _over(error) from error
+        finally:
+            self._answer = None
+
+    async def _listen(self) -> None:
+        try:
+            async for message in self._claude.receive_messages():
+                for update in self._translation.hear(message):
+                    await self._tell(update)
+                if isinstance(message, ResultMessage):
+                    self._take(message)
+            self._end(ClaudeSDKError("it ended"))
+        except Exception as error:  # noqa: BLE001 - whoever waits for an answer is told
+            self._end(error)
+
+    def _take(self, result: ResultMessage) -> None:
+        # Claude Code also begins turns by itself, for example when a command in the background has ended.
+        ours = result.origin is None or result.origin["kind"] == "human"
+        if ours and self._answer is not None and not self._answer.done():
+            self._answer.set_result(result)
+
+    def _end(self, error: Exception) -> None:
+        self._ended = error
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(_over(error))
+
+    def _note(self, result: ResultMessage) -> None:
+        if result.session_id != self.token:
+            raise RequestError(-32603, f"Claude Code answered for conversation {result.session_id}, not {self.token}.")
+        known, usage = self._register.find(self.token), result.usage or {}
+        if known is not None:
+            self._register.update(
+                self.token,
+                message_count=known.message_count + self._translation.messages,
+                turn_count=known.turn_count + 1,
+                total_input_tokens=known.total_input_tokens + _count(usage, "input_tokens"),
+                total_output_tokens=known.total_output_tokens + _count(usage, "output_tokens"),
+                last_stop_reason=result.stop_reason or result.terminal_reason,
+                last_message=self._translation.last_message or known.last_message,
+                window=self._translation.window or known.window,
+            )
+        self._translation.messages = 0
+
+    def _response(self, reason: StopReason, results: Sequence[ResultMessage]) -> PromptResponse:
+        new, output, read, written = (sum(_count(each.usage or {}, name) for each in results) for name in _TOKENS)
+        return PromptResponse(
+            stop_reason=reason,
+            usage=Usage(
+                input_tokens=new,
+                output_tokens=output,
+                cached_read_tokens=read,
+                cached_write_tokens=written,
+                total_tokens=new + output + read + written,
+            ),
+            field_meta={"segue": {"at": self._translation.last_message}},
+        )
+
+    async def _tell(self, update: Any) -> None:
+        await self._client.session_update(self.token, update)
+
+    # ── what Claude Code asks ───────────────────────────────────────────────────────────────────────
+
+    async def _permitted(
+        self, tool: str, given: dict[str, Any], context: ToolPermissionContext
+    ) -> PermissionResultAllow | PermissionResultDeny:
+        call = asked(context.tool_use_id or str(uuid4()), tool, given)
+        answer = await self._client.request_permission(self.token, call, _OPTIONS)
+        if isinstance(answer.outcome, AllowedOutcome) and answer.outcome.option_id == "allow":
+            return PermissionResultAllow()
+        return PermissionResultDeny(message="The user refused this.", interrupt=self._cancelling)
+
+    async def _before_compaction(self, *_: Any) -> Any:
+        for update in self._translation.compacting():
+            await self._tell(update)
+        return {}
+
+    async def _at_stop(self, given: Any, *_: Any) -> Any:
+        """Work that outlives the turn ends with the process: whoever goes on must know of it."""
+        running = [
+            str(task.get("description") or task.get("command") or task) for task in given.get("background_tasks", ())
+        ]
+        if running:
+            await self._tell(update_agent_thought_text(f"Still running in the background: {'; '.join(running)}.\n"))
+        return {}
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+async def _prompt(content: Content) -> AsyncIterator[dict[str, Any]]:
+    yield {
+        "type": "user",
+        "message": {"role": "user", "content": list(content)},
+        "parent_tool_use_id": None,
+        "uuid": str(uuid4()),
+    }
+
+
+def _over(error: Exception) -> RequestError:
+    return error if isinstance(error, RequestError) else RequestError(-32603, f"Claude Code has ended: {error}")
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) else 0

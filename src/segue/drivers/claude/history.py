@@ -1,0 +1,107 @@
+"""What is known of an old conversation: its messages, put in an order that a model takes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from claude_agent_sdk import SessionMessage
+
+INTERRUPTED = "[interrupted]"
+_NO_MESSAGES: tuple["Message", ...] = ()
+
+Block = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What one side said, in the vendor's own blocks."""
+
+    role: str
+    content: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconstruction:
+    """A conversation in which every call has one result, right after it, and what had to be done for that."""
+
+    messages: tuple[Message, ...] = _NO_MESSAGES
+    interrupted: tuple[str, ...] = ()
+    """Calls that were begun and whose result nobody knows."""
+    repairs: tuple[str, ...] = ()
+
+
+def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
+    """A conversation can be gone on with if it has a name, and something was said in it."""
+    return bool(token) and bool(messages)
+
+
+def reconstruct(stored: Sequence[SessionMessage]) -> Reconstruction:
+    """Pair calls with their results; what is said stays as it was."""
+    messages = [_message(each) for each in stored]
+    mending = _Mending()
+    for message, following in zip(messages, [*messages[1:], None], strict=False):
+        mending.take(message, following)
+    return Reconstruction(
+        messages=tuple(mending.messages), interrupted=tuple(mending.interrupted), repairs=tuple(mending.repairs)
+    )
+
+
+class _Mending:
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.interrupted: list[str] = []
+        self.repairs: list[str] = []
+        self._open: dict[str, str] = {}
+
+    def take(self, message: Message, following: Message | None) -> None:
+        content = tuple(self._kept(message))
+        if content:
+            self.messages.append(Message(role=message.role, content=content))
+        self._open |= {str(block["id"]): called(block) for block in content if block["type"] == "tool_use"}
+        if self._open and _over(message, following):
+            self._close()
+
+    def _kept(self, message: Message) -> Iterator[Block]:
+        for block in message.content:
+            if block["type"] == "tool_result" and self._open.pop(str(block.get("tool_use_id")), None) is None:
+                self.repairs.append("a result without its call was left out")
+            elif block["type"] == "thinking" and not block.get("thinking") and not block.get("signature"):
+                self.repairs.append("an empty thought was left out")
+            else:
+                yield block
+
+    def _close(self) -> None:
+        results = tuple(
+            {"type": "tool_result", "tool_use_id": call, "content": INTERRUPTED, "is_error": True}
+            for call in self._open
+        )
+        self.messages.append(Message(role="user", content=results))
+        self.interrupted += self._open.values()
+        self.repairs += [f"{call} has no result and counts as interrupted" for call in self._open.values()]
+        self._open.clear()
+
+
+def called(block: Block) -> str:
+    """A call, in few words."""
+    given: object = block.get("input")
+    words = [str(value) for value in given.values()] if _is_object(given) else []
+    return f"{block.get('name')}({words[0][:200] if words else ''})"
+
+
+def _over(message: Message, following: Message | None) -> bool:
+    """Whether no result can come any more: calls of one answer may be several messages, and so may their results."""
+    if following is None or message.role == "user" != following.role:
+        return True
+    return following.role == "user" and not any(block["type"] == "tool_result" for block in following.content)
+
+
+def _message(stored: SessionMessage) -> Message:
+    said: object = stored.message.get("content") if _is_object(stored.message) else None
+    if isinstance(said, str):
+        return Message(role=stored.type, content=({"type": "text", "text": said},))
+    blocks: list[object] = said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return Message(role=stored.type, content=tuple(each for each in blocks if _is_object(each) and "type" in each))
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)

@@ -1,0 +1,225 @@
+"""From the SDK's messages to the protocol's updates. Nothing here waits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from acp import (
+    start_tool_call,
+    text_block,
+    tool_content,
+    tool_diff_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_tool_call,
+)
+from acp.schema import Cost, ToolCallLocation, ToolCallUpdate, ToolKind, UsageUpdate
+from claude_agent_sdk import (
+    AssistantMessage,
+    ContentBlock,
+    Message,
+    ResultMessage,
+    ServerToolResultBlock,
+    ServerToolUseBlock,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+Given = Mapping[str, Any]
+
+_KINDS: Mapping[str, ToolKind] = {
+    "Bash": "execute",
+    "Edit": "edit",
+    "Write": "edit",
+    "NotebookEdit": "edit",
+    "Read": "read",
+    "Glob": "search",
+    "Grep": "search",
+    "ToolSearch": "search",
+    "WebFetch": "fetch",
+    "WebSearch": "fetch",
+    "web_fetch": "fetch",
+    "web_search": "fetch",
+    "ExitPlanMode": "switch_mode",
+    "EnterPlanMode": "switch_mode",
+}
+_MAIN_INPUTS = ("command", "file_path", "notebook_path", "pattern", "url", "query", "description")
+_PATHS = ("file_path", "notebook_path")
+# What fills the window: the prompt, fresh or cached, and the answer.
+_IN_USE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+
+class Translation:
+    """Turns messages into updates, and remembers what was told as it came."""
+
+    def __init__(self, window: int | None = None) -> None:
+        self.window = window
+        self.model: str | None = None
+        self.last_message: str | None = None
+        self.messages = 0
+        """How many were said since the last turn began."""
+        self._used: dict[str, int] = {}
+        self._streamed: str | None = None
+        self._compaction: str | None = None
+
+    def hear(self, message: Message) -> Iterator[Any]:
+        match message:
+            case StreamEvent(parent_tool_use_id=None):
+                yield from self._stream(message.event)
+            case AssistantMessage():
+                yield from self._assistant(message)
+            case UserMessage(content=list(blocks)):
+                self.messages += message.parent_tool_use_id is None
+                yield from self._blocks(blocks, aloud=False)
+            case SystemMessage(subtype="compact_boundary"):
+                yield from self._compacted(message.data)
+            case ResultMessage():
+                yield from self._result(message)
+            case _:
+                return
+
+    # ── what it says ────────────────────────────────────────────────────────────────────────────────
+
+    def _stream(self, event: Given) -> Iterator[Any]:
+        match event:
+            case {"type": "message_start", "message": {"id": str(name), "model": str(model), "usage": usage}}:
+                self._streamed, self.model = name, model
+                self._used = _counts(usage)
+            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}} if text:
+                yield update_agent_message_text(text)
+            case {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": str(text)}} if text:
+                yield update_agent_thought_text(text)
+            case {"type": "message_delta", "usage": usage}:
+                self._used |= _counts(usage)
+                yield from self._usage(None)
+            case _:
+                return
+
+    def _assistant(self, message: AssistantMessage) -> Iterator[Any]:
+        main = message.parent_tool_use_id is None
+        if main:
+            self.messages += 1
+            self.last_message = message.uuid or self.last_message
+        # What came as a stream was told already, and an error is told with the end of the turn.
+        aloud = main and message.error is None and message.message_id != self._streamed
+        yield from self._blocks(message.content, aloud=aloud)
+
+    def _blocks(self, blocks: Sequence[ContentBlock], *, aloud: bool) -> Iterator[Any]:
+        for block in blocks:
+            match block:
+                case TextBlock() if aloud and block.text:
+                    yield update_agent_message_text(block.text)
+                case ThinkingBlock() if aloud and block.thinking:
+                    yield update_agent_thought_text(block.thinking)
+                case ToolUseBlock() | ServerToolUseBlock():
+                    yield _started(block)
+                case ToolResultBlock():
+                    yield _finished(block.tool_use_id, _text(block.content), failed=bool(block.is_error))
+                case ServerToolResultBlock():
+                    yield _finished(block.tool_use_id, "", failed="error" in str(block.content.get("type")))
+                case _:
+                    pass
+
+    # ── how full it is ──────────────────────────────────────────────────────────────────────────────
+
+    def _result(self, result: ResultMessage) -> Iterator[Any]:
+        windows = {model: usage["contextWindow"] for model, usage in (result.model_usage or {}).items()}
+        if self.model in windows:
+            self.window = windows[self.model] or self.window
+        yield from self._usage(result.total_cost_usd)
+
+    def _usage(self, dollars: float | None) -> Iterator[Any]:
+        if used := sum(self._used.values()):
+            yield UsageUpdate(
+                session_update="usage_update",
+                used=used,
+                size=self.window or 0,
+                cost=None if dollars is None else Cost(amount=dollars, currency="USD"),
+                field_meta={"_claude/model": self.model},
+            )
+
+    def compacting(self) -> Iterator[Any]:
+        """The conversation is about to be replaced by a summary."""
+        self._compaction = f"compaction-{uuid4()}"
+        yield _about_compaction(
+            start_tool_call(self._compaction, "Compact conversation", kind="other", status="in_progress")
+        )
+
+    def _compacted(self, data: Given) -> Iterator[Any]:
+        if self._compaction is None:
+            yield from self.compacting()
+        told: Given = data.get("compact_metadata") or {}
+        counted = {"preTokens": told.get("pre_tokens"), "postTokens": told.get("post_tokens")}
+        yield _about_compaction(update_tool_call(self._compaction or "", status="completed", raw_output=counted))
+        self._compaction = None
+        self._used = {}
+
+
+def _counts(usage: Given) -> dict[str, int]:
+    return {name: usage[name] for name in _IN_USE if isinstance(usage.get(name), int)}
+
+
+def _about_compaction(update: Any) -> Any:
+    update.field_meta = {"claudeCode": {"toolName": "compact"}}
+    return update
+
+
+# ── tool calls ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(call_id: str, tool: str, given: Given) -> ToolCallUpdate:
+    """A call that Claude wants to be permitted."""
+    return ToolCallUpdate(
+        tool_call_id=call_id, title=_title(tool, given), kind=_kind(tool), raw_input=given, locations=_places(given)
+    )
+
+
+def _started(block: ToolUseBlock | ServerToolUseBlock) -> Any:
+    return start_tool_call(
+        block.id,
+        _title(block.name, block.input),
+        kind=_kind(block.name),
+        status="pending",
+        content=_change(block.name, block.input),
+        locations=_places(block.input),
+        raw_input=block.input,
+    )
+
+
+def _finished(call_id: str, output: str, *, failed: bool) -> Any:
+    content = [tool_content(text_block(output))] if output else None
+    return update_tool_call(call_id, status="failed" if failed else "completed", content=content)
+
+
+def _kind(tool: str) -> ToolKind:
+    return _KINDS.get(tool, "other")
+
+
+def _title(tool: str, given: Given) -> str:
+    main = next((given[name] for name in _MAIN_INPUTS if isinstance(given.get(name), str)), "")
+    return main if tool == "Bash" and main else f"{tool} {main}".strip()
+
+
+def _places(given: Given) -> list[ToolCallLocation] | None:
+    return [ToolCallLocation(path=given[name]) for name in _PATHS if isinstance(given.get(name), str)] or None
+
+
+def _change(tool: str, given: Given) -> list[Any] | None:
+    match tool, given:
+        case "Write", {"file_path": str(path), "content": str(text)}:
+            return [tool_diff_content(path, text)]
+        case "Edit", {"file_path": str(path), "old_string": str(before), "new_string": str(after)}:
+            return [tool_diff_content(path, after, before)]
+        case _:
+            return None
+
+
+def _text(content: str | Sequence[Given] | None) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(block["text"] for block in content if isinstance(block.get("text"), str))

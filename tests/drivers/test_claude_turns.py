@@ -1,0 +1,365 @@
+"""The claude agent: a real process on the real SDK, and a stand-in for Claude Code itself."""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import pytest
+
+from segue.drivers import Agent, Image, Launch, load
+from segue.drivers.claude.stops import GO_ON
+from segue.drivers.environment import allowed
+from segue.model import errors
+from segue.model.agents import McpServer
+from segue.model.events import (
+    AgentEvent,
+    Compacted,
+    PermissionRequested,
+    TextDelta,
+    ToolCalled,
+    ToolFinished,
+    TurnEnded,
+    TurnFailed,
+    UsageReported,
+)
+from segue.model.ids import PromptId
+from segue.testing.rehearsal.launch import rest_of_turn, turn
+
+pytestmark = pytest.mark.anyio
+
+OVER = {"result": {"stop_reason": "end_turn"}}
+TOKEN = str(uuid4())
+PROMPT = PromptId("prompt-1")
+
+
+class StandIn:
+    """Starts the agent on a Claude Code that says what the test wrote."""
+
+    def __init__(self, root: Path) -> None:
+        self.worktree, self.home = root / "work", root / "home"
+        self._play = root / "play.json"
+        self._program = root / "claude"
+
+    def launch(self, answers: dict[str, list[list[Any]]], *, knows: tuple[str, ...] = (), **variables: str) -> Launch:
+        self.worktree.mkdir(exist_ok=True)
+        self.home.mkdir(exist_ok=True)
+        self._play.write_text(json.dumps({"answers": answers, "knows": knows}))
+        program = Path(__file__).with_name("claude_program.py")
+        self._program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{self._play}" "$@"\n')
+        self._program.chmod(0o755)
+        own = {"HOME": str(self.home), "SEGUE_CLAUDE_PROGRAM": str(self._program), **variables}
+        return Launch(
+            command=(sys.executable, "-P", "-m", "segue.drivers.claude"),
+            directory=self.worktree,
+            environment={**allowed(os.environ), **own},
+            execution=f"stand-in-{uuid4()}",
+        )
+
+    def remember(self, *messages: dict[str, Any]) -> None:
+        """A conversation as Claude Code keeps it."""
+        self.worktree.mkdir(exist_ok=True)
+        project = str(self.worktree.resolve()).replace("/", "-").replace("_", "-").replace(".", "-")
+        file = self.home / ".claude" / "projects" / project / f"{TOKEN}.jsonl"
+        file.parent.mkdir(parents=True)
+        before = None
+        for message in messages:
+            entry = {
+                "type": message["role"],
+                "uuid": str(uuid4()),
+                "parentUuid": before,
+                "sessionId": TOKEN,
+                "isSidechain": False,
+                "cwd": str(self.worktree),
+                "timestamp": "2026-11-16T12:00:00Z",
+                "message": message,
+            }
+            before = entry["uuid"]
+            with file.open("a") as stream:
+                stream.write(json.dumps(entry) + "\n")
+
+    def heard(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._play.with_suffix(".heard").read_text().splitlines()]
+
+    def arguments(self) -> list[list[str]]:
+        """Those of each of its processes."""
+        return [each["arguments"] for each in self.heard() if "arguments" in each]
+
+    def prompts(self) -> list[str]:
+        return [each["message"]["content"][-1]["text"] for each in self.heard() if each.get("type") == "user"]
+
+    def answers(self) -> list[dict[str, Any]]:
+        return [each["response"]["response"] for each in self.heard() if each.get("type") == "control_response"]
+
+    def metadata(self, token: str) -> dict[str, Any]:
+        file = self.home / ".local" / "share" / "segue-claude" / "sessions" / f"{token}.json"
+        return json.loads(file.read_text())
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> StandIn:
+    return StandIn(tmp_path)
+
+
+def said(text: str, **fields: Any) -> dict[str, Any]:
+    return assistant({"type": "text", "text": text}, **fields)
+
+
+def assistant(*blocks: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    message = {"id": str(uuid4()), "role": "assistant", "model": "opus", "content": list(blocks)}
+    return {"type": "assistant", "message": message, "parent_tool_use_id": None, **fields}
+
+
+def streamed(event: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "stream_event", "uuid": str(uuid4()), "session_id": TOKEN, "event": {"type": event, **fields}}
+
+
+def words(events: list[AgentEvent], role: str = "message") -> str:
+    return "".join(each.text for each in events if isinstance(each, TextDelta) and each.role == role)
+
+
+async def _until_asked(agent: Agent) -> list[AgentEvent]:
+    before: list[AgentEvent] = []
+    with anyio.fail_after(30):
+        async for event in agent.events():
+            before.append(event)
+            if isinstance(event, PermissionRequested):
+                break
+    return before
+
+
+# ── conversations ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_new_conversation_says_nothing_of_resuming(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({})) as agent:
+        (arguments,) = claude.arguments()
+        assert f"--session-id={agent.token}" in arguments
+    assert not any("resume" in word for word in arguments)
+
+
+async def test_a_conversation_is_gone_back_to_by_its_name(claude: StandIn) -> None:
+    claude.remember({"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hello."})
+    launch = claude.launch({}, knows=(TOKEN,))
+    async with load("claude").resume(launch, TOKEN) as agent:
+        assert agent.token == TOKEN
+    (arguments,) = claude.arguments()
+    assert f"--resume={TOKEN}" in arguments and not any(word.startswith("--session-id") for word in arguments)
+    assert claude.metadata(TOKEN)["message_count"] == 2
+
+
+async def test_a_conversation_that_claude_code_has_lost_is_rejected_and_not_begun_anew(claude: StandIn) -> None:
+    launch = claude.launch({"hello": [[said("Hello."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        token = agent.token
+        await turn(agent, "hello")
+    with pytest.raises(errors.TokenRejected, match=f"Session not found: {token}"):
+        async with load("claude").resume(launch, token):
+            pass
+
+
+async def test_a_conversation_in_which_nothing_was_said_is_begun_under_its_name(claude: StandIn) -> None:
+    launch = claude.launch({"hello": [[said("Hello."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        token = agent.token
+    async with load("claude").resume(launch, token) as agent:
+        assert words(await turn(agent, "hello")) == "Hello."
+    assert [f"--session-id={token}" in each for each in claude.arguments()] == [True, True]
+
+
+async def test_what_was_interrupted_is_told_when_the_conversation_goes_on(claude: StandIn) -> None:
+    call = {"type": "tool_use", "id": "call-1", "name": "Bash", "input": {"command": "make all"}}
+    claude.remember({"role": "user", "content": "build it"}, {"role": "assistant", "content": [call]})
+    launch = claude.launch({"go on": [[said("Done."), OVER]]}, knows=(TOKEN,))
+    async with load("claude").resume(launch, TOKEN) as agent:
+        events = await turn(agent, "go on")
+        again = await turn(agent, "go on")
+    told = words(events, "thought")
+    assert "I was interrupted in Bash(make all)." in told
+    assert "Bash(make all) has no result and counts as interrupted" in told
+    assert words(again, "thought") == ""
+
+
+async def test_a_copy_has_its_own_name_and_is_on_disk_before_anything_is_said(claude: StandIn) -> None:
+    claude.remember({"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hello."})
+    launch = claude.launch({}, knows=("*",))
+    elsewhere = replace(launch, directory=claude.home)
+    async with load("claude").fork(elsewhere, TOKEN) as copy:
+        assert copy.token != TOKEN
+    assert f"--resume={copy.token}" in claude.arguments()[-1]
+    assert [each.token for each in await load("claude").conversations(elsewhere)] == [copy.token]
+    assert [each.token for each in await load("claude").conversations(launch)] == [TOKEN]
+
+
+async def test_another_conversation_than_the_one_asked_for_is_a_failure(claude: StandIn) -> None:
+    other = {"result": {"stop_reason": "end_turn", "session_id": "another"}}
+    async with load("claude").start(claude.launch({"hello": [[other]]})) as agent:
+        failed = (await turn(agent, "hello"))[-1]
+    assert isinstance(failed, TurnFailed) and "answered for conversation another" in failed.message
+
+
+async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: StandIn) -> None:
+    server = McpServer(name="tickets", command=("tickets", "serve"))
+    launch = claude.launch({"hello": [[said("Hello."), OVER]]}, knows=("*",))
+    launch = replace(launch, mode="acceptEdits", model="haiku", mcp_servers=(server,))
+    async with load("claude").start(launch) as agent:
+        await turn(agent, "hello")
+    async with load("claude").resume(launch, agent.token):
+        pass
+    asked = [each["request"] for each in claude.heard() if each.get("type") == "control_request"]
+    assert [each["mode"] for each in asked if each["subtype"] == "set_permission_mode"] == ["acceptEdits"] * 2
+    assert [each["model"] for each in asked if each["subtype"] == "set_model"] == ["haiku"]
+    assert "--model" not in claude.arguments()[0] and _option(claude.arguments()[1], "--model") == "haiku"
+    for arguments in claude.arguments():
+        assert json.loads(_option(arguments, "--mcp-config"))["mcpServers"]["tickets"]["args"] == ["serve"]
+
+
+async def test_a_mode_that_it_does_not_have_is_refused_with_those_it_has(claude: StandIn) -> None:
+    with pytest.raises(errors.AgentError, match=r"no mode 'yolo'\. It has: default, acceptEdits"):
+        async with load("claude").start(replace(claude.launch({}), mode="yolo")):
+            pass
+
+
+def _option(arguments: list[str], name: str) -> str:
+    return arguments[arguments.index(name) + 1]
+
+
+# ── turns ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_pictures_come_before_the_words(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({"look": [[said("A cat."), OVER]]})) as agent:
+        await agent.prompt(PROMPT, "look", [Image(media_type="image/png", data=b"cat")])
+        await rest_of_turn(agent)
+    (content,) = [each["message"]["content"] for each in claude.heard() if each.get("type") == "user"]
+    picture = {"type": "base64", "media_type": "image/png", "data": "Y2F0"}
+    assert content == [{"type": "image", "source": picture}, {"type": "text", "text": "look"}]
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "tool_use", "pause_turn"])
+async def test_claude_is_asked_to_go_on_where_it_stopped_in_the_middle(claude: StandIn, reason: str) -> None:
+    cut = [said("One, "), {"result": {"stop_reason": reason}}]
+    launch = claude.launch({"count": [cut], GO_ON: [[said("two, "), cut[1]], [said("three."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        events = await turn(agent, "count")
+    assert words(events) == "One, two, three."
+    assert isinstance(events[-1], TurnEnded) and events[-1].reason == "end_turn"
+    assert claude.prompts() == ["count", GO_ON, GO_ON]
+
+
+@pytest.mark.parametrize(("stop", "reason"), [("tool_use", "max_turn_requests"), ("max_tokens", "max_tokens")])
+async def test_it_is_not_asked_for_ever(claude: StandIn, stop: str, reason: str) -> None:
+    never = [[{"result": {"stop_reason": stop}}]]
+    launch = claude.launch({"count": never, GO_ON: never}, SEGUE_CLAUDE_MAX_TURNS="3")
+    async with load("claude").start(launch) as agent:
+        ended = (await turn(agent, "count"))[-1]
+    assert isinstance(ended, TurnEnded) and ended.reason == reason
+    assert claude.prompts() == ["count", GO_ON, GO_ON]
+
+
+async def test_a_cancelled_turn_is_not_asked_to_go_on(claude: StandIn) -> None:
+    asked = {"ask": {"tool_name": "Bash", "input": {"command": "make"}, "tool_use_id": "call-1"}}
+    launch = claude.launch({"build": [[asked, {"result": {"stop_reason": "tool_use"}}]]})
+    async with load("claude").start(launch) as agent:
+        await agent.prompt(PROMPT, "build")
+        await _until_asked(agent)
+        await agent.cancel()
+        ended = (await rest_of_turn(agent))[-1]
+    assert ended == TurnEnded(prompt_id=PROMPT, reason="cancelled")
+    assert claude.prompts() == ["build"]
+    assert "interrupt" in [
+        each["request"]["subtype"] for each in claude.heard() if each.get("type") == "control_request"
+    ]
+
+
+async def test_an_error_of_the_vendor_is_told_with_its_words(claude: StandIn) -> None:
+    error = {"is_error": True, "result": "API Error: 429 rate limit", "api_error_status": 429}
+    async with load("claude").start(claude.launch({"hello": [[{"result": error}]]})) as agent:
+        failed = (await turn(agent, "hello"))[-1]
+    assert isinstance(failed, TurnFailed) and failed.failure == "quota" and "429 rate limit" in failed.message
+
+
+async def test_the_end_of_claude_code_is_told_and_stays(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({"hello": [[said("Hel"), "die"]]})) as agent:
+        ends = [(await turn(agent, "hello"))[-1] for _ in range(2)]
+    assert all(isinstance(each, TurnFailed) and "Claude Code has ended" in each.message for each in ends)
+
+
+async def test_a_turn_that_nobody_asked_for_does_not_end_ours(claude: StandIn) -> None:
+    foreign = {"result": {"stop_reason": "end_turn", "origin": {"kind": "task-notification"}}}
+    launch = claude.launch({"hello": [[said("A job ended. "), foreign, said("Hello."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        assert words(await turn(agent, "hello")) == "A job ended. Hello."
+
+
+async def test_what_was_streamed_is_not_said_twice(claude: StandIn) -> None:
+    whole = said("Hello.")
+    start = streamed("message_start", message={"id": whole["message"]["id"], "model": "opus", "usage": {}})
+    delta = streamed("content_block_delta", delta={"type": "text_delta", "text": "Hello."})
+    async with load("claude").start(claude.launch({"hello": [[start, delta, whole, OVER]]})) as agent:
+        assert words(await turn(agent, "hello")) == "Hello."
+
+
+async def test_the_figures_are_kept_and_the_window_is_the_models_own(claude: StandIn) -> None:
+    tokens = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": 3}
+    start = streamed("message_start", message={"id": "m", "model": "opus", "usage": tokens})
+    windows = {"opus": {"contextWindow": 500_000}, "haiku": {"contextWindow": 200_000}}
+    end = {"stop_reason": "end_turn", "usage": tokens, "modelUsage": windows, "total_cost_usd": 0.5}
+    launch = claude.launch({"hello": [[start, said("Hello.", uuid="message-1"), {"result": end}]]})
+    async with load("claude").start(launch) as agent:
+        events = await turn(agent, "hello")
+    reports = [each for each in events if isinstance(each, UsageReported)]
+    assert reports == [
+        UsageReported(context_tokens=123, window=500_000, cost_usd=0.5, model="opus"),
+        UsageReported(input_tokens=100, output_tokens=3, cached_tokens=20, model="opus"),
+    ]
+    kept = claude.metadata(agent.token)
+    assert (kept["message_count"], kept["turn_count"], kept["last_stop_reason"]) == (2, 1, "end_turn")
+    assert (kept["total_input_tokens"], kept["total_output_tokens"]) == (100, 3)
+    assert (kept["window"], kept["last_message"]) == (500_000, "message-1")
+
+
+# ── what Claude Code asks ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("kind", "behavior"), [("allow", "allow"), ("reject", "deny")])
+async def test_a_permission_is_asked_of_the_user(claude: StandIn, kind: str, behavior: str) -> None:
+    given = {"command": "make all"}
+    call = assistant({"type": "tool_use", "id": "call-1", "name": "Bash", "input": given})
+    result = {"type": "tool_result", "tool_use_id": "call-1", "content": "built"}
+    done = {"type": "user", "message": {"role": "user", "content": [result]}}
+    asked = {"ask": {"tool_name": "Bash", "input": given, "tool_use_id": "call-1"}}
+    async with load("claude").start(claude.launch({"build": [[call, asked, done, OVER]]})) as agent:
+        await agent.prompt(PROMPT, "build")
+        before = await _until_asked(agent)
+        question = before[-1]
+        assert isinstance(question, PermissionRequested) and question.title == "make all"
+        await agent.answer(question.request_id, kind)
+        after = await rest_of_turn(agent)
+    assert [each["behavior"] for each in claude.answers()] == [behavior]
+    told = [each for each in (*before, *after) if isinstance(each, ToolCalled | ToolFinished)]
+    assert [type(each) for each in told] == [ToolCalled, ToolFinished]
+
+
+async def test_a_compaction_is_told_with_its_tokens(claude: StandIn) -> None:
+    boundary = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "compact_metadata": {"pre_tokens": 9, "post_tokens": 2},
+    }
+    hook = {"hook": "PreCompact", "trigger": "auto", "custom_instructions": None}
+    launch = claude.launch({"hello": [[hook, boundary, said("Hello."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        events = await turn(agent, "hello")
+    assert [each for each in events if isinstance(each, Compacted)] == [Compacted(tokens_before=9, tokens_after=2)]
+
+
+async def test_what_still_runs_when_claude_stops_is_told(claude: StandIn) -> None:
+    hook = {"hook": "Stop", "stop_hook_active": False, "background_tasks": [{"description": "make serve"}]}
+    async with load("claude").start(claude.launch({"hello": [[hook, said("Hello."), OVER]]})) as agent:
+        events = await turn(agent, "hello")
+    assert words(events, "thought") == "Still running in the background: make serve.\n"

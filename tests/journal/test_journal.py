@@ -55,6 +55,39 @@ async def test_half_a_surrogate_pair_is_stored_with_a_mark_in_its_place(journal:
     assert (await journal.verify(workflow_id)).verified
 
 
+async def test_a_workflow_and_its_state_are_of_one_moment_while_others_write(journal: Journal) -> None:
+    workflow_id, _ = await begun(journal)
+    over = anyio.Event()
+
+    async def move_to_and_fro() -> None:
+        for _ in range(40):
+            for status in (WorkflowStatus.IN_PROGRESS, WorkflowStatus.PAUSED):
+                await journal.transact(workflow_id, lambda t, status=status: t.move_workflow(status))
+        over.set()
+
+    async def look() -> None:
+        while not over.is_set():
+            row, state = await journal.present(workflow_id)
+            assert row.status is state.status
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(move_to_and_fro)
+        for _ in range(3):
+            group.start_soon(look)
+    assert (await journal.present(workflow_id))[1].seq == await journal.head(workflow_id)
+
+
+async def test_a_workflow_whose_last_events_were_taken_away_is_still_shown(journal: Journal) -> None:
+    workflow_id, _ = await begun(journal)
+    for n in range(3):
+        await journal.append(workflow_id, said(n))
+    with journal.engines.plain.begin() as connection:
+        connection.execute(text("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)"))
+    row, state = await journal.present(workflow_id)
+    assert (row.id, state.seq) == (workflow_id, await journal.head(workflow_id) - 1)
+    assert not (await journal.verify(workflow_id)).verified
+
+
 async def test_reading_after_a_number_gives_only_what_came_after_it(journal: Journal) -> None:
     workflow_id, _ = await begun(journal)
     first = await journal.append(workflow_id, said(1))

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection,
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import TypeVar
 
 import anyio
@@ -224,10 +225,24 @@ class Journal:
 
     async def state(self, workflow_id: WorkflowId) -> WorkflowState:
         """The folded state; only what is new since the last time is read."""
-        state = self._states.get(workflow_id, WorkflowState())
-        while page := await self.records(workflow_id, state.seq):
-            state = fold(page, state)
-        self._states[workflow_id] = state
+        return await self._folded(workflow_id)
+
+    async def present(self, name: str) -> tuple[rows.WorkflowRow, WorkflowState]:
+        """A workflow and its state after one and the same event, so that whoever waits for the next one misses none."""
+        while True:
+            row, head = await self.read(lambda c: rows.workflow_at_head(c, name))
+            state = await self._folded(row.id, head)
+            if state.seq <= head:
+                return row, state
+
+    async def _folded(self, workflow_id: WorkflowId, head: float = inf) -> WorkflowState:
+        """Up to the head, or further if somebody else has read on already."""
+        while (state := self._states.get(workflow_id, WorkflowState())).seq < head:
+            most = int(min(PAGE, head - state.seq))
+            page = await self.records(workflow_id, state.seq, most)
+            self._states[workflow_id] = state = fold(page, state)
+            if len(page) < most:
+                break
         return state
 
     def forget(self, workflow_id: WorkflowId) -> None:

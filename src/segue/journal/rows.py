@@ -143,11 +143,28 @@ def _as(kind: type[RowType], row: Row[Any]) -> RowType:
 
 def workflow_named(connection: Connection, name: str) -> WorkflowRow:
     """The workflow with this id or slug."""
-    query = select(t.workflows).where(or_(t.workflows.c.id == name, t.workflows.c.slug == name))
-    row = connection.execute(query).first()
+    row = connection.execute(select(t.workflows).where(_called(name))).first()
     if row is None:
-        raise WorkflowNotFound(f"No workflow is called {name!r}.", hint="`segue status` lists them.")
+        raise _nobody(name)
     return _as(WorkflowRow, row)
+
+
+def _called(name: str) -> ColumnElement[bool]:
+    return or_(t.workflows.c.id == name, t.workflows.c.slug == name)
+
+
+def _nobody(name: str) -> WorkflowNotFound:
+    return WorkflowNotFound(f"No workflow is called {name!r}.", hint="`segue status` lists them.")
+
+
+def workflow_at_head(connection: Connection, name: str) -> tuple[WorkflowRow, Seq]:
+    """The workflow with this id or slug, and the last event that has made it what it is."""
+    heads = t.journal_heads
+    query = select(t.workflows, heads.c.seq.label("head")).join(heads, heads.c.workflow_id == t.workflows.c.id)
+    row = connection.execute(query.where(_called(name))).first()
+    if row is None:
+        raise _nobody(name)
+    return _as(WorkflowRow, row), Seq(row.head)
 
 
 def all_workflows(connection: Connection, statuses: Collection[WorkflowStatus] = ()) -> list[WorkflowRow]:

@@ -76,7 +76,7 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     await house.journal.create(new, begin)
     crash_point("fork.created")
     await prepare(house, await house.journal.workflow(new.id), request.environment)
-    view = view_of(await house.journal.workflow(new.id), await house.journal.state(new.id))
+    view = view_of(*await house.journal.present(new.id))
     return Forked(workflow=view, parent=parent, checkpoint_id=at.checkpoint.id, left_out=at.checkpoint.left_out)
 
 

@@ -211,10 +211,9 @@ async def _holding(house: House, heard: Heard) -> WorkflowRow | None:
 
 
 async def _answer(house: House, workflow_id: WorkflowId, heard: Heard, status: Status) -> Imported:
-    row = await house.journal.workflow(workflow_id)
     return Imported(
         status=status,
-        workflow=view_of(row, await house.journal.state(workflow_id)),
+        workflow=view_of(*await house.journal.present(workflow_id)),
         agent=heard.agent,
         file=str(heard.file),
         lines=len(heard.events),

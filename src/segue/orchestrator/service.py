@@ -109,14 +109,14 @@ class Orchestrator:
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
     async def workflow(self, name: str) -> WorkflowView:
-        return await self._view(await self._journal.workflow(name))
+        return view_of(*await self._journal.present(name))
 
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
         """Newest first; with `directory`, those whose worktree or repository it lies in."""
         rows = await self._journal.workflows(_statuses(statuses))
         if directory is not None:
             rows = _those_at(rows, await anyio.Path(directory).resolve())
-        return [await self._view(row) for row in rows]
+        return [await self.workflow(row.id) for row in rows]
 
     async def recent(self, most: int) -> list[WorkflowView]:
         """What waits for somebody's word first, then what is going on, then what was touched last."""
@@ -128,7 +128,7 @@ class Orchestrator:
             return not waits, row.status in FINISHED, -row.updated_at.timestamp()
 
         rows.sort(key=order)
-        return [await self._view(row) for row in rows[:most]]
+        return [await self.workflow(row.id) for row in rows[:most]]
 
     async def plan(self, name: str) -> PlanView:
         row = await self._journal.workflow(name)
@@ -181,9 +181,6 @@ class Orchestrator:
 
     async def session_standing(self, session_id: str) -> SessionStanding:
         return await sessions.standing(self._house, session_id)
-
-    async def _view(self, row: WorkflowRow) -> WorkflowView:
-        return view_of(row, await self._journal.state(row.id))
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 

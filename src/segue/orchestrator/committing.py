@@ -9,12 +9,12 @@ from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import WorkspaceError
 from segue.model.events import Warned, WorkCommitted
-from segue.model.plan import Issue, Task
+from segue.model.plan import Task
 from segue.workspace.commits import Commit, commit_all
 
 
 async def commit_task(
-    row: WorkflowRow, issue: Issue, task: Task, environment: Mapping[str, str], execution: str
+    row: WorkflowRow, task: Task, environment: Mapping[str, str], execution: str
 ) -> WorkCommitted | Warned | None:
     """What is to be written down of it. Whoever dies before that leaves a commit, and the next finds nothing to do."""
     if decode(Choices, row.choices).commit is not CommitPolicy.TASK:
@@ -22,7 +22,7 @@ async def commit_task(
     wanted = Commit(
         branch=row.branch,
         title=task.title,
-        body=issue.title if issue.title != task.title else "",
+        body=row.title if row.title != task.title else "",
         environment=environment,
         execution=execution,
     )

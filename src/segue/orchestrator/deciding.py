@@ -77,10 +77,8 @@ class _Decision:
         return give_back
 
     async def accept(self, environment: Mapping[str, str]) -> Word:
-        task, issue = self._task, self._state.issue
-        assert issue is not None, "every journal begins with its workflow's issue"
-        attempt = new_attempt_id()
-        committed = await commit_task(self._row, issue, task, allowed(environment), attempt)
+        task, attempt = self._task, new_attempt_id()
+        committed = await commit_task(self._row, task, allowed(environment), attempt)
         state = await self._house.journal.state(self._row.id)
         workspace = await gather(state.worktree, checkpoint_ref(self._row.id, state), state.base)
 

@@ -187,10 +187,8 @@ class Finishing:
     # ── done ────────────────────────────────────────────────────────────────────────────────────────
 
     async def _committed(self, task: Task) -> e.WorkCommitted | e.Warned | None:
-        state = await self._house.journal.state(self._tenure.workflow_id)
-        assert state.issue is not None, "every journal begins with its workflow's issue"
         execution = f"{self._tenure.attempt}{PART}commit"
-        return await commit_task(self._tenure.workflow, state.issue, task, self._environment, execution)
+        return await commit_task(self._tenure.workflow, task, self._environment, execution)
 
     async def _complete(self, task: Task, committed: e.WorkCommitted | e.Warned | None) -> None:
         """Adopt the task's result: the checkpoint and the status, together or not at all."""

@@ -235,10 +235,12 @@ def _as_in_head(entry: Entry) -> str:
 
 async def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
     worktree = draft.index.worktree
-    existing = await _commit_with_tree(worktree, ref, draft)
-    commit = existing or await _commit(worktree, draft, message)
+    commit = await _commit(worktree, draft, message)
     crash_point("checkpoint.before_ref")
-    if not existing:
+    # Mostly there is no such ref yet, and then this one call is enough.
+    if (await ask("update-ref", ref, commit, "0" * len(commit), cwd=worktree)).code != 0:
+        if existing := await _commit_with_tree(worktree, ref, draft):
+            return SavedTree(existing, draft.names())
         await git("update-ref", ref, commit, cwd=worktree)
     return SavedTree(commit, draft.names())
 
@@ -251,9 +253,6 @@ async def _commit(worktree: Path, draft: _Draft, message: str) -> str:
 
 async def _commit_with_tree(worktree: Path, ref: str, draft: _Draft) -> str | None:
     """The commit under this ref, if it already holds this very tree on this very HEAD."""
-    # Mostly there is none, and only this does not read all refs beside it: one for each task that was ever done.
-    if (await ask("rev-parse", "--verify", "--quiet", ref, cwd=worktree)).code != 0:
-        return None
     found = await git("for-each-ref", "--format=%(objectname) %(tree) %(parent)", ref, cwd=worktree)
     commit, _, rest = found.strip().partition(" ")
     return commit if rest.split() == [draft.tree, *filter(None, [draft.now.head])] else None

@@ -46,7 +46,8 @@ class Program:
 
     def _steps(self, prompt: str) -> Iterator[Any]:
         """A prompt that is answered several times has a list of answers, and the last of them stays."""
-        answers = self._play["answers"][prompt]
+        known = self._play["answers"]
+        answers = known[prompt if prompt in known else "*"]
         yield from answers.pop(0) if len(answers) > 1 else answers[0]
 
     def _act(self, step: dict[str, Any]) -> None:

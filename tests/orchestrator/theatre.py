@@ -52,6 +52,10 @@ class Theatre:
             "missing": ("no-such-program-anywhere",),
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
+        self.guests: dict[str, AgentConfiguration] = {}
+        """Other agents, by name."""
+        self.variables: dict[str, str] = {}
+        """What the caller's environment holds for them."""
         self.choices = Choices()
         self.native_fork = False
         self.orchestrator: Orchestrator
@@ -69,7 +73,7 @@ class Theatre:
         async with open_orchestrator(
             database_url=self.database_url,
             home=self.root,
-            agents=agents,
+            agents={**agents, **self.guests},
             clock=self.clock,
             environment=environment,
             chance=lambda: 0.0,
@@ -87,6 +91,7 @@ class Theatre:
             **os.environ,
             "SEGUE_REHEARSAL_SCRIPT": str(self.script),
             "SEGUE_REHEARSAL_HOME": str(self.agent_home),
+            **self.variables,
         }
 
     async def begin(
@@ -115,7 +120,8 @@ class Theatre:
     async def until(self, name: str, *statuses: str) -> WorkflowView:
         """Until the workflow is in one of these states, and its run is over."""
         wanted = {WorkflowStatus(status) for status in statuses}
-        with anyio.fail_after(WITHIN):
+        view = None
+        with anyio.move_on_after(WITHIN):
             seen = NOTHING_SEEN
             while True:
                 view = await self.orchestrator.workflow(name)
@@ -126,6 +132,7 @@ class Theatre:
                     await live.done.wait()
                     continue
                 seen = (await self.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+        raise AssertionError(f"not {statuses}: {view}")
 
     async def as_time_goes_by(self, name: str, *statuses: str) -> WorkflowView:
         """Like `until`, while the clock is turned on and on, for those who go to sleep only after a turn of it."""

@@ -1,0 +1,101 @@
+"""Work goes from any way of talking to an agent to any other, and back, by a compiled context."""
+
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from candidates import AcpCandidate, ApiCandidate, LangGraphCandidate
+from test_claude_turns import OVER, StandIn
+from test_claude_turns import said as claude_said
+
+from segue.drivers import Launch
+from segue.model import events as e
+from segue.model.agents import AgentConfiguration, Choices, Limits
+from segue.model.status import Way
+from segue.model.views import Successor
+from segue.testing.conformance import Line, Say
+from tests.orchestrator.theatre import Theatre, git
+
+pytestmark = pytest.mark.anyio
+
+PLAN = """
+- {id: a, title: Do A}
+- {id: b, title: Do B, depends_on: [a]}
+- {id: c, title: Do C, depends_on: [b]}
+"""
+WHY = "We use tabs instead of spaces because the parser is older."
+SAID = Say(f"It is done. {WHY}")
+LINES = (Line("Task 3 of 3", Say("It is done.")), Line("Task 2 of 3", Say("It is done.")), Line("Do A", SAID))
+
+
+@asynccontextmanager
+async def claude(root: Path) -> AsyncGenerator[Launch]:
+    """Claude Code itself is certified; here a stand-in for it says the same to everything."""
+    answers = [[claude_said(SAID.text), OVER]]
+    yield StandIn(root).launch({"*": answers}, SEGUE_CLAUDE_HOME=str(root / "memory"))
+
+
+CASTS: dict[str, Callable[[Path], AbstractAsyncContextManager[Launch]]] = {
+    "acp": lambda root: AcpCandidate(root).cast(*LINES),
+    "api": lambda root: ApiCandidate(root).cast(*LINES),
+    "claude": claude,
+    "langgraph": lambda root: LangGraphCandidate(root).cast(*LINES),
+}
+
+
+@pytest.fixture
+def theatre(tmp_path: Path) -> Theatre:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    git(repository, "init", "--quiet", "--initial-branch", "main")
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "first")
+    return Theatre(tmp_path, repository)
+
+
+def invite(theatre: Theatre, driver: str, launch: Launch) -> None:
+    """Make an agent of what a driver would start."""
+    own = {name: value for name, value in launch.environment.items() if os.environ.get(name) != value}
+    theatre.variables |= own
+    theatre.guests[driver] = AgentConfiguration(
+        name=driver, driver=driver, command=launch.command, environment=tuple(own)
+    )
+
+
+def holds(root: Path, words: str) -> bool:
+    """Whether the agent that lives here has kept these words."""
+    return any(words.encode() in file.read_bytes() for file in root.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("pair", list(combinations(CASTS, 2)), ids="-".join)
+async def test_what_one_decided_the_other_knows_and_the_way_back_is_open(
+    theatre: Theatre, pair: tuple[str, str]
+) -> None:
+    one, other = pair
+    async with AsyncExitStack() as stack:
+        models: dict[str, str | None] = {}
+        for driver in pair:
+            (root := theatre.root / driver).mkdir()
+            launch = await stack.enter_async_context(CASTS[driver](root))
+            invite(theatre, driver, launch)
+            models[driver] = launch.model
+        theatre.choices = Choices(limits=Limits(tasks=1), model=models[one])
+        await stack.enter_async_context(theatre.open())
+        await theatre.begin("turns: []", plan=PLAN, agent=one)
+        await theatre.until("build-it", "paused")
+        for successor, status in ((other, "paused"), (one, "completed")):
+            head = (await theatre.orchestrator.workflow("build-it")).head
+            took_over = await theatre.orchestrator.resume(
+                "build-it", theatre.environment, None, Successor(agent=successor, model=models[successor])
+            )
+            assert (took_over.way, took_over.agent) == (Way.CONTEXT, successor)
+            await theatre.event("build-it", e.RunEnded, after=head)
+            await theatre.until("build-it", status)
+        carried = await theatre.events("build-it", e.ContextCarried)
+        started = await theatre.events("build-it", e.AgentStarted)
+    assert [each.way for each in carried] == [Way.CONTEXT] * 2
+    assert all(each.exam is not None and each.exam.score == 1 and WHY in each.text for each in carried)
+    assert len(started) == 3
+    assert holds(theatre.root / other, "Session Resume Context")

@@ -26,6 +26,7 @@ certify: $(DEV)   ## Kill real agents and bring them back; AGENTS="claude codex"
 	@$(BIN)/python -m certify $(AGENTS)
 
 check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
+	@$(PIP) check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
@@ -58,13 +59,14 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "No virtual environment could be made; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
+# The files name all there is: asked to resolve as well, pip refuses the lot when psycopg has a newer release.
 $(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what Segue needs"
-	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --require-hashes -r requirements/run.txt
 	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
 	@echo "Installing what its tests and checks need"
-	@$(PIP) install --no-build-isolation --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-build-isolation --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@

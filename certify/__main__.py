@@ -9,17 +9,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from time import monotonic
 from typing import Any
 
+import anyio
+
 from certify import programs
-from certify.agents import CANDIDATES, Candidate
+from certify.agents import CANDIDATES, Candidate, Housing, environment
 from certify.handover import HandoverRow, certify_handover, pairs
-from certify.page import page
+from certify.page import page, told
 from certify.play import Observed, perform, playing
-from certify.proof import Row, judge, with_compaction, with_suite
+from certify.proof import Row, judge, unplayed, with_compaction, with_suite, without_what_is_lacking
 from certify.story import AGENT, StoryRow, certify_story
 from certify.suite import examine
+from segue.drivers import Launch, load
+from segue.settings import BUILT_IN_AGENTS
 from segue.testing.rehearsal.diary import DiaryEntry
 
 ROOT = Path(__file__).parent.parent
@@ -32,7 +37,7 @@ PAGE = ROOT / "docs" / "reference" / "agents.md"
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m certify", description="Kill real agents, and bring them back.")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"which ones; without: {', '.join(CANDIDATES)}")
-    parser.add_argument("--page", action="store_true", help="only write docs/reference/agents.md from the results")
+    parser.add_argument("--page", action="store_true", help="only write the results into docs/reference/agents.md")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="leave everything the agents wrote in this directory")
     given = parser.parse_args(arguments)
     unknown = set(given.agents) - set(CANDIDATES)
@@ -44,15 +49,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stories = [_tell_story(given.keep)] if AGENT in chosen else []
     # Some agents alone would leave a page without the others.
     if given.page or {row["agent"] for row in _read(RESULTS)} >= set(CANDIDATES):
-        PAGE.write_text(page(_read(RESULTS), _read(HANDOVERS), _read(STORY)))
+        PAGE.write_text(_page())
     verdicts = [verdict for row in rows for verdict in (row.native_resume, row.after_compaction)]
     return 1 if "failed" in [*verdicts, *(row.verdict for row in (*handovers, *stories))] else 0
+
+
+def _page() -> str:
+    """With what was seen here in place of what the page says of it; the rest of the page stays."""
+    before = told(PAGE.read_text())
+    rows = {row["agent"]: row for row in (*before.rows, *_read(RESULTS))}
+    return page(
+        [rows[name] for name in CANDIDATES if name in rows],
+        _read(HANDOVERS) or before.handovers,
+        _read(STORY) or before.stories,
+    )
 
 
 def _tell_story(keep: Path | None) -> StoryRow:
     root = Path(tempfile.mkdtemp(prefix=f"segue-certify-story-{AGENT}-", dir=keep))
     try:
-        row = certify_story(CANDIDATES[AGENT], root / "stage", datetime.now(UTC).date().isoformat())
+        row = certify_story(CANDIDATES[AGENT], root / "stage", _today())
     finally:
         if keep is None:
             shutil.rmtree(root, ignore_errors=True)
@@ -65,7 +81,7 @@ def _tell_story(keep: Path | None) -> StoryRow:
 def _hand_over(before: Candidate, after: Candidate, keep: Path | None) -> HandoverRow:
     root = Path(tempfile.mkdtemp(prefix=f"segue-certify-{before.name}-{after.name}-", dir=keep))
     try:
-        row = certify_handover(before, after, root / "stage", datetime.now(UTC).date().isoformat())
+        row = certify_handover(before, after, root / "stage", _today())
     finally:
         if keep is None:
             shutil.rmtree(root, ignore_errors=True)
@@ -81,16 +97,40 @@ def _certify(candidate: Candidate, keep: Path | None) -> Row:
     _say(f"{candidate.name}: installing …")
     programs.install(candidate.name)
     begin = monotonic()
-    seen, diary = _play(candidate, keep)
-    row = judge(candidate, seen, diary, datetime.now(UTC).date().isoformat())
-    if candidate.full is not None:
-        row = with_compaction(row, _play(candidate, keep, compacting=True)[0])
+    row = _played(candidate, keep) if candidate.plays else _started(candidate)
     if (examined := examine(candidate.name)) is not None:
         row = with_suite(row, examined)
-    row = replace(row, seconds=round(monotonic() - begin, 1))
+    row = replace(without_what_is_lacking(row, candidate), seconds=round(monotonic() - begin, 1))
     _tell(row)
     _save(row)
     return row
+
+
+def _played(candidate: Candidate, keep: Path | None) -> Row:
+    seen, diary = _play(candidate, keep)
+    row = judge(candidate, seen, diary, _today())
+    if candidate.full is not None:
+        row = with_compaction(row, _play(candidate, keep, compacting=True)[0])
+    return row
+
+
+def _started(candidate: Candidate) -> Row:
+    """All that can be seen of an agent without what it lacks."""
+    agent = BUILT_IN_AGENTS[candidate.name]
+    with tempfile.TemporaryDirectory(prefix=f"segue-certify-{candidate.name}-") as place:
+        housing = Housing(Path(place, "agent-home"), "", Path(place))
+        launch = Launch(
+            command=(*agent.command, *programs.install(candidate.name)),
+            directory=Path(place),
+            environment=environment(candidate, housing),
+            execution=f"certify-{token_hex(4)}",
+        )
+        introduction = anyio.run(load(agent.driver).introduce, launch)
+    return unplayed(candidate, introduction, _today())
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _play(candidate: Candidate, keep: Path | None, *, compacting: bool = False) -> tuple[Observed, list[DiaryEntry]]:

@@ -9,6 +9,7 @@ from certify import programs
 from segue.testing.model import Call, Shell
 
 KEY = "not-a-key"
+SERVER = "its vendor's server cannot be had here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class Housing:
     home: Path
     model: str
     """The address of the scripted model."""
+    worktree: Path
+    """Where the work is done."""
 
     def put(self, name: str, content: str | Mapping[str, object]) -> None:
         file = self.home / name
@@ -42,6 +45,10 @@ class Candidate:
     """Whether Segue may bring its conversation back by token."""
     files: str = ""
     """Its conversations, as a pattern below its home."""
+    lacking: str = ""
+    """What cannot be had here; whatever is seen without it certifies nothing."""
+    plays: bool = True
+    """Whether there is a stand-in for what is lacking, so that it can play."""
 
 
 def environment(candidate: Candidate, housing: Housing) -> dict[str, str]:
@@ -158,6 +165,18 @@ def _gemini(housing: Housing) -> dict[str, str]:
     }
 
 
+def _auggie(housing: Housing) -> dict[str, str]:
+    # Its index lives on its vendor's server, and in the play nobody is to be asked for it.
+    housing.put(".augment/settings.json", {"indexingDenyDirs": [str(housing.worktree)]})
+    login = {"accessToken": KEY, "tenantURL": f"{housing.model}/", "scopes": ["email"]}
+    return {"AUGMENT_SESSION_AUTH": json.dumps(login)}
+
+
+def _amp(housing: Housing) -> dict[str, str]:
+    # Nobody answers there.
+    return {"AMP_URL": "http://127.0.0.1:1/", "AMP_API_KEY": KEY}
+
+
 def _api(housing: Housing) -> dict[str, str]:
     return {
         "SEGUE_API_MODEL": "openai-chat:scripted",
@@ -201,6 +220,8 @@ CANDIDATES = {
             native=False,
             files=".gemini/tmp/*/chats/*",
         ),
+        Candidate(name="auggie", patterns=("AUGMENT_*",), furnish=_auggie, lacking=SERVER),
+        Candidate(name="amp", patterns=("AMP_*",), furnish=_amp, lacking=SERVER, plays=False),
         Candidate(
             name="claude-sdk",
             patterns=("SEGUE_CLAUDE_*", "ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),

@@ -1,11 +1,13 @@
-"""`docs/reference/agents.md`, written from the results."""
+"""`docs/reference/agents.md`, written from the results, and read again: not every agent is certified everywhere."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 HEAD = """# Agents
 
-<!-- Written by `python -m certify --page` from build/certify.json; do not edit. -->
+<!-- Written by `python -m certify --page` from build/certify.json and from itself; do not edit. -->
 
 `make certify` installs the real programs at the versions below, lets Segue work with each one against the
 [scripted model](scripted-model.md), kills the server with SIGKILL twice (in the middle of a shell command, and while a
@@ -14,6 +16,9 @@ model's request log shows the earlier prompts, answers, tool calls and results i
 no answer and no tool call stands twice in the journal, nothing acknowledged is lost, and no process is left over.
 *After compaction* is the same with one kill, after the agent has summed up its conversation by itself because the model
 said that the window was full. The model is scripted, so nothing here speaks of the quality of an answer.
+
+*Not certified* means that something that belongs to the agent cannot be had here. What was seen all the same stands
+below.
 
 | agent | program | advertises | way back | native resume | after compaction | checked |
 |---|---|---|---|---|---|---|
@@ -68,10 +73,11 @@ def _handed(row: Mapping[str, Any]) -> str:
 
 def _line(row: Mapping[str, Any]) -> str:
     program = row["version"].replace(", ", "<br>")
-    verdict = str(row["native_resume"]).replace("_", " ")
+    reason = f" ({row['reason']})" if row.get("reason") else ""
+    verdict = f"**{row['native_resume'].replace('_', ' ')}**{reason}"
     offers = ", ".join(row["capabilities"]) or "nothing"
     compacted = str(row.get("after_compaction", "not_tried")).replace("_", " ")
-    cells = (f"`{row['agent']}`", program, offers, row["way"], f"**{verdict}**", compacted, row["checked"])
+    cells = (f"`{row['agent']}`", program, offers, row["way"], verdict, compacted, row["checked"])
     return f"| {' | '.join(cells)} |"
 
 
@@ -79,3 +85,89 @@ def _evidence(title: str, row: Mapping[str, Any]) -> str:
     found = "".join(f"- {sentence}\n" for sentence in row["evidence"])
     problems = "".join(f"- **not so:** {sentence}\n" for sentence in row["problems"])
     return f"\n## {title}\n\n{found}{problems}"
+
+
+# ── what a page says ────────────────────────────────────────────────────────────────────────────────
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The rows of a page."""
+
+    rows: list[Row]
+    handovers: list[Row]
+    stories: list[Row]
+
+
+def told(text: str) -> Told:
+    """A page's own rows, with their evidence."""
+    head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    found = {title: body for title, _, body in (section.partition("\n") for section in sections)}
+    return Told(
+        rows=[row | _shown(found, row["agent"]) for row in map(_row, _cells(head))],
+        handovers=[
+            row | _shown(found, f"{row['before']} → {row['after']}")
+            for row in map(_handover, _cells(found.get("From one agent to another", "")))
+        ],
+        stories=[
+            row | _shown(found, f"The whole story: {row['agent']}")
+            for row in map(_story, _cells(found.get("The whole story", "")))
+        ],
+    )
+
+
+def _cells(section: str) -> Iterator[list[str]]:
+    for line in section.splitlines():
+        if line.startswith("| `"):
+            yield [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
+
+
+def _row(cells: list[str]) -> Row:
+    agent, program, offers, way, verdict, compacted, checked = cells
+    return {
+        "agent": agent,
+        "version": program.replace("<br>", ", "),
+        "capabilities": [] if offers == "nothing" else offers.split(", "),
+        "way": way,
+        **_verdict(verdict),
+        "after_compaction": compacted.replace(" ", "_"),
+        "checked": checked,
+    }
+
+
+def _verdict(cell: str) -> Row:
+    _, verdict, reason = cell.split("**")
+    return {"native_resume": verdict.replace(" ", "_"), "reason": reason.strip(" ()")}
+
+
+def _handover(cells: list[str]) -> Row:
+    before, after, verdict, score, tokens, checked = cells
+    return {
+        "before": before,
+        "after": after,
+        "verdict": verdict.strip("*"),
+        "score": None if score == "none" else int(score.rstrip("%")) / 100,
+        "tokens": tokens,
+        "checked": checked,
+    }
+
+
+def _story(cells: list[str]) -> Row:
+    agent, program, verdict, checked = cells
+    return {
+        "agent": agent,
+        "version": program.replace("<br>", ", "),
+        "verdict": verdict.strip("*"),
+        "checked": checked,
+    }
+
+
+def _shown(sections: Mapping[str, str], title: str) -> Row:
+    lines = [line.removeprefix("- ") for line in sections.get(title, "").splitlines() if line.startswith("- ")]
+    problem = "**not so:** "
+    return {
+        "evidence": [line for line in lines if not line.startswith(problem)],
+        "problems": [line.removeprefix(problem) for line in lines if line.startswith(problem)],
+    }

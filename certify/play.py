@@ -184,7 +184,7 @@ def staged(
     script = root / "model.yaml"
     script.write_text(yaml.safe_dump({"rules": rules(worktree)}))
     with _model(script, log) as address, stage:
-        housing = Housing(root / "agent-home", address)
+        housing = Housing(root / "agent-home", address, worktree)
         variables = {name: value for each in candidates for name, value in environment(each, housing).items()}
         actor = Actor(root / "work", stage.repository, variables)
         stage.works.append(actor)

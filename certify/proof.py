@@ -9,13 +9,14 @@ from certify import programs
 from certify.agents import Candidate
 from certify.play import STARTED, SUMMARY, Observed
 from certify.suite import Examined
+from segue.drivers import Introduction
 from segue.model import events as e
 from segue.testing.losses import count
 from segue.testing.model import LoggedRequest
 from segue.testing.model.conversation import Role
 from segue.testing.rehearsal.diary import DiaryEntry
 
-Verdict = Literal["verified", "refused", "failed", "not_offered"]
+Verdict = Literal["verified", "refused", "failed", "not_offered", "not_certified"]
 
 MEMORIES: tuple[tuple[str, str, Role], ...] = (
     ("the first prompt", "REMEMBER-ALPHA", "user"),
@@ -38,6 +39,8 @@ class Row:
     version: str
     way: str
     native_resume: Verdict
+    reason: str = ""
+    """What the verdict lacks."""
     evidence: list[str]
     problems: list[str] = field(default_factory=list[str])
     reported: str = ""
@@ -83,10 +86,33 @@ def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted]
 
 def with_suite(row: Row, examined: Examined) -> Row:
     """The row, and how the tests ended that need the agent's real program."""
-    sentence = f"the driver's conformance suite: {examined.summary}"
+    sentence = f"{examined.what}: {examined.summary}"
     if examined.passed:
-        return replace(row, evidence=[*row.evidence, sentence])
+        return replace(row, evidence=[*row.evidence, *examined.seen, sentence])
     return replace(row, native_resume="failed", problems=[*row.problems, sentence])
+
+
+def unplayed(candidate: Candidate, introduction: Introduction, today: str) -> Row:
+    """An agent that can be started here, and nothing more."""
+    return Row(
+        agent=candidate.name,
+        version=programs.versions(candidate.name),
+        way="native" if introduction.capabilities.native else "context",
+        native_resume="not_certified",
+        reason=candidate.lacking,
+        evidence=["it starts, and says what it is and can"],
+        reported=f"{introduction.name} {introduction.version}",
+        capabilities=list(introduction.capabilities.names()),
+        checked=today,
+    )
+
+
+def without_what_is_lacking(row: Row, candidate: Candidate) -> Row:
+    """A play with a stand-in shows what the agent does, and not what its vendor does."""
+    if not candidate.lacking or row.native_resume != "verified":
+        return row
+    reason = f"{candidate.lacking}; verified with a stand-in for it"
+    return replace(row, native_resume="not_certified", reason=reason)
 
 
 def with_compaction(row: Row, seen: Observed) -> Row:

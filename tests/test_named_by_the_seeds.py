@@ -10,7 +10,7 @@ TESTS = Path(__file__).parent
 NAMED = {
     "test_extract_decisions_from_messages": "snapshot/test_extraction.py::test_decisions_are_extracted_from_messages",
     "test_extract_errors_from_messages": "snapshot/test_extraction.py::test_errors_are_extracted_from_messages",
-    "test_handles_empty_messages": "snapshot/test_facts.py::test_handles_empty_messages",
+    "test_handles_empty_messages": "orchestrator/test_extracting.py::test_without_messages_nobody_is_asked",
     "test_handles_no_decisions": ("snapshot/test_extraction.py::test_no_decisions_and_no_errors_leave_the_lists_empty"),
     "test_compile_minimal_context": "resume/test_compiler.py::test_compile_minimal_context",
     "test_compile_context_with_decisions": "resume/test_compiler.py::test_compile_context_with_decisions",
@@ -45,9 +45,9 @@ NAMED = {
     ),
     "test_auto_pause_on_exhaustion": "orchestrator/test_capacity.py::test_auto_pause_on_exhaustion",
     "test_capacity_warning_event": "orchestrator/test_capacity.py::test_a_warning_is_said_once_for_each_crossing",
-    "test_cli_pause_resume_flow": "test_readme.py::test_the_readmes_ten_lines_work",
+    "test_cli_pause_resume_flow": ("faults/test_command_line.py::test_work_is_paused_and_resumed_by_commands_alone"),
     "test_resume_context_includes_decisions": (
-        "orchestrator/test_handing_over.py::test_another_agent_goes_on_from_a_compiled_context"
+        "orchestrator/test_capacity.py::test_at_the_soft_cap_a_new_session_goes_on_by_itself"
     ),
     "test_tdd_state_preserved_across_sessions": (
         "orchestrator/test_finishing.py::test_tdd_state_is_preserved_across_sessions"

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from segue.model.agents import AgentConfiguration, CommitPolicy, Service
+from segue.model.agents import AgentConfiguration, CommitPolicy, Container, Service
 from segue.model.errors import BadSettings
 from segue.model.findings import Extractor
 from segue.model.status import Permissions
@@ -22,6 +22,13 @@ from segue.model.work import DEFAULTS, OFF, SAME, WorkSettings
 VARIABLE_PREFIX = "SEGUE_"
 OWN_FILE = "segue.toml"
 PROJECT_FILE = "pyproject.toml"
+
+AUGGIE_ASKS = (
+    *("save-file", "str-replace-editor", "apply_patch", "remove-files"),
+    *("launch-process", "write-process", "kill-process", "web-fetch"),
+    *("github-api", "linear", "jira", "confluence", "notion", "supabase", "glean"),
+)
+"""Left to itself, Auggie asks for nothing; a rule of its own must name each tool."""
 
 BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
     agent.name: agent
@@ -86,6 +93,29 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             login="gemini # and then /auth",
         ),
         AgentConfiguration(
+            name="auggie",
+            command=(
+                "auggie",
+                "--acp",
+                *(word for tool in AUGGIE_ASKS for word in ("--permission", f"{tool}:ask-user")),
+            ),
+            environment=("AUGMENT_*",),
+            modes={Permissions.READ_ONLY: "ask"},
+            compacts=True,
+            install="npm install -g @augmentcode/auggie",
+            login="auggie login",
+        ),
+        AgentConfiguration(
+            name="amp",
+            command=(sys.executable, "-P", "-m", "segue.drivers.amp"),
+            driver="amp",
+            environment=("AMP_*",),
+            needs="amp",
+            compacts=True,
+            install="npm install -g @ampcode/cli",
+            login="amp login",
+        ),
+        AgentConfiguration(
             name="api",
             # Without -P a worktree could bring modules of its own into this process, which has the user's keys.
             command=(sys.executable, "-P", "-m", "segue.drivers.api"),
@@ -105,6 +135,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             environment=("SEGUE_CLAUDE_*", "ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
             native_fork=True,
             compacts=True,
+            keep_conversations=True,
             install="pip install 'segue[claude]'",
             login="export ANTHROPIC_API_KEY=… # or log in with the program claude",
         ),
@@ -183,7 +214,7 @@ class Settings(WorkSettings):
     retry_attempts: int = 3
     """How often a step is tried before the fixer, or a person, is asked; with 1, a person is asked at once."""
     retry_first: float = 1.0
-    """Seconds that the first retry waits; each further one waits twice as long."""
+    """Seconds that the first retry waits, and by chance up to a half more; each further one waits twice as long."""
     retry_longest: float = 60.0
     """Seconds that a retry waits at most."""
     quick_failures: int = 3
@@ -192,6 +223,8 @@ class Settings(WorkSettings):
     """Seconds, for `quick_failures`."""
     fixer_time: float = 600.0
     """Seconds that the fixer has for its advice."""
+    review_time: float = 600.0
+    """Seconds that each reviewer of a task has."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
     """What happens as an agent's context fills; see below."""
     context_budget: int = 4000
@@ -216,6 +249,12 @@ class Settings(WorkSettings):
     """How many of the latest messages are read for that."""
     extraction_base_url: str | None = None
     """Where the model is asked, if not at its provider's own address."""
+    container_engine: str = ""
+    """The socket of the engine that runs agents in containers; without it `DOCKER_HOST` is used, and then the places
+    where Docker and Podman have theirs."""
+    reattach_at_start: bool = False
+    """Whether agents that went on in their containers while there was no server are joined again when it starts, and
+    not only when somebody resumes the work."""
     plan_tasks: int = 30
     """Tasks that a plan may have which an agent proposes; one with more is sent back to it once."""
     recovery: str = "settle"
@@ -503,6 +542,32 @@ def _serves(key: str, value: object) -> frozenset[Service]:
     return cast(frozenset[Service], frozenset(words))
 
 
+def _container(key: str, value: object) -> Container:
+    readers: Mapping[str, Reader] = {
+        "image": _text,
+        "mounts": _mounts,
+        "network": _text,
+        "user": _text,
+        "home": _text,
+    }
+    given: dict[str, Any] = {}
+    for word, entry in _table(key, value).items():
+        if word not in readers:
+            raise ValueError(f"{key} has an unknown key: {word} (known: {', '.join(readers)})")
+        given[word] = readers[word](f"{key}.{word}", entry)
+    if "image" not in given:
+        raise ValueError(f"{key} names no image")
+    return Container(**given)
+
+
+def _mounts(key: str, value: object) -> tuple[str, ...]:
+    mounts = _words(key, value)
+    for mount in mounts:
+        if re.fullmatch(r"[^:]+:/[^:]*(:(ro|rw))?", mount) is None:
+            raise ValueError(f"{key} must have entries such as '~/.claude:/home/me/.claude', not {mount!r}")
+    return mounts
+
+
 def _words(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple):
         words = tuple(cast("list[object]", value))
@@ -524,6 +589,9 @@ AGENT_READERS: Mapping[str, Reader] = {
     "capacity": _capacity,
     "model_capacity": _model_capacity,
     "serves": _serves,
+    "keep_conversations": _switch,
+    "container": _container,
+    "needs": _text,
     "install": _text,
     "login": _text,
 }
@@ -554,6 +622,7 @@ SERVER_READERS: Mapping[str, Reader] = {
     "quick_failures": _whole(1),
     "quick_within": _seconds(),
     "fixer_time": _seconds(),
+    "review_time": _seconds(),
     "capacity": _capacity,
     "context_budget": _whole(100, " of tokens"),
     "context_issue": _whole(0),
@@ -566,6 +635,8 @@ SERVER_READERS: Mapping[str, Reader] = {
     "extraction_timeout": _seconds(),
     "extraction_messages": _whole(1),
     "extraction_base_url": _address,
+    "container_engine": _text,
+    "reattach_at_start": _switch,
     "plan_tasks": _count,
     "recovery": _recovery,
 }
@@ -686,9 +757,9 @@ instead of the SQLite file there.
 ## Capacity
 
 How full an agent's context may become, for all agents under `[capacity]`, for one under `[agents.NAME.capacity]`, for
-one of its models under `[agents.NAME.model_capacity."MODEL"]`; the closest word counts. Shares are of the window, 0 is
-off. `fork`, `pause` and `force` are off for an agent that compacts by itself, unless they are set for it, and
-`snapshot_before_compaction` is 0.7 for it.
+one of its models under `[agents.NAME.model_capacity."MODEL"]`, as it was chosen or as the agent itself calls it; the
+closest word counts. Shares are of the window, 0 is off. `fork`, `pause` and `force` are off for an agent that compacts
+by itself, unless they are set for it, and `snapshot_before_compaction` is 0.7 for it.
 
 | key | default |
 |---|---|

@@ -2,22 +2,25 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from certify.agents import CANDIDATES
 from certify.handover import HandoverRow
-from certify.page import page
+from certify.page import page, told
 from certify.play import STARTED, SUMMARY, Observed
-from certify.proof import Row, judge, with_compaction, with_suite
+from certify.proof import Row, judge, unplayed, with_compaction, with_suite, without_what_is_lacking
 from certify.suite import Examined
+from segue.drivers import Capabilities, Introduction
 from segue.model import events as e
 from segue.model.ids import RequestId, Seq, SessionId, WorkflowId
 from segue.model.status import Way
 from segue.model.views import RecordView, Resumed
 from segue.testing.model import LoggedRequest, Message, ToolCall
 
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "agents.md"
 AGAIN = Message(role="user", text=f"It was interrupted in the middle: {STARTED}")
 FIRST = (
     Message(role="user", text="REMEMBER-ALPHA and say so."),
@@ -177,3 +180,26 @@ def test_the_page_tells_every_row_with_its_evidence() -> None:
     assert "| `copilot` |" in text
     assert "| **failed** |" in text
     assert "- **not so:** processes in the tree at each kill: 5, 4; left afterwards: 1" in text
+
+
+def test_what_was_seen_with_a_stand_in_certifies_nothing() -> None:
+    auggie, row = CANDIDATES["auggie"], verdict(good())
+    judged = without_what_is_lacking(row, auggie)
+    assert judged.native_resume == "not_certified"
+    assert judged.reason == "its vendor's server cannot be had here; verified with a stand-in for it"
+    assert without_what_is_lacking(verdict(spoiled(orphans={17})), auggie).native_resume == "failed"
+    assert without_what_is_lacking(row, CANDIDATES["claude"]) == row
+
+
+def test_an_agent_that_can_only_be_started_is_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("certify.proof.programs.versions", lambda agent: f"{agent} 1")
+    introduction = Introduction(name="amp", version="1", capabilities=Capabilities(resume=True))
+    row = unplayed(CANDIDATES["amp"], introduction, "2030-01-01")
+    assert "| native | **not certified** (its vendor's server cannot be had here) |" in page([row.document()], [], [])
+
+
+def test_a_page_can_be_read_and_is_written_again_as_it_was() -> None:
+    text = PAGE.read_text()
+    before = told(text)
+    assert {row["agent"] for row in before.rows} == set(CANDIDATES)
+    assert page(before.rows, before.handovers, before.stories) == text

@@ -18,7 +18,17 @@ from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, Workflo
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
 from segue.model.plan import Task
 from segue.model.status import Failure, Way, WorkflowStatus
-from segue.model.views import Answer, ContextView, FailureView, PlanText, Question, Successor, Undelivered, WorkflowView
+from segue.model.views import (
+    Answer,
+    ContextView,
+    FailureView,
+    PlanText,
+    Question,
+    RetryView,
+    Successor,
+    Undelivered,
+    WorkflowView,
+)
 
 QUESTION = Question(
     request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON
@@ -88,6 +98,7 @@ def test_every_command_explains_itself_and_takes_json(segue: Any, name: str) -> 
         ["resume", "--fresh", "--native"],
         ["resume", "--history", "--workspace-only"],
         ["resume", "--from", "001", "--workspace-only"],
+        ["resume", "--context-file", "x.md", "--fresh"],
         ["sessions", "nonsense"],
         ["agents", "check"],
         ["up", "--port", "70000"],
@@ -131,7 +142,7 @@ def test_plain_windows_is_refused_in_one_sentence() -> None:
 
 def test_the_workflow_of_the_current_directory_is_asked_for(segue: Any, service: Standin) -> None:
     segue("pause")
-    assert service.asked[0] == ("workflows", Path.cwd(), ["pending", "in_progress", "blocked", "review"])
+    assert service.asked[0] == ("workflows", Path.cwd(), ["pending", "in_progress", "blocked", "review", "paused"])
 
 
 @pytest.mark.parametrize(
@@ -336,6 +347,18 @@ def test_cancel_ends_a_workflow(segue: Any, service: Standin) -> None:
 PAUSED = replace(VIEW, status=WorkflowStatus.PAUSED, paused_at=NOON, last_snapshot=SNAPSHOT.id)
 
 
+def test_pause_calls_off_what_would_go_on_by_itself(segue: Any, service: Standin) -> None:
+    retry = RetryView(step="t1", attempt=2, of=3, at=NOON, reason="It went away.")
+    be(service, replace(PAUSED, retry=retry), replace(PAUSED, id=WorkflowId("w-2"), slug="other"))
+    assert segue("pause").exit_code == 0
+    assert service.asked[-1] == ("pause", ID, "", True)
+
+
+def test_what_is_paused_can_be_paused_again(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    assert SNAPSHOT.id in segue("pause").stdout
+
+
 def test_resume_sums_up_what_it_goes_on_with(segue: Any, service: Standin) -> None:
     be(service, replace(PAUSED, undelivered=(Undelivered(prompt_id="prompt-1"),)))
     result = segue("resume", "--detach")
@@ -380,6 +403,17 @@ def test_resume_asks_for_the_way_that_is_wanted(segue: Any, service: Standin, wa
     service.resumed = {"way": Way(way)}
     assert segue("resume", f"--{way}", "--detach").exit_code == 0
     assert next(asked for asked in service.asked if asked[0] == "resume")[3] == way
+
+
+def test_resume_begins_with_a_context_that_was_edited(segue: Any, service: Standin, tmp_path: Path) -> None:
+    file = tmp_path / "context.md"
+    file.write_text("## Where we are\n")
+    be(service, PAUSED)
+    assert segue("resume", "--context-file", str(file), "--detach").exit_code == 0
+    assert next(asked for asked in service.asked if asked[0] == "resume")[-1] == "## Where we are\n"
+    file.write_text(" ")
+    refused = segue("resume", "--context-file", str(file))
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, "segue: The context is empty.")
 
 
 def test_resume_hands_over_to_another_agent(segue: Any, service: Standin) -> None:

@@ -7,6 +7,7 @@ from segue.cli.follow import fit
 from segue.cli.output import block, moment, plain, table
 from segue.cli.render import MILESTONES, TABLE, Names, line
 from segue.model import events as e
+from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import adapter
 from segue.model.events import (
@@ -96,6 +97,12 @@ def test_unknown_kinds_and_unknown_fields_are_passed_over() -> None:
             "Snapshot ckpt-1",
         ),
         (TASK_DONE, "Checkpoint ckpt-2"),
+        (e.LimitsChanged(limits=Limits(usd=2.5)), "Limits: usd 2.5"),
+        (e.LimitsChanged(limits=Limits(), wait_for_quota=True), "Limits: none; a used-up quota is waited for"),
+        (
+            e.RetryScheduled(step="t1", attempt=2, of=3, at=NOON, reason="It went away."),
+            f"↻ It went away: attempt 2 of 3 at {moment(NOON.isoformat())}. Call it off with: segue pause add-parser",
+        ),
         (ran(passed=True), "✓ Tests pass"),
         (ran("test_a", "test_b", passed=True), "✓ Only tests fail that were expected to: test_a, test_b"),
         (ran("test_a", passed=False), "✗ Tests fail (test_a)"),

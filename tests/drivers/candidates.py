@@ -5,10 +5,11 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 from unittest import SkipTest
 
@@ -17,12 +18,15 @@ from literally import LiteralAgent, answer, update
 from segue.drivers import Agent, Driver, Launch, load
 from segue.drivers.environment import allowed
 from segue.model.events import TextDelta
+from segue.settings import BUILT_IN_AGENTS
 from segue.testing.conformance import Act, Fail, Hang, Line, Mistake, Say, SayLate, Use, Write
 from segue.testing.model import Script, ScriptedModel, rule, script, scripted_model
 from segue.testing.rehearsal.launch import Rehearsal, turn
+from tests.containers.engines import running_engine
 
 RECALL = "tell me what I said"
 LIST_FILES = script.Call("list_files")
+AMP = Path(__file__).with_name("amp_program.py")
 GRAPH = Path(__file__).with_name("scripted_graph.py")
 EXAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "lines_driver.py"
 
@@ -58,6 +62,37 @@ class AcpCandidate:
         return LiteralAgent(self._root).launch(
             session_prompt=[{"one of": [turn[number] for turn in turns]} for number in range(2)]
         )
+
+
+class AmpCandidate:
+    """The `amp` driver, with a stand-in for Amp's own program."""
+
+    plays = frozenset({Say, Write, Hang, Use, Fail})
+
+    def __init__(self, root: Path) -> None:
+        self.driver = load("amp")
+        self.worktree = root / "work"
+        self.home = root / "home"
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        yield self.launch({line.prompt: (type(line.act).__name__, astuple(line.act)) for line in lines})
+
+    def launch(self, acts: dict[str, Any], **variables: str) -> Launch:
+        """An act is the name of one of the stand-in's, and its words."""
+        for place in (self.worktree, self.home):
+            place.mkdir(parents=True, exist_ok=True)
+        (self.home / "lines.json").write_text(json.dumps(acts))
+        own = {"HOME": str(self.home), "AMP_STANDIN_HOME": str(self.home), **variables}
+        return Launch(
+            command=(sys.executable, "-P", "-m", "segue.drivers.amp", sys.executable, str(AMP)),
+            directory=self.worktree,
+            environment={**allowed(os.environ), **own},
+            execution=f"amp-{token_hex(4)}",
+        )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        return await _recalled(agent, words)
 
 
 class ApiCandidate:
@@ -162,6 +197,57 @@ def claude_code() -> str:
     raise SkipTest("Claude Code is not here: `make certify AGENTS=claude-sdk` brings it, and runs this")
 
 
+class AuggieCandidate:
+    """The `acp` driver with Auggie itself, and the scripted model in place of its vendor's server."""
+
+    # It tells no tokens, and of an error the number and not the words.
+    plays = frozenset({Say, Write, Hang})
+
+    def __init__(self, root: Path) -> None:
+        self.driver = load("acp")
+        self.worktree = root / "work"
+        self.home = root / "home"
+        self._program = auggie()
+        self.model: ScriptedModel | None = None
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        look = script.Call("view", {"path": "nothing.txt", "type": "file"})
+        rules = tuple(rule(line.prompt, *_answers(line.act, look)) for line in lines)
+        async with self.launch(Script(rules=rules)) as launch:
+            yield launch
+
+    @asynccontextmanager
+    async def launch(self, script: Script) -> AsyncGenerator[Launch]:
+        async with scripted_model(script) as self.model:
+            login = {"accessToken": "not-a-key", "tenantURL": f"{self.model.url}/", "scopes": ["email"]}
+            yield self.place(AUGMENT_SESSION_AUTH=json.dumps(login))
+
+    def place(self, **variables: str) -> Launch:
+        """Without more variables, somebody who has not logged in."""
+        (own := self.home / ".augment").mkdir(parents=True, exist_ok=True)
+        self.worktree.mkdir(exist_ok=True)
+        # It would ask first whether it may send the directory to its vendor, and say what was answered.
+        (own / "settings.json").write_text(json.dumps({"indexingAllowDirs": [str(self.worktree)]}))
+        return Launch(
+            command=(self._program, *BUILT_IN_AGENTS["auggie"].command[1:]),
+            directory=self.worktree,
+            environment={**allowed(os.environ), "HOME": str(self.home), **variables},
+            execution=f"auggie-{token_hex(4)}",
+        )
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        assert self.model is not None
+        await turn(agent, "what do you know?")
+        return self.model.requests[-1].remembers(words, "user")
+
+
+def auggie() -> str:
+    if program := os.environ.get("SEGUE_AUGGIE_PROGRAM"):
+        return program
+    raise SkipTest("Auggie is not here: `make certify AGENTS=auggie` brings it, and runs this")
+
+
 class LangGraphCandidate:
     """The `langgraph` driver: our own agent, with a graph that needs no model."""
 
@@ -225,7 +311,7 @@ class ExampleCandidate:
             command=(sys.executable, str(Path(__file__).with_name("lines_agent.py")), str(script)),
             directory=self._root,
             environment=allowed(os.environ),
-            execution="lines",
+            execution=f"lines-{token_hex(4)}",
         )
 
     async def remembers(self, agent: Agent, words: str) -> bool:
@@ -263,3 +349,14 @@ def _steps(act: Act) -> list[dict[str, Any]]:
             return [{"fail": message}]
         case SayLate() | Mistake():
             raise AssertionError("not a step")
+
+
+class ContainedCandidate(AcpCandidate):
+    """The `acp` driver, with the same agents in containers."""
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        with TemporaryDirectory(prefix="engine-") as place, running_engine(Path(place)) as engine:
+            async with super().cast(*lines) as launch:
+                yield replace(launch, container=engine.container(self._root), engine=engine.address)
+            assert engine.containers() == []

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from segue.drivers import Launch
@@ -28,7 +29,7 @@ class LiteralAgent:
             command=(sys.executable, str(Path(__file__).with_name("literal_agent.py")), str(path)),
             directory=self._root,
             environment=allowed(os.environ),
-            execution="literal",
+            execution=f"literal-{token_hex(4)}",
         )
 
     @property

@@ -25,9 +25,14 @@ DRIVER = load("acp")
 
 @asynccontextmanager
 async def prompted(rehearsal: Rehearsal, step: str) -> AsyncGenerator[Agent]:
-    async with DRIVER.start(rehearsal.launch(f"turns: [{{do: [{step}]}}]", execution="served")) as agent:
+    async with DRIVER.start(rehearsal.launch(f"turns: [{{do: [{step}]}}]", execution=_mark(rehearsal))) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
         yield agent
+
+
+def _mark(rehearsal: Rehearsal) -> str:
+    """Tests run side by side."""
+    return f"served-{rehearsal.root}"
 
 
 async def question(agent: Agent) -> PermissionRequested:
@@ -149,8 +154,8 @@ async def test_a_terminal_ends_with_its_conversation(rehearsal: Rehearsal) -> No
         with anyio.fail_after(30):
             while not (rehearsal.directory / "started").exists():
                 await anyio.lowlevel.checkpoint()
-        assert len(marked("served")) > 1
-    assert marked("served") == []
+        assert len(marked(_mark(rehearsal))) > 1
+    assert marked(_mark(rehearsal)) == []
 
 
 # ── one request at a time ───────────────────────────────────────────────────────────────────────────

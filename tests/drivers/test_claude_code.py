@@ -1,17 +1,23 @@
 """What only Claude Code itself can show; `make certify AGENTS=claude-sdk` brings it, and runs this."""
 
+import os
+import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from acp import text_block
 from candidates import ClaudeCandidate
+from desk import desk_in
 
 from segue.drivers.claude.agent import ClaudeAgent
 from segue.drivers.claude.options import Setup
 from segue.drivers.claude.register import Register
-from segue.testing.model import Say, Script, rule
+from segue.model.ids import PromptId
+from segue.testing.model import Call, Say, Script, Step, rule
 from segue.testing.rehearsal.launch import turn
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +43,43 @@ async def test_a_copy_remembers_in_another_directory(tmp_path: Path) -> None:
             assert await claude.remembers(copy, "REMEMBER-ALPHA")
         async with claude.driver.resume(replace(launch, directory=other), copy.token) as again:
             assert await claude.remembers(again, "REMEMBER-ALPHA")
+
+
+@pytest.mark.parametrize("way", ["resume", "fork"])
+async def test_a_conversation_whose_files_are_gone_goes_on_from_segues_copy(way: str, tmp_path: Path) -> None:
+    claude = ClaudeCandidate(tmp_path)
+    secret = "sk-ant-" + "a1b2c3d4" * 4
+    async with desk_in(tmp_path) as desk, claude.launch(SCRIPT) as launch:
+        launch = replace(launch, keeper=desk.keeper)
+        async with claude.driver.start(launch) as agent:
+            await turn(agent, f"REMEMBER-ALPHA, not {secret}", 60)
+            await turn(agent, "BETA", 60)
+        shutil.rmtree(claude.home)
+        claude.home.mkdir()
+        async with getattr(claude.driver, way)(launch, agent.token) as again:
+            assert await claude.remembers(again, "REMEMBER-ALPHA, not [redacted:anthropic-key]")
+        assert claude.model is not None and claude.model.requests[-1].remembers("Beta.", "assistant")
+        assert len(await desk.warnings()) == 1
+
+
+async def test_what_it_had_said_when_it_was_killed_goes_on_from_segues_copy(tmp_path: Path) -> None:
+    claude = ClaudeCandidate(tmp_path)
+    look = Call("Read", {"file_path": str(claude.worktree / "nothing.txt")})
+    never = Step(answer=Say("Never."), hold="for ever")
+    script = Script(rules=(rule("what do you know", Say("All.")), rule("GAMMA", look, never)))
+    async with desk_in(tmp_path) as desk, claude.launch(script) as launch:
+        launch = replace(launch, keeper=desk.keeper)
+        async with claude.driver.start(launch) as agent:
+            await agent.prompt(PromptId("prompt-1"), "GAMMA")
+            with anyio.fail_after(60):
+                while "tool_result" not in str(await desk.kept(agent.token)):
+                    await anyio.sleep(0.05)
+            os.kill(agent.pid, signal.SIGKILL)
+        shutil.rmtree(claude.home)
+        claude.home.mkdir()
+        async with claude.driver.resume(launch, agent.token) as again:
+            assert await claude.remembers(again, "GAMMA")
+        assert claude.model is not None and claude.model.requests[-1].remembers("nothing.txt", "assistant")
 
 
 @pytest.mark.parametrize("way", ["resume", "fork"])

@@ -7,8 +7,11 @@ import pytest
 from candidates import (
     EXAMPLE,
     AcpCandidate,
+    AmpCandidate,
     ApiCandidate,
+    AuggieCandidate,
     ClaudeCandidate,
+    ContainedCandidate,
     ExampleCandidate,
     LangGraphCandidate,
 )
@@ -19,8 +22,11 @@ pytestmark = pytest.mark.anyio
 
 CANDIDATES = {
     "acp": AcpCandidate,
+    "container": ContainedCandidate,
+    "amp": AmpCandidate,
     "api": ApiCandidate,
     "claude": ClaudeCandidate,
+    "auggie": AuggieCandidate,
     "langgraph": LangGraphCandidate,
     "example": ExampleCandidate,
 }

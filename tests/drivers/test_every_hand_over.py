@@ -7,7 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from candidates import AcpCandidate, ApiCandidate, LangGraphCandidate
+from candidates import AcpCandidate, AmpCandidate, ApiCandidate, LangGraphCandidate
 from test_claude_turns import OVER, StandIn
 from test_claude_turns import said as claude_said
 
@@ -35,11 +35,12 @@ LINES = (Line("Task 3 of 3", Say("It is done.")), Line("Task 2 of 3", Say("It is
 async def claude(root: Path) -> AsyncGenerator[Launch]:
     """Claude Code itself is certified; here a stand-in for it says the same to everything."""
     answers = [[claude_said(SAID.text), OVER]]
-    yield StandIn(root).launch({"*": answers}, SEGUE_CLAUDE_HOME=str(root / "memory"))
+    yield StandIn(root).launch({"": answers}, SEGUE_CLAUDE_HOME=str(root / "memory"))
 
 
 CASTS: dict[str, Callable[[Path], AbstractAsyncContextManager[Launch]]] = {
     "acp": lambda root: AcpCandidate(root).cast(*LINES),
+    "amp": lambda root: AmpCandidate(root).cast(*LINES),
     "api": lambda root: ApiCandidate(root).cast(*LINES),
     "claude": claude,
     "langgraph": lambda root: LangGraphCandidate(root).cast(*LINES),
@@ -59,7 +60,7 @@ def invite(theatre: Theatre, driver: str, launch: Launch) -> None:
     """Make an agent of what a driver would start."""
     own = {name: value for name, value in launch.environment.items() if os.environ.get(name) != value}
     theatre.variables |= own
-    theatre.guests[driver] = AgentConfiguration(
+    theatre.agents[driver] = AgentConfiguration(
         name=driver, driver=driver, command=launch.command, environment=tuple(own)
     )
 

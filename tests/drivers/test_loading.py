@@ -28,4 +28,4 @@ def test_a_driver_that_is_not_installed_names_the_command_that_installs_it(
 def test_a_name_that_no_driver_has_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(errors.BadSettings, match="No driver is called 'telepathy'") as raised:
         load("telepathy")
-    assert "acp, api" in raised.value.hint
+    assert "acp, amp, api" in raised.value.hint

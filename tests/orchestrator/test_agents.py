@@ -26,3 +26,16 @@ async def test_an_agent_whose_driver_is_not_installed_is_missing_and_says_what_i
         False,
         "The driver api is not installed; install it with: pip install 'segue[api]'",
     )
+
+
+async def test_a_program_that_an_agents_command_needs_must_be_there_too(theatre: Theatre) -> None:
+    async with theatre.open() as play:
+        agent = AgentConfiguration(name="amp", command=("sh",), needs="no-such-amp", install="npm install -g amp")
+        house = replace(play.house, agents={"amp": agent})
+        [listed] = agents.agents(house, play.environment)
+        check = await agents.check(house, "amp", play.environment)
+    assert listed.program is None
+    assert (check.problem, check.hint) == (
+        "The program no-such-amp was not found.",
+        "Install it: npm install -g amp",
+    )

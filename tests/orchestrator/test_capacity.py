@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from segue.model import events as e
-from segue.model.agents import AgentConfiguration, Choices
+from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.orchestrator.capacity import ladder_of
 from tests.orchestrator.test_workflows import worktree_of
@@ -152,3 +152,59 @@ async def test_a_full_conversation_can_be_asked_for_all_the_same(theatre: Theatr
         resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE)
         assert resumed.way is Way.NATIVE
         await theatre.until("build-it", "completed")
+
+
+async def test_work_that_used_up_the_part_of_its_window_that_it_may_goes_on_in_a_new_session(theatre: Theatre) -> None:
+    async with theatre.open(capacity={"fork": 0, "force": 0, "stable_window": 50_000}):
+        await theatre.begin(filling(45_000))
+        await theatre.until("build-it", "paused")
+        resumed = await theatre.resume("build-it")
+        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+        assert "full (90%)" in resumed.reason
+        await theatre.until("build-it", "completed")
+
+
+@pytest.mark.parametrize(("compacts", "way"), [(False, Way.CONTEXT), (True, Way.NATIVE)])
+async def test_work_that_ran_into_the_end_of_its_window_does_not_run_into_it_again(
+    theatre: Theatre, compacts: bool, way: Way
+) -> None:
+    """Nobody has reported how full it was; one that compacts by itself can make room."""
+    async with theatre.open():
+        agent = replace(theatre.house.agents["rehearsal"], compacts=compacts)
+        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        await theatre.begin("turns: [{match: Do A, once: true, do: [{say: Hm.}, {exceed_window: true}]}]")
+        await theatre.until("build-it", "paused")
+        assert (await theatre.resume("build-it")).way is way
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_model_that_nobody_chose_is_known_by_what_the_agent_calls_it(theatre: Theatre) -> None:
+    async with theatre.open():
+        words = {"large": {"warn": 0.5, "fork": 0.0}}
+        agent = replace(theatre.house.agents["rehearsal"], model_capacity=words)
+        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        await theatre.begin(f"models: [large, small]\n{filling(60_000)}")
+        await theatre.until("build-it", "completed")
+        assert await rungs(theatre) == ["warn"]
+
+
+def test_the_window_of_a_model_is_found_by_the_name_that_the_agent_gives_it() -> None:
+    agent = AgentConfiguration(name="any", command=("any",), model_capacity={"best": {"warn": 0.5}})
+    ladder = ladder_of({}, agent, "best", "claude-opus-4-5-20251101")
+    assert (ladder.warn, ladder.known_window) == (0.5, 200_000)
+
+
+async def test_a_pause_makes_nobody_forget_what_was_said_and_counted_of_a_conversation(theatre: Theatre) -> None:
+    script = """
+turns:
+  - {match: Do A, do: [{usage: {used: 38000, size: 50000}}, {say: A is there.}]}
+  - {match: Do B, do: [{usage: {used: 39000, size: 50000}}, {say: B is there.}]}
+"""
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open(capacity={"refresh_every": 38_500}):
+        await theatre.begin(script)
+        await theatre.until("build-it", "paused")
+        assert (await theatre.resume("build-it")).way is Way.NATIVE
+        await theatre.until("build-it", "completed")
+        assert await rungs(theatre) == ["warn"]
+        assert [each.new_tokens for each in await theatre.events("build-it", e.ContextRefreshed)] == [39_000]

@@ -209,7 +209,7 @@ async def test_a_person_who_approves_takes_the_task_as_done_and_the_work_goes_on
     assert (answered.task_id, answered.approved) == ("a", True)
     assert [done.task_id for done in await theatre.events(asked.id, e.TaskCompleted)] == ["a", "b"]
     marks = [mark.type for mark in await theatre.events(asked.id, e.CheckpointCreated)]
-    assert marks == ["review", "task_complete", "task_complete", "session_end"]
+    assert marks == ["start", "review", "task_complete", "task_complete", "session_end"]
     with pytest.raises(NothingToAnswer):
         await answer(theatre, asked.id, allow=True)
 

@@ -1,5 +1,7 @@
 """A second agent, for a step that keeps failing."""
 
+from dataclasses import replace
+
 import pytest
 
 from segue.model import events as e
@@ -173,3 +175,42 @@ turns:
         (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
         assert (scheduled.step, scheduled.rewind) == ("b", True)
         await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+async def test_a_first_task_that_went_the_wrong_way_is_undone_too_and_the_users_own_changes_stay(
+    theatre: Theatre,
+) -> None:
+    (theatre.repository / "mine.txt").write_text("not committed\n")
+    wrong = "{run: 'rm mine.txt; echo x > junk.txt'}, {crash: true}"
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(failing(advice("rewind", "Begin with the tests."), wrong), here=True)
+        while not await theatre.events("build-it", e.PlanReopened):
+            await theatre.as_time_goes_by("build-it", "paused", "in_progress")
+        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
+        assert rewound.checkpoint_id.endswith("-000")
+        assert (theatre.repository / "mine.txt").read_text() == "not committed\n"
+        assert not (theatre.repository / "junk.txt").exists()
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+PLANS = """
+turns:
+  - {match: asked for a review, do: [{say: '{"approved": false, "severity": "critical", "comments": ["no"], "wrong_approach": true}'}]}
+  - {match: You are asked for advice, do: [{say: '{"verdict": "rewind", "advice": "Do it otherwise."}'}]}
+  - {match: Make a plan, do: [{say: '{"tasks": [{"id": "x", "title": "Do X"}]}'}]}
+  - {match: planned again, do: [{say: '{"tasks": [{"id": "x", "title": "Do X"}]}'}]}
+  - {match: Task 1, do: [{write: {path: a.txt, content: A}}]}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("choices", [Choices(review=Review()), Choices(verify=Verify(command="false"))])
+async def test_work_that_is_undone_again_and_again_comes_before_a_person_though_plans_are_taken_unasked(
+    theatre: Theatre, choices: Choices
+) -> None:
+    theatre.choices = replace(choices, approve_plan=True)
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(PLANS, plan=None, propose=True)
+        view = await theatre.as_time_goes_by("build-it", "review")
+        assert len(await theatre.events("build-it", e.PlanReopened)) == 2
+        assert "Do X" in view.reason
+        assert len(await theatre.events("build-it", e.PersonAsked)) == 1

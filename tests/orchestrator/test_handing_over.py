@@ -3,7 +3,7 @@
 import pytest
 
 from segue.model import events as e
-from segue.model.agents import Choices, McpServer
+from segue.model.agents import Choices, Limits, McpServer
 from segue.model.codec import decode
 from segue.model.errors import AgentMissing, BadInput, WrongState
 from segue.model.status import Carrying, SessionStatus, Way
@@ -157,3 +157,45 @@ async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
     # No context says what the issue and the plan are, so the prompt must.
     told = theatre.diary("prompt")[1]["text"].split("=== CURRENT REQUEST ===")[1]
     assert "# Build it" in told and "[x] Do A" in told
+
+
+async def test_a_context_that_a_person_has_edited_is_what_the_next_conversation_begins_with(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open():
+        await theatre.begin("turns: [{match: '', do: [{say: Done.}]}]")
+        await theatre.until("build-it", "paused")
+        compiled = (await theatre.orchestrator.context("build-it", None)).context
+        edited = f"{compiled}\n\nThe customer wants no tabs."
+        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, context=edited)
+        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+        await theatre.until("build-it", "completed")
+        (carried,) = await theatre.events("build-it", e.ContextCarried)
+        assert carried.text == edited and carried.exam is not None and carried.exam.score > 0.5
+    assert "The customer wants no tabs." in theatre.diary("prompt")[1]["text"]
+
+
+async def test_an_edited_context_that_did_not_arrive_is_told_at_the_next_try(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open():
+        await theatre.begin("turns: [{match: '', do: [{say: Done.}]}]")
+        await theatre.until("build-it", "paused")
+        theatre.script.write_text("on_new: {exit: 1}")
+        await theatre.orchestrator.resume("build-it", theatre.environment, context="The customer wants no tabs.")
+        await theatre.until("build-it", "paused", "failed")
+        theatre.script.write_text("turns: [{match: '', do: [{say: Done.}]}]")
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+    assert "The customer wants no tabs." in theatre.diary("prompt")[1]["text"]
+
+
+@pytest.mark.parametrize(("context", "way"), [("  \n", None), ("Go on.", Way.NATIVE)])
+async def test_a_context_of_ones_own_that_says_nothing_or_has_no_place_is_refused(
+    theatre: Theatre, context: str, way: Way | None
+) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open():
+        await theatre.begin("turns: [{match: '', do: [{say: Done.}]}]")
+        before = await theatre.until("build-it", "paused")
+        with pytest.raises(BadInput):
+            await theatre.orchestrator.resume("build-it", theatre.environment, way, context=context)
+        assert (await theatre.orchestrator.workflow("build-it")).runs == before.runs

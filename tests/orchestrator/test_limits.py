@@ -1,5 +1,6 @@
 """A workflow stops at its limits: so many tasks, so much time, so much money."""
 
+import anyio
 import pytest
 
 from segue.model import events as e
@@ -8,7 +9,7 @@ from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
 from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
-from tests.orchestrator.theatre import Theatre
+from tests.orchestrator.theatre import WITHIN, Theatre
 
 pytestmark = pytest.mark.anyio
 
@@ -30,6 +31,37 @@ async def test_so_many_tasks_and_then_a_pause(theatre: Theatre) -> None:
         assert await stopped(theatre) == (Trigger.TASK_COMPLETE, "1 task was done, as asked for.", True)
         await theatre.resume("build-it")
         await theatre.until("build-it", "completed")
+
+
+async def test_a_new_session_at_the_soft_cap_does_not_count_the_tasks_anew(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(tasks=2))
+    script = "turns: [{match: Do A, do: [{usage: {used: 81000, size: 100000}}, {say: A is there.}]}]"
+    async with theatre.open():
+        await theatre.begin(script, plan="[{id: a, title: Do A}, {id: b, title: Do B}, {id: c, title: Do C}]")
+        view = await theatre.until("build-it", "paused")
+        assert (view.tasks_done, view.sessions) == (2, 2)
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+
+
+async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    script = "turns: [{match: Do A, do: [{touch: here}, {wait_for: go}, {crash: true, once: true}, {hang: true}]}]"
+    async with theatre.open(retry_attempts=3, retry_first=1000.0, retry_longest=1000.0):
+        await theatre.begin(script)
+        await theatre.until_there(worktree_of(theatre) / "here")
+        await theatre.clock.advance(40)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        await theatre.clock.advance(1000)
+        await theatre.until_prompted(2)
+        since = (await theatre.house.journal.state((await theatre.orchestrator.workflow("build-it")).id)).working_since
+        assert since is not None and (theatre.clock.now() - since).total_seconds() == pytest.approx(40, abs=1)
+        with anyio.fail_after(WITHIN):
+            while not (requested := await theatre.events("build-it", e.PauseRequested)):
+                await theatre.clock.advance(5)
+        assert requested[0].trigger is Trigger.TIMEOUT and "has run for 1 min" in requested[0].reason
+        await theatre.orchestrator.cancel("build-it", "seen enough")
 
 
 async def test_a_workflow_pauses_at_the_boundary_after_its_time(theatre: Theatre) -> None:

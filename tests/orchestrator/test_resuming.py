@@ -398,3 +398,15 @@ async def test_a_line_of_messages_has_an_end_that_is_said(theatre: Theatre) -> N
         await theatre.until("build-it", "completed")
     talked = [entry["text"] for entry in theatre.diary("prompt") if entry["text"].startswith("What now?")]
     assert talked == [f"What now? {number}" for number in range(3)]
+
+
+async def test_a_full_line_that_nobody_reads_says_how_it_is_read(theatre: Theatre) -> None:
+    async with theatre.open(messages_waiting=1):
+        await theatre.begin(SCRIPT)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.prompt("build-it", "What now?", theatre.environment, wait=False)
+    async with theatre.open(messages_waiting=1):
+        with pytest.raises(WrongState) as refused:
+            await theatre.orchestrator.prompt("build-it", "And then?", theatre.environment, wait=False)
+        assert "segue resume" in refused.value.hint
+        assert (await theatre.orchestrator.workflow("build-it")).status == "paused"

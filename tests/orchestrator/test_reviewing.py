@@ -1,5 +1,6 @@
 """Somebody else looks at each task: what they say is written down, told to the writer, and decided by people."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -250,3 +251,40 @@ def test_a_verdict_is_read_from_whatever_stands_around_it() -> None:
 @pytest.mark.parametrize("told", ["fine", '{"approved": "perhaps"}', '{"approved": false, "comments": []}'])
 def test_a_verdict_that_says_nothing_is_asked_for_again(told: str) -> None:
     assert isinstance(read_verdict(told), Unreadable)
+
+
+async def test_a_reviewer_without_quota_is_the_last_that_is_asked_and_is_waited_for(theatre: Theatre) -> None:
+    reset = (theatre.clock.now() + timedelta(hours=3)).replace(microsecond=0)
+    empty = f"fail: {{kind: quota, reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'}}"
+    theatre.choices = Choices(review=Review(personas=("security", "style")), wait_for_quota=True)
+    async with theatre.open(retry_attempts=3):
+        view = await theatre.begin(script(empty, YES), plan=ONE_TASK)
+        paused = await theatre.until(view.id, "paused")
+        assert len(questions(theatre)) == 1
+        assert paused.retry is not None and paused.retry.at == reset
+        assert paused.session is not None and paused.session.status is SessionStatus.SUSPENDED
+        assert "The reviewer" in paused.reason
+        await theatre.clock.advance(3 * 3600)
+        await theatre.until(view.id, "completed")
+        assert len(questions(theatre)) == 3
+
+
+async def test_how_long_a_reviewer_may_take_can_be_chosen(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review())
+    async with theatre.open(review_time=1800.0):
+        view = await theatre.begin(script("hang: true"), plan=ONE_TASK)
+        await theatre.until_prompted(2)
+        await theatre.clock.advance(1799)
+        assert await theatre.events(view.id, e.PersonAsked) == []
+        await theatre.clock.advance(1)
+        await theatre.until(view.id, "review")
+
+
+async def test_an_agent_that_dies_of_every_review_is_not_reviewed_more_often_than_allowed(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(passes=2), verify=Verify(command="true"))
+    dies = script(NO).replace("  - {match: ''", "  - {match: it was reviewed, do: [{crash: true}]}\n  - {match: ''")
+    async with theatre.open(retry_attempts=3):
+        view = await theatre.begin(dies, plan=ONE_TASK)
+        asked = await theatre.as_time_goes_by(view.id, "review")
+        assert "after 2 reviews" in asked.reason
+        assert len(questions(theatre)) == 2

@@ -52,10 +52,9 @@ class Theatre:
             "missing": ("no-such-program-anywhere",),
             "hasty": ("/bin/sh", "-c", "echo out of order >&2; exit 3"),
         }
-        self.guests: dict[str, AgentConfiguration] = {}
-        """Other agents, by name."""
+        self.agents: dict[str, AgentConfiguration] = {}
+        """Those that are not configured like the others."""
         self.variables: dict[str, str] = {}
-        """What the caller's environment holds for them."""
         self.choices = Choices()
         self.native_fork = False
         self.orchestrator: Orchestrator
@@ -69,11 +68,11 @@ class Theatre:
                 name=name, command=command, environment=("SEGUE_REHEARSAL_*",), native_fork=self.native_fork
             )
             for name, command in self.commands.items()
-        }
+        } | self.agents
         async with open_orchestrator(
             database_url=self.database_url,
             home=self.root,
-            agents={**agents, **self.guests},
+            agents=agents,
             clock=self.clock,
             environment=environment,
             chance=lambda: 0.0,

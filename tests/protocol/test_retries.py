@@ -73,6 +73,15 @@ def test_a_wrong_way_is_undone_before_it_is_tried_again() -> None:
     assert step.undo is Undo.REWIND
 
 
+def test_a_wrong_way_is_planned_again_twice_and_then_a_person_is_asked() -> None:
+    wrong = [failed(Outcome.WRONG_APPROACH)]
+    steps = [next_step(POLICY, wrong, NOW, 0, replans=replans) for replans in range(3)]
+    assert [type(step) for step in steps] == [Retry, Retry, AskPerson]
+    assert steps[2] == AskPerson(
+        reason="task-1 failed (wrong approach), and the work was planned again 2 times already."
+    )
+
+
 @pytest.mark.parametrize("what", [what for what, kind in CLASSES.items() if kind is FailureClass.PERSISTENT])
 def test_what_would_fail_again_asks_a_person_at_once(what: Failure | Outcome) -> None:
     step = next_step(POLICY, [failed(what)], NOW, 0)
@@ -126,6 +135,12 @@ def test_a_quota_is_waited_for_only_if_the_user_chose_so() -> None:
     assert isinstance(next_step(waiting, [quota] * 3, NOW, 0), AskPerson)
 
 
+def test_failures_of_another_kind_do_not_count_as_a_used_up_quota() -> None:
+    quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
+    others = [failed(Failure.PROCESS_EXITED, ago=2 * MINUTE), failed(Outcome.TESTS_FAILED, ago=MINUTE)]
+    assert isinstance(next_step(Policy(wait_for_quota=True), [*others, quota], NOW, 0), Wait)
+
+
 def test_a_quota_that_is_full_again_already_is_not_waited_for_any_longer() -> None:
     quota = replace(failed(Failure.QUOTA, ago=MINUTE), reset_at=NOW - timedelta(seconds=1))
     step = next_step(Policy(wait_for_quota=True), [quota], NOW, 0)
@@ -152,6 +167,12 @@ failures = st.builds(
 def test_a_retry_never_waits_shorter_than_the_first_nor_longer_than_the_longest(count, chance) -> None:
     wait = backoff(POLICY.first, POLICY.longest, count, chance)
     assert POLICY.first <= wait <= timedelta(seconds=60)
+
+
+def test_many_that_failed_together_do_not_come_back_together() -> None:
+    waits = {backoff(POLICY.first, POLICY.longest, 1, chance) for chance in (0, 0.25, 0.5, 0.75)}
+    assert len(waits) == 4 and min(waits) == POLICY.first
+    assert len({backoff(POLICY.first, POLICY.longest, 10, chance) for chance in (0, 0.5)}) == 2
 
 
 @given(st.integers(min_value=1, max_value=20), chances)

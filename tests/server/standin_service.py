@@ -323,8 +323,9 @@ class Standin:
         way: Way | None = None,
         successor: Successor | None = None,
         snapshot: str | None = None,
+        context: str | None = None,
     ) -> Resumed:
-        self._enter("resume", name, environment, way, successor, *([snapshot] if snapshot else []))
+        self._enter("resume", name, environment, way, successor, *(each for each in (snapshot, context) if each))
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()

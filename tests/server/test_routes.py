@@ -129,6 +129,16 @@ async def test_a_pause_is_accepted_at_once_or_answered_when_it_is_done(app: Any,
     assert service.asked == [("pause", "add-parser", "lunch", False), ("pause", "add-parser", "", True)]
 
 
+@pytest.mark.parametrize("word", ["resume", "approve", "reject"])
+async def test_a_caller_that_names_no_environment_has_the_servers_own(
+    app: Any, service: Standin, own_variables: dict[str, str], word: str
+) -> None:
+    own_variables["PATH"] = "/usr/bin"
+    await knock(app, "POST", f"/api/workflows/add-parser/{word}", {})
+    (_, _, told, *_) = service.asked[0]
+    assert getattr(told, "environment", told) == {"PATH": "/usr/bin"}
+
+
 async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app: Any, service: Standin) -> None:
     body = {"environment": {"PATH": "/bin"}, "agent": None}
     answer = await knock(app, "POST", "/api/workflows/add-parser/resume", body)

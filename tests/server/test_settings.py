@@ -9,7 +9,18 @@ from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
 from segue.model.status import Permissions
 from segue.model.work import WorkSettings
-from segue.settings import AGENT_READERS, BUILT_IN_AGENTS, READERS, WORK_READERS, Settings, describe, load, sentences
+from segue.settings import (
+    AGENT_READERS,
+    BUILT_IN_AGENTS,
+    READERS,
+    SHARES,
+    TOKENS,
+    WORK_READERS,
+    Settings,
+    describe,
+    load,
+    sentences,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -178,6 +189,41 @@ def test_every_setting_has_a_reader_and_a_sentence() -> None:
     assert set(READERS) == {field.name for field in fields(Settings)} == set(told)
     assert list(sentences(WorkSettings)) == list(WORK_READERS)
     assert all(sentence.endswith(".") for sentence in told.values())
+
+
+NUMBERS = {
+    "pause at": (SHARES["pause"], 0.85),
+    "soft cap": (SHARES["fork"], 0.80),
+    "refresh": (TOKENS["refresh_every"], 50_000),
+    "force a pause": (Settings().pause_force_after, 5 * 60),
+    "wait for an agent that is brought back": (Settings().delivery_wait, 90),
+    "an agent is ready": (Settings().handshake_timeout, 60),
+    "idle": (Settings().session_idle, 30 * 60),
+    "silence": (Settings().stall_notice, 5 * 60),
+    "fixer": (Settings().fixer_time, 10 * 60),
+    "attempts": (Settings().retry_attempts, 3),
+    "shortest wait": (Settings().retry_first, 1),
+    "longest wait": (Settings().retry_longest, 60),
+    "messages that are read for decisions": (Settings().extraction_messages, 50),
+    "characters of a message": (Settings().history_message, 2000),
+    "characters of a result": (Settings().history_result, 500),
+    "characters of an issue": (Settings().context_issue, 500),
+    "comments of a review": (Settings().context_comments, 3),
+    "messages that wait": (Settings().messages_waiting, 10),
+}
+"""Those that are no settings, and why, stand in docs/decisions/2026-11-18-numbers-that-are-no-settings.md."""
+
+
+@pytest.mark.parametrize(("ours", "specified"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_the_numbers_of_the_specification_are_the_defaults(ours: float, specified: float) -> None:
+    assert ours == specified
+
+
+def test_the_sweep_comes_every_five_minutes_at_least(file: Path) -> None:
+    assert Settings().sweep_interval <= 300
+    file.write_text("sweep_interval = 301")
+    with pytest.raises(BadSettings, match="300 seconds at most"):
+        load(file, {})
 
 
 def test_the_reference_page_is_up_to_date() -> None:

@@ -16,7 +16,7 @@ from segue.cli.command import chosen, ensure_server, environment, in_group
 from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, explain, watch
 from segue.cli.importing import import_
-from segue.cli.issue import read_issue, read_plan, read_servers, read_text
+from segue.cli.issue import read_context, read_issue, read_plan, read_servers, read_text
 from segue.cli.limits import given, limited, quota, work_settings, working
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, moment, plain
@@ -220,7 +220,7 @@ def _watch_or_leave(view: dict[str, Any], after: int, detach: bool, out: Output)
 @chosen
 def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None:
     """Pause a workflow at the end of its current task."""
-    view = find.active(workflow)
+    view = find.pausable(workflow)
     out.say(f"Pausing workflow {view['id']}...")
     path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(not no_wait).lower()}
     action = client.call("POST", path, {"reason": reason}, params=params, timeout=30 if no_wait else None)
@@ -233,8 +233,10 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 
 
 @command
+@click.option("--reattach", is_flag=True, help="The agent that went on in its container, or nothing.")
 @click.option("--native", is_flag=True, help="The agent's own conversation or nothing, even if the agent refused it.")
 @click.option("--context", is_flag=True, help="A new conversation that begins with a compiled context.")
+@click.option("--context-file", "own", metavar="FILE", help="A new conversation that begins with what stands in FILE.")
 @click.option("--history", is_flag=True, help="A new conversation that is told what was said.")
 @click.option("--fresh", is_flag=True, help="A new conversation that knows the plan and the files alone.")
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
@@ -250,6 +252,7 @@ def resume(
     out: Output,
     workflow: str | None,
     snapshot: str | None,
+    own: str | None,
     agent: str | None,
     model: str | None,
     mode: str | None,
@@ -258,7 +261,8 @@ def resume(
 ) -> None:
     """Go on with a workflow where it stopped.
 
-    Without an option the best way that is open is taken: the agent's own conversation, else a new one that begins with
+    Without an option the best way that is open is taken: an agent that went on in its container is joined again, else
+    it is the agent's own conversation, else a new one that begins with
     a compiled context, else one that is told the history, else a fresh one. What each would cost is shown.
 
     With --from, what there is now is saved as a snapshot first, so that going back can be undone.
@@ -267,6 +271,9 @@ def resume(
     wanted = [name for name, asked in options.items() if asked]
     if len(wanted) > 1:
         raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} exclude each other.".replace("_", "-"))
+    if own is not None and wanted not in ([], ["context"]):
+        raise click.UsageError(f"--context-file and --{wanted[0]} exclude each other.".replace("_", "-"))
+    context = read_context(own) if own is not None else None
     if snapshot is not None and wanted == ["workspace_only"]:
         raise click.UsageError("--from and --workspace-only exclude each other.")
     ensure_server(out)
@@ -278,7 +285,7 @@ def resume(
         client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
     way = wanted[0] if wanted else None
     body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
-    body |= {"snapshot": snapshot}
+    body |= {"snapshot": snapshot, "context": context}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
     _summarize(view, out)
     out.say(f"\nResuming workflow {view['id']}...")

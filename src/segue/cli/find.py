@@ -38,8 +38,13 @@ def here(statuses: Sequence[str]) -> list[dict[str, Any]]:
     return inside or found
 
 
-def active(name: str | None) -> dict[str, Any]:
-    return by_name(name) if name else _only(here(ACTIVE), "active", "No active workflow in current directory.")
+def pausable(name: str | None) -> dict[str, Any]:
+    """The one that goes on, or would by itself; to pause one that is paused already changes nothing."""
+    if name:
+        return by_name(name)
+    found = here((*ACTIVE, "paused"))
+    going = [view for view in found if view["status"] != "paused" or view["retry"]]
+    return _only(going or found, "active", "No active workflow in current directory.")
 
 
 def paused(name: str | None) -> dict[str, Any]:

@@ -60,6 +60,14 @@ def read_text(given: str) -> str:
     return text
 
 
+def read_context(given: str) -> str:
+    """What a new conversation begins with: a file, or `-` for standard input."""
+    text = _decoded(sys.stdin.buffer.read(), "Standard input") if given == "-" else _file_text(Path(given))
+    if not text.strip():
+        raise BadInput("The context is empty.", hint="`segue context > FILE` writes one to begin with.")
+    return text
+
+
 def read_content(given: str) -> str:
     """What is to be remembered: text, `@file`, or `-` for standard input."""
     if not is_text(given):

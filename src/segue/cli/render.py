@@ -43,7 +43,8 @@ def _because(event: Fields) -> str:
 
 def _limits_changed(event: Fields, _names: Names) -> str:
     limits = ", ".join(f"{name} {value:g}" for name, value in event["limits"].items() if value is not None)
-    return f"Limits: {limits or 'none'}"
+    waits = "; a used-up quota is waited for" if event["wait_for_quota"] else ""
+    return f"Limits: {limits or 'none'}{waits}"
 
 
 def _capacity_reached(event: Fields, _names: Names) -> str:
@@ -204,7 +205,7 @@ def _retry_scheduled(event: Fields, names: Names) -> str:
     back = ", from the last checkpoint and with a new plan" if event["rewind"] else ""
     helped = ", after a second agent was asked" if event["fixer"] else ""
     when = f"attempt {event['attempt']} of {event['of']} at {moment(event['at'])}{back}{helped}"
-    return f"↻ {plain(event['reason'], 300)}: {when}. Call it off with: segue pause {names.slug}"
+    return f"↻ {plain(event['reason'], 300).rstrip('.')}: {when}. Call it off with: segue pause {names.slug}"
 
 
 MILESTONES: Mapping[str, Writer] = {
@@ -219,6 +220,7 @@ MILESTONES: Mapping[str, Writer] = {
     "agent.started": lambda e, n: f"Agent {plain(e['name'])} {plain(e['version'])} is up",
     "agent.exited": _agent_exited,
     "context.carried": _context_carried,
+    "turn.joined": lambda e, n: "The agent went on meanwhile, and is listened to again",
     "turn.failed": _turn_failed,
     "agent.compacted": _compacted,
     "task.started": lambda e, n: f"▶ {n.task(e)}",
@@ -273,6 +275,7 @@ TABLE: Mapping[str, Writer] = {
     "files.changed": _files_changed,
     "todo.updated": _todo,
     "usage.reported": _usage,
+    "agent.heard": lambda e, n: None,
     "turn.ended": lambda e, n: f"Turn ended: {e['reason']}",
     "prompt.queued": lambda e, n: f"Prompt: {plain(e['text'], 120)}",
     "agent.reported": lambda e, n: f"Report: {plain(e['text'], 120)}",

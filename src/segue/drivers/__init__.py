@@ -14,10 +14,29 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
-from segue.model.agents import McpServer, Service
+from segue.model.agents import Container, McpServer, Service
 from segue.model.errors import AgentError, AgentMissing, BadSettings
-from segue.model.events import AgentEvent
+from segue.model.events import AgentEvent, JsonObject
 from segue.model.ids import PromptId, RequestId
+from segue.model.kept import ConversationKey, Kept, Page
+
+
+class Keeper(Protocol):
+    """Keeps an agent's own conversations for it, where the agent asks for that."""
+
+    async def keep(self, key: ConversationKey, entries: Sequence[JsonObject]) -> None:
+        """Add to a conversation; on disk when it returns, and without what is there already."""
+        ...
+
+    async def read(self, key: ConversationKey, after: int = 0) -> Page: ...
+
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
+        """The latest first."""
+        ...
+
+    async def warn(self, message: str) -> None:
+        """Something about it that the user should see."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +57,12 @@ class Launch:
     """What the agent is told that Segue does for it; requests that come unannounced are served too."""
     counts_since_start: bool = False
     """Whether the tokens that it reports with each turn are those of all turns since its process started."""
+    keeper: Keeper | None = None
+    """Who keeps its conversations; None where nobody does."""
+    container: Container | None = None
+    """Where it runs, if not straight on this machine."""
+    engine: str = ""
+    """The engine of its container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +82,28 @@ class Introduction:
     capabilities: "Capabilities"
     logins: tuple[str, ...] = ()
     """The ways to log in that it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What an agent's question was answered with; None refuses."""
+
+    option: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """An agent that went on in its container when whoever listened to it was gone, as far as it was heard."""
+
+    container: str
+    introduction: Introduction
+    updates: int
+    characters: int
+    """How far it was heard, as `AgentHeard` tells it."""
+    turn: PromptId | None = None
+    """The prompt that it had and whose end nobody saw."""
+    answers: tuple[Given | None, ...] = ()
+    """To each of the questions that it put since its start, in their order; None to one that nobody answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +198,10 @@ class Driver(Protocol):
         """Start the agent with a new conversation that begins as a copy of the one `token` names."""
         raise AgentError("This agent cannot copy a conversation.")
 
+    def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
+        """Go on with an agent that is still there, in the conversation `token` names; nothing is started."""
+        raise AgentError("This agent cannot be joined again.")
+
     async def introduce(self, launch: Launch) -> Introduction:
         """Start the agent, let it say what it is and what it can, and end it; no conversation is opened."""
         ...
@@ -162,11 +213,12 @@ class Driver(Protocol):
 
 DRIVERS = {
     "acp": "segue.drivers.acp:AcpDriver",
+    "amp": "segue.drivers.acp:AcpDriver",
     "api": "segue.drivers.acp:AcpDriver",
     "claude": "segue.drivers.acp:AcpDriver",
     "langgraph": "segue.drivers.acp:AcpDriver",
 }
-"""Three of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
+"""Four of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
 
 EXTRAS = {"api": "pydantic_ai", "claude": "claude_agent_sdk", "langgraph": "langgraph"}
 """What is no part of Segue itself, and comes with the extra of the driver's own name."""

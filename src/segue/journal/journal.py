@@ -147,7 +147,7 @@ class Journal:
         return await run_sync(run)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run one of the functions of `search` or `memories`: what is written there is no workflow's own.
+        """Run one of the functions of `search`, `memories` or `kept`: what is written there is no event of a workflow.
 
         One at a time, so that what `work` reads stays true until it commits.
         """

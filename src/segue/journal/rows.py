@@ -258,6 +258,13 @@ def open_runs(connection: Connection, workflow_id: WorkflowId | None = None) -> 
     return [_as(RunRow, row) for row in connection.execute(query)]
 
 
+def runs_by_attempt(connection: Connection, attempts: Collection[AttemptId]) -> dict[AttemptId, RunRow]:
+    """The runs that these physical tries were made at."""
+    found = connection.execute(select(t.runs).where(t.runs.c.attempt.in_(attempts)))
+    runs = [_as(RunRow, row) for row in found]
+    return {run.attempt: run for run in runs if run.attempt is not None}
+
+
 def run_by_id(connection: Connection, session_id: str, number: int) -> RunRow:
     query = select(t.runs).where(t.runs.c.session_id == session_id, t.runs.c.number == number)
     return _as(RunRow, connection.execute(query).one())
@@ -309,6 +316,12 @@ def open_questions(connection: Connection, workflow_id: WorkflowId) -> list[Ques
         .order_by(t.questions.c.seq)
     )
     return [_as(QuestionRow, row) for row in connection.execute(query)]
+
+
+def has_checkpoints(connection: Connection, workflow_id: WorkflowId) -> bool:
+    """Whether there is anything that the work could be taken back to."""
+    query = select(t.checkpoints.c.number).where(t.checkpoints.c.workflow_id == workflow_id).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def workflows_asking(connection: Connection) -> set[WorkflowId]:

@@ -15,7 +15,7 @@ from segue.journal.reading import EVERYTHING, queued_prompt, records_after
 from segue.journal.redaction import redact, redact_text
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
-from segue.model.checkpoint import Checkpoint
+from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.codec import decode, encode, encode_checkpoint, encode_findings
 from segue.model.errors import SegueError, WorktreeInUse, WrongState
 from segue.model.findings import Findings
@@ -79,6 +79,7 @@ class Process:
     pid_started: str | None
     guardian_pid: int
     machine_boot: str | None
+    container: str | None = None
 
 
 class Transaction:
@@ -547,11 +548,15 @@ class Transaction:
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────
 
-    def next_checkpoint_id(self) -> CheckpointId:
-        return checkpoint_id(self.now, self.workflow.checkpoint_count + 1)
+    def next_checkpoint_id(self, kind: CheckpointType | None = None) -> CheckpointId:
+        return checkpoint_id(self.now, self._next_number(kind))
+
+    def _next_number(self, kind: CheckpointType | None) -> int:
+        """The start is no step on the way, and is counted as none."""
+        return 0 if kind is CheckpointType.START else self.workflow.checkpoint_count + 1
 
     def save_checkpoint(self, checkpoint: Checkpoint, run: int | None) -> None:
-        number = self.workflow.checkpoint_count + 1
+        number = self._next_number(checkpoint.type)
         document = redact(encode_checkpoint(checkpoint))
         self._workflow(checkpoint_count=number)
         row = {

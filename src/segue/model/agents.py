@@ -98,6 +98,22 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """Where an agent runs that is kept apart from the rest of the machine."""
+
+    image: str
+    """It has the agent's program, a shell, `cat` and `mkfifo`; the engine must have it already."""
+    mounts: tuple[str, ...] = ()
+    """What else is in it, beside the worktree and its repository, as `PATH:PATH` or `PATH:PATH:ro`."""
+    network: str = ""
+    """The engine's own word, such as `none` or `host`."""
+    user: str = ""
+    """Who the agent is in there, as `UID:GID`; else who you are."""
+    home: str = ""
+    """Its `HOME` in there; else the image's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfiguration:
     """A driver, the program it starts, and which of the caller's variables that program may see."""
 
@@ -128,7 +144,19 @@ class AgentConfiguration:
     """The same for single models, by the name that `--model` gives them."""
     serves: frozenset[Service] = frozenset()
     """What Segue does for it if it asks: `files`, `terminals`."""
+    keep_conversations: bool = False
+    """Whether Segue keeps a copy of its conversations, without secrets, and gives it back where the agent's own is
+    gone; the agent has to ask for it, and of those built in only `claude-sdk` does."""
+    container: Container | None = None
+    """The container that it runs in, if it does."""
+    needs: str = ""
+    """The program that must be there, where the command begins with another one that starts it."""
     install: str = ""
     """The command that installs its program."""
     login: str = ""
     """The command that logs in with its vendor."""
+
+    @property
+    def program(self) -> str:
+        """What must be found on the PATH."""
+        return self.needs or self.command[0]

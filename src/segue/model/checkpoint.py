@@ -13,6 +13,8 @@ SCHEMA_VERSION = 2
 
 
 class CheckpointType(StrEnum):
+    START = "start"
+    """Nothing is done yet; it has the number 0."""
     TASK_COMPLETE = "task_complete"
     PAUSE = "pause"
     INTERRUPTED = "interrupted"

@@ -195,6 +195,17 @@ class AgentExited:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentHeard:
+    """How far an agent was heard that may go on while nobody listens: what is in the journal of it when this is."""
+
+    kind: Literal["agent.heard"] = "agent.heard"
+    updates: int
+    """What it has told so far, counted from its first word."""
+    characters: int = 0
+    """And so much of the text that followed."""
+
+
 AgentEvent = (
     TextDelta
     | ToolCalled
@@ -205,6 +216,7 @@ AgentEvent = (
     | TurnEnded
     | TurnFailed
     | Compacted
+    | AgentHeard
     | AgentExited
 )
 """What comes out of a driver, in order."""
@@ -346,6 +358,8 @@ class RunQueued:
     reason: str
     purpose: Purpose = Purpose.WORK
     prices: tuple[Price, ...] = ()
+    context: str = ""
+    """What a person wrote for the new conversation, in place of what would be compiled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -448,6 +462,14 @@ class PromptSent:
     """Written before the prompt leaves: found without an acknowledgement, it is shown and never sent again."""
 
     kind: Literal["prompt.sent"] = "prompt.sent"
+    prompt_id: PromptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnJoined:
+    """An agent that went on by itself is listened to again, in the turn that this prompt began."""
+
+    kind: Literal["turn.joined"] = "turn.joined"
     prompt_id: PromptId
 
 
@@ -782,6 +804,8 @@ Event = (
     | TurnEnded
     | TurnFailed
     | Compacted
+    | AgentHeard
+    | TurnJoined
     | AgentExited
     | WorkflowCreated
     | WorkflowRewound

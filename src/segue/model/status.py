@@ -81,6 +81,8 @@ class Way(StrEnum):
 
     FIRST = "first"
     """There was no conversation yet."""
+    REATTACH = "reattach"
+    """The agent never stopped: it goes on in its container, and is listened to again."""
     NATIVE = "native"
     """The agent's own conversation goes on."""
     FORK = "fork"
@@ -91,6 +93,10 @@ class Way(StrEnum):
     """A new conversation, whose first prompt carries what was said in the old one."""
     FRESH = "fresh"
     """A new conversation that knows the plan and the files, and nothing that was said."""
+
+
+SAME_CONVERSATION = frozenset({Way.REATTACH, Way.NATIVE})
+"""The ways that stay in the conversation that there was."""
 
 
 class Purpose(StrEnum):

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 
 from segue import drivers
 from segue.drivers import Capabilities, Introduction, Launch
-from segue.drivers.environment import allowed
+from segue.drivers.environment import variables_for
 from segue.journal.rows import WorkflowRow
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
 from segue.model.errors import BadInput, SegueError, UnknownAgent
 from segue.model.views import AgentCheck, AgentView, Successor
 from segue.model.work import OFF, SAME
+from segue.orchestrator.containers import engine_of
 from segue.orchestrator.house import House
 
 
@@ -59,19 +61,27 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     if view.program is None:
         hint = f"Install it: {agent.install}" if agent.install else "Install it, or set its command in segue.toml."
-        return AgentCheck(agent=view, ok=False, problem=f"The program {agent.command[0]} was not found.", hint=hint)
-    launch = Launch(
-        command=agent.command,
-        directory=Path(environment.get("HOME", "/")),
-        environment=allowed(environment, agent.environment),
-        execution=f"check-{token_hex(6)}",
-        handshake_timeout=house.rules.handshake_timeout,
-    )
+        return AgentCheck(agent=view, ok=False, problem=f"The program {agent.program} was not found.", hint=hint)
     try:
-        introduction = await driver.introduce(launch)
+        # A container must not have the user's whole home in it for that.
+        with TemporaryDirectory(prefix="check-", dir=house.home) as empty:
+            place = Path(empty) if agent.container else Path(environment.get("HOME", "/"))
+            introduction = await driver.introduce(_launch(house, agent, environment, place))
     except SegueError as error:
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     return _checked(agent, view, introduction)
+
+
+def _launch(house: House, agent: AgentConfiguration, environment: Mapping[str, str], directory: Path) -> Launch:
+    return Launch(
+        command=agent.command,
+        directory=directory,
+        environment=variables_for(agent, environment),
+        execution=f"check-{token_hex(6)}",
+        handshake_timeout=house.rules.handshake_timeout,
+        container=agent.container,
+        engine=engine_of(house) if agent.container else "",
+    )
 
 
 def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduction) -> AgentCheck:
@@ -89,7 +99,9 @@ def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduct
 
 
 def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentView:
-    found = shutil.which(agent.command[0], path=environment.get("PATH", os.defpath))
+    found = shutil.which(agent.program, path=environment.get("PATH", os.defpath))
+    if agent.container is not None:
+        found = f"in the image {agent.container.image}"
     return AgentView(
         name=agent.name,
         driver=agent.driver,

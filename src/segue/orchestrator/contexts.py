@@ -12,9 +12,10 @@ from segue.model.facts import DecisionFact, SessionFacts
 from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.house import House
-from segue.resume.exam import compile_examined
+from segue.resume.exam import Grade, compile_examined, examine, probes
 from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import taken_back
+from segue.resume.tokens import tokens
 from segue.snapshot.findings import own_tests, reviews_of
 from segue.state.fold import WorkflowState
 
@@ -36,26 +37,34 @@ class Present:
     divergence: tuple[str, ...] = ()
 
 
-async def compile_workflow(house: House, workflow_id: WorkflowId, present: Present, budget: int) -> Compiled:
-    """From everything that the journal holds by now."""
+async def compile_workflow(
+    house: House, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
+) -> Compiled:
+    """From everything that the journal holds by now; `own` is what a person wrote, and is only examined."""
     state = await house.journal.state(workflow_id)
     latest = await house.journal.standing(workflow_id, state)
     findings = await house.journal.read(lambda c: findings_of(c, workflow_id, latest.id)) if latest else None
     facts = with_own_tests(enriched(await house.hearings.facts(workflow_id), findings), state)
     handover = handover_of(state, workflow_id, latest, present, house.rules.lengths)
+    if own:
+        grade = await run_sync(lambda: examine(own, probes(facts, handover)))
+        return Compiled(text=own, exam=_result(grade, tokens(own), budget))
     return await compile_facts(facts, handover, budget)
 
 
 async def compile_facts(facts: SessionFacts, handover: Handover, budget: int) -> Compiled:
     context, grade = await run_sync(compile_examined, facts, budget, handover)
-    exam = ExamResult(
+    return Compiled(text=context.text, exam=_result(grade, context.tokens, budget))
+
+
+def _result(grade: Grade, length: int, budget: int) -> ExamResult:
+    return ExamResult(
         score=grade.score,
         by_category={str(category): share for category, share in grade.by_category.items()},
         missing=tuple(probe.about for probe in grade.missing),
-        tokens=context.tokens,
+        tokens=length,
         budget=budget,
     )
-    return Compiled(text=context.text, exam=exam)
 
 
 def handover_of(

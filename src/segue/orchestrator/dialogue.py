@@ -8,12 +8,13 @@ import anyio
 
 from segue.drivers import Agent
 from segue.journal import Transaction
+from segue.journal.reading import queued_prompt
 from segue.journal.rows import PromptRow, session_by_id
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError
 from segue.model.findings import ExamResult
-from segue.model.ids import TaskId, new_prompt_id
+from segue.model.ids import PromptId, TaskId, new_prompt_id
 from segue.model.plan import PLANNING, Issue, Task, TaskStatus
 from segue.model.status import Carrying, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
@@ -98,21 +99,23 @@ class Dialogue:
         self._done: TaskId | None = None
         """The last task that was done here, and that no report was asked about."""
 
-    async def hold(self) -> End:
-        """Talk to the end, and see to what happens beside the turns meanwhile."""
+    async def hold(self, joined: PromptId | None = None) -> End:
+        """Talk to the end, and see to what happens beside the turns meanwhile; first the turn that is joined, if one is
+        under way."""
         turns = self._turns
         beside = (turns.listen, turns.flush_regularly, turns.deliver_answers, turns.give_way, self._pausing.force)
         async with alongside(*beside, self._allowance.time_out):
             try:
-                return await self._converse()
+                return await self._converse(await self._join(joined) if joined else None)
             finally:
                 # Torn away in the middle of a sentence, what was heard of it is still true.
                 await self._recorder.flush()
 
-    async def _converse(self) -> End:
+    async def _converse(self, joined: "_Work | None") -> End:
         """One turn after the other: what people say comes first, then the plan, if it is to be worked on."""
         while True:
-            following = await self._tenure.write("turn.start", await self._choice())
+            following = joined or await self._tenure.write("turn.start", await self._choice())
+            joined = None
             if isinstance(following, _Idle):
                 following = await self._until_spoken_to()
             if isinstance(following, End):
@@ -138,6 +141,23 @@ class Dialogue:
                 self._allowance.task_done()
                 self._occasion = None
                 self._done = following.task.id
+
+    async def _join(self, prompt_id: PromptId) -> "_Work":
+        """The agent is in the middle of it; what it does is heard again from here on."""
+        plan = (await self._house.journal.state(self._tenure.workflow_id)).plan
+        session_id, run = self._tenure.session_id, self._tenure.number
+
+        def join(t: Transaction) -> _Work:
+            prompt = queued_prompt(t.connection, prompt_id)
+            task = next((each for each in plan.tasks if each.id == prompt.task_id), None) if plan else None
+            if task is not None and not prompt.report:
+                t.start_task(task.id, self._tenure.attempt, session_id, run)
+            self._tenure.move(t, SessionStatus.RUNNING)
+            t.append(e.TurnJoined(prompt_id=prompt_id), session_id=session_id, run=run)
+            return _Work(None if prompt.report else task, prompt, prompt.text)
+
+        self._turns.joined = prompt_id
+        return await self._tenure.write("turn.joined", join)
 
     def _at_work(self) -> bool:
         """Whether there is something that a pause would interrupt."""
@@ -205,7 +225,7 @@ class Dialogue:
         """As the session was to be told it: compiled, or word for word."""
         if state.sessions[self._tenure.session_id].told_by is Way.CONTEXT:
             try:
-                return await self._context()
+                return await self._context(state.sessions[self._tenure.session_id].own_context)
             except Exception:  # nobody must be kept from going on by a sentence that could not be understood
                 log.exception("no context could be compiled for %s", self._tenure.workflow_id)
                 message = "No context could be compiled; the server's log says why. The history is told instead."
@@ -215,11 +235,12 @@ class Dialogue:
         records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
         return _Told(Way.HISTORY, history(records, self._house.rules.history), with_history)
 
-    async def _context(self) -> _Told:
+    async def _context(self, own: str) -> _Told:
+        """Compiled, unless a person wrote one; either is examined."""
         git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
         present = Present(git=git, at=self._house.clock.now(), divergence=divergence)
         budget = self._house.rules.context_budget
-        compiled = await compile_workflow(self._house, self._tenure.workflow_id, present, budget)
+        compiled = await compile_workflow(self._house, self._tenure.workflow_id, present, budget, own)
         return _Told(Way.CONTEXT, compiled.text, with_context, compiled.exam)
 
     def _introduction(self, issue: Issue, carrying: Carrying) -> _Told | None:

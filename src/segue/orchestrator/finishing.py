@@ -1,6 +1,6 @@
 """What lies between the end of a task's turn and the task that counts as done: tests, reviews, a commit, a person."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from segue.journal import Transaction
@@ -22,11 +22,11 @@ from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.orchestrator.verifying import run_tests
-from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, next_step
+from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, may_start_over, next_step
 from segue.resume.advice import advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
-from segue.state.fold import Failed
+from segue.state.fold import WorkflowState
 from segue.workspace.processes import PART
 
 
@@ -82,12 +82,8 @@ class Finishing:
 
     async def _seen_to(self, task: Task) -> End | None:
         """One turn after the other, until the tests pass and the reviewers approve."""
-        reviews = 0
         while True:
-            problem = await self._tested(task)
-            if problem is None:
-                reviews += 1
-                problem = await self._reviewed(task, reviews)
+            problem = await self._tested(task) or await self._reviewed(task)
             if problem is None:
                 return None
             end = problem if isinstance(problem, End) else await self._again(task, problem)
@@ -124,7 +120,7 @@ class Finishing:
 
     # ── reviews ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def _reviewed(self, task: Task, passes: int) -> _Again | End | None:
+    async def _reviewed(self, task: Task) -> _Again | End | None:
         wanted = self._choices.review
         if wanted is None:
             return None
@@ -137,12 +133,12 @@ class Finishing:
         if round_.approved:
             await self._tenure.step("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
             return None
+        state = await self._house.journal.state(self._tenure.workflow_id)
+        # Also those of runs before: an agent that fails after each review would else be reviewed for ever.
+        passes = sum(reviewed == task.id for reviewed, _ in state.rounds)
         if passes < wanted.passes:
-            return _Again(not_approved(await self._open_reviews(), task))
+            return _Again(not_approved(state.reviews, task))
         return await self._after(task, _not_passed(task, round_, passes))
-
-    async def _open_reviews(self) -> tuple[e.ReviewGiven, ...]:
-        return (await self._house.journal.state(self._tenure.workflow_id)).reviews
 
     # ── what follows a failure ──────────────────────────────────────────────────────────────────────
 
@@ -150,27 +146,27 @@ class Finishing:
         """Written down first; then the table of retries says what follows."""
         told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
         await self._tenure.step("task.failed", lambda t: self._append(t, told))
-        failures = (await self._house.journal.state(self._tenure.workflow_id)).failures
-        policy = policy_for(self._house, self._tenure.workflow)
-        match next_step(policy, failures, self._house.clock.now(), self._house.chance()):
+        state = await self._house.journal.state(self._tenure.workflow_id)
+        policy, now = policy_for(self._house, self._tenure.workflow), self._house.clock.now()
+        match next_step(policy, state.failures, now, self._house.chance(), replans=state.replans):
             case Retry(undo=Undo.NOTHING):
                 return _Again(failed.text)
             case Retry():
                 return self._start_over(task, failed.reason)
             case Fixer() if self._choices.fixer != OFF:
-                return await self._helped(task, failed, failures)
+                return await self._helped(task, failed, state)
             case Fixer(reason=reason) | AskPerson(reason=reason) | Wait(reason=reason):
                 return self._ask_person(task, f"{failed.question} ({reason.rstrip('.')}.)")
 
-    async def _helped(self, task: Task, failed: _Failed, failures: Sequence[Failed]) -> _Again | End:
+    async def _helped(self, task: Task, failed: _Failed, state: WorkflowState) -> _Again | End:
         """A second agent says how it can be done, that it leads nowhere, or that a person has to look."""
-        advice = await consult(self._tenure, self._environment, failures)
+        advice = await consult(self._tenure, self._environment, state.failures)
         match advice.verdict:
             case "fix":
                 return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
-            case "rewind":
+            case "rewind" if may_start_over(self._house.rules.retries, state.replans):
                 return self._start_over(task, advice.advice)
-            case "escalate":
+            case "rewind" | "escalate":
                 return self._ask_person(task, f"{failed.question} A second agent says: {advice.advice}")
 
     def _start_over(self, task: Task, reason: str) -> End:

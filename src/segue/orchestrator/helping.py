@@ -14,16 +14,17 @@ import anyio
 
 from segue import drivers
 from segue.drivers import Agent, Launch
-from segue.drivers.environment import allowed
+from segue.drivers.environment import variables_for
 from segue.journal import Process, Transaction
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
-from segue.model.errors import AgentError, SegueError, WorkspaceError
+from segue.model.errors import AgentError, QuotaExceeded, SegueError, WorkspaceError
 from segue.model.ids import AttemptId, SessionId, TaskId, new_prompt_id, new_session_id
 from segue.model.status import Permissions, Role, SessionStatus
 from segue.orchestrator import projections
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.containers import engine_of
 from segue.orchestrator.onlooking import changes_since, files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.tenure import Tenure
@@ -51,7 +52,10 @@ class _NoAnswer(AgentError):
 async def ask_helper(
     tenure: Tenure, environment: Mapping[str, str], wanted: Help, question: str, read: Callable[[str], T | Unreadable]
 ) -> T | None:
-    """What the helper answers, as `read` understands it, after one repair at most; None with a warning otherwise."""
+    """What the helper answers, as `read` understands it, after one repair at most; None with a warning otherwise.
+
+    A used-up quota is raised: whoever asks the next helper, or a person, would not have it back.
+    """
     helper = _Helper(tenure, wanted)
     await helper.create()
     before = await files_of(tenure)
@@ -59,6 +63,10 @@ async def ask_helper(
     try:
         answer = await helper.answer(environment, question, read)
         await helper.end(SessionStatus.COMPLETED)
+    except QuotaExceeded as error:
+        await helper.end(SessionStatus.FAILED, error.message)
+        await projections.refresh(tenure.house, helper.session_id)
+        raise helper.out_of_quota(error) from error
     except (AgentError, WorkspaceError) as error:
         await helper.fail(error)
     await helper.tell_what_changed(before)
@@ -66,7 +74,7 @@ async def ask_helper(
     return answer
 
 
-def process_of(agent: Agent, execution: AttemptId) -> Process:
+def process_of(agent: Agent, execution: AttemptId, container: str | None = None) -> Process:
     known = identity(agent.pid)
     return Process(
         execution=execution,
@@ -74,6 +82,7 @@ def process_of(agent: Agent, execution: AttemptId) -> Process:
         pid_started=str(known.started) if known else None,
         guardian_pid=agent.guardian_pid,
         machine_boot=known.boot if known else None,
+        container=container,
     )
 
 
@@ -135,12 +144,14 @@ class _Helper:
         return Launch(
             command=agent.command,
             directory=Path(self._tenure.workflow.worktree),
-            environment=allowed(environment, agent.environment),
+            environment=variables_for(agent, environment),
             execution=self._execution,
             handshake_timeout=self._tenure.house.rules.handshake_timeout,
             mode=agent.modes.get(Permissions.READ_ONLY),
             model=decode(Choices, self._tenure.workflow.choices).model if same else None,
             serves=agent.serves,
+            container=agent.container,
+            engine=engine_of(self._tenure.house) if agent.container else "",
         )
 
     async def _ready(self, agent: Agent) -> None:
@@ -176,6 +187,9 @@ class _Helper:
     async def fail(self, error: SegueError) -> None:
         await self.end(SessionStatus.FAILED, error.message)
         await self._warn("helper_failed", f"The {self._help.role} gave no answer that can be used. {error.message}")
+
+    def out_of_quota(self, error: QuotaExceeded) -> QuotaExceeded:
+        return QuotaExceeded(f"The {self._help.role}: {error.message}", reset_at=error.reset_at)
 
     async def tell_what_changed(self, before: str | None) -> None:
         if changes := await changes_since(self._tenure, before):

@@ -65,7 +65,11 @@ class Rules:
     plan_tasks: int
     """Tasks that a plan may have which an agent proposes."""
     retries: Policy
+    review_time: float
     stall_notice: float
+    container_engine: str
+    """Where the engine's socket is; empty for the usual places."""
+    reattach_at_start: bool
 
     def setup_for(self, choices: Choices) -> str | None:
         """The command that makes the worktree of such a workflow ready."""

@@ -25,9 +25,19 @@ from segue.model.errors import SegueError, WrongState
 from segue.model.events import PersonAnswered, PlanReopened, Price, PromptQueued, RunQueued, Warned
 from segue.model.ids import SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.plan import TaskStatus
-from segue.model.status import Carrying, PromptStatus, Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import (
+    SAME_CONVERSATION,
+    Carrying,
+    PromptStatus,
+    Purpose,
+    RunStatus,
+    SessionStatus,
+    Trigger,
+    Way,
+    WorkflowStatus,
+)
 from segue.model.views import Resumed
-from segue.orchestrator import forking, projections, rewinding
+from segue.orchestrator import containers, forking, projections, rewinding
 from segue.orchestrator.alongside import both
 from segue.orchestrator.capacity import ladder_of
 from segue.orchestrator.contexts import Present
@@ -36,6 +46,7 @@ from segue.orchestrator.limits import limits_of, refuse_used_up, used_up
 from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
 from segue.protocol.budgets import Stopping
+from segue.protocol.capacity import usable_window
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
@@ -99,6 +110,8 @@ class Ask:
     """Whoever asks holds the workflow's files."""
     reopens: str = ""
     """Why what is left is planned again, if it is."""
+    context: str = ""
+    """What the new conversation begins with, if a person wrote it."""
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -115,14 +128,17 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         request=_request(state, standing, house.rules.plan_tasks),
         original=await forking.original(house, state),
         full=await _full(house, session, workflow_id, agent),
+        container=await containers.closed(house, state, workflow_id),
     )
 
 
 async def _full(house: House, session: SessionState, workflow_id: WorkflowId, agent: AgentConfiguration) -> str:
     """Whether the context is beyond the first rung at which the work does not go on in it."""
+    if session.overflowed and not agent.compacts:
+        return "the agent's context is full"
     model = decode(Choices, (await house.journal.workflow(workflow_id)).choices).model
-    ladder = ladder_of(house.rules.capacity, agent, model)
-    tokens, window = session.usage.context_tokens, session.usage.window or ladder.known_window
+    ladder = ladder_of(house.rules.capacity, agent, model, session.model)
+    tokens, window = session.usage.context_tokens, usable_window(ladder, session.usage.window)
     marks = [mark for mark in (ladder.fork, ladder.pause, ladder.force) if mark is not None]
     if not marks or not tokens or not window or tokens < min(marks) * window:
         return ""
@@ -146,9 +162,10 @@ def queue(
     plan: ResumePlan,
     purpose: Purpose,
     environment: Mapping[str, str],
+    context: str = "",
 ) -> int:
     """The next run of a session, in the journal and with the engine; the variables are for this run alone."""
-    queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices)
+    queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices, context=context)
     number = t.queue_run(session_id, queued, house.boot)
     house.environments[session_id, number] = environment
     if purpose is Purpose.WORK:
@@ -293,7 +310,8 @@ class Launching:
             t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
         choices = decode(Choices, t.workflow.choices)
         wanted = (*ask.agent.environment, *choices.variables, *helpers_variables(self.house, choices))
-        queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted))
+        context = (ask.context or _untold(session)) if plan.way is Way.CONTEXT else ""
+        queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted), context)
         run = t.open_run
         assert run is not None, "it was queued just now"
         return _answer(t, run, "resumed", plan.reason, plan.prices)
@@ -304,7 +322,7 @@ class Launching:
         """The session itself, or a child that takes over from it."""
         parent = t.session
         over = parent.status in SESSION_ENDED | {SessionStatus.FAILED}
-        if plan.way is Way.NATIVE or (plan.way is Way.FIRST and not over):
+        if plan.way in SAME_CONVERSATION or (plan.way is Way.FIRST and not over):
             return parent.id
         carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
         if plan.way is Way.FORK:
@@ -356,9 +374,10 @@ class Launching:
 def _refuse_a_longer_line(t: Transaction, most: int) -> None:
     """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
     if len(t.messages) >= most:
+        at_work = "Wait until it has read some: `segue logs -f` shows that."
+        gone = "Nobody reads them now; `segue resume` brings the agent back, and it hears them first."
         raise WrongState(
-            f"{most} messages wait for the agent already; this one was not taken.",
-            hint="Wait until it has read some: `segue logs -f` shows that.",
+            f"{most} messages wait for the agent already; this one was not taken.", hint=at_work if t.open_run else gone
         )
 
 
@@ -385,6 +404,11 @@ def refuse_at_work(t: Transaction) -> None:
     if t.open_run is not None:
         raise AtWork(f"{t.session.agent} is at work on it.")
     refuse_unless_resumable(t.workflow, Purpose.WORK)
+
+
+def _untold(session: SessionState) -> str:
+    """What a person wrote for a conversation that did not come about belongs to the next."""
+    return "" if session.usage.turns or session.turn else session.own_context
 
 
 def _now(t: Transaction, state: WorkflowState) -> SessionState:

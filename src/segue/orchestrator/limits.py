@@ -23,22 +23,22 @@ class Allowance:
         self._tenure = tenure
         self._house = tenure.house
         self._limits = limits_of(tenure.workflow)
-        self._tasks = 0
+        self._worked = False
         self._said = False
 
     def task_done(self) -> None:
-        self._tasks += 1
+        self._worked = True
 
     def cannot_be_kept(self, state: WorkflowState) -> str | None:
         """A sentence, once, when the agent has worked and nobody reported what a limit is about."""
-        if self._said or not self._tasks:
+        if self._said or not self._worked:
             return None
         self._said = True
         return unmeasured(budget_of(self._limits), spent_of(state, self._house.clock.now()))
 
     def used_up(self, state: WorkflowState) -> Stopping | None:
         now = self._house.clock.now()
-        return exceeded(budget_of(self._limits), spent_of(state, now, self._tasks), now)
+        return exceeded(budget_of(self._limits), spent_of(state, now), now)
 
     async def time_out(self) -> None:
         """When the time is over, the work is paused like by a person: at the boundary, and by force after a while."""
@@ -85,7 +85,7 @@ def budget_of(limits: Limits) -> Budget:
     return Budget(tokens=limits.tokens or None, usd=limits.usd or None, timeout=timeout, tasks=limits.tasks or None)
 
 
-def spent_of(state: WorkflowState, now: datetime, tasks: int = 0) -> Spent:
+def spent_of(state: WorkflowState, now: datetime) -> Spent:
     used = total(session.account for session in sessions_of(state))
     return Spent(
         since=state.working_since or now,
@@ -93,5 +93,5 @@ def spent_of(state: WorkflowState, now: datetime, tasks: int = 0) -> Spent:
         usd=used.cost_usd,
         estimated=used.cost_source == "estimated",
         complete=used.complete,
-        tasks=tasks,
+        tasks=state.done_since,
     )

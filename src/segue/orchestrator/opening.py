@@ -65,9 +65,11 @@ async def open_orchestrator(
 
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
-            await settle_left_runs(house)
+            left = await settle_left_runs(house)
             await announce(house)
             resuming = Resuming(house)
+            if rules.reattach_at_start:
+                await resuming.rejoin([run.workflow_id for run in left])
             jobs = (lambda: sweep_forever(house), lambda: study_forever(house), lambda: dispatch_forever(resuming))
             try:
                 async with alongside(*jobs):

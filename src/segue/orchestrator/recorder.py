@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from segue.journal import Journal
-from segue.model.events import AgentMessage, AgentThought, Event, TextDelta
+from segue.model.events import AgentHeard, AgentMessage, AgentThought, Event, TextDelta
 from segue.model.ids import AttemptId, SessionId, WorkflowId
 
 LONGEST_PIECE = 64 * 1024
@@ -19,9 +19,34 @@ _KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRI
 _LEAD = re.compile(r"(?:authorization|bearer|basic|token|secret|passw|key|credential)[^\n]{0,24}\Z", re.IGNORECASE)
 
 
+@dataclass(slots=True)
+class _Place:
+    """How far an agent was heard that may go on while nobody listens."""
+
+    written: AgentHeard
+    """As far as it is written down, or is being written."""
+    last: int
+    """Its last mark."""
+    since: int = 0
+    """Characters that came after that."""
+
+    def write(self, characters: int, waiting: int) -> AgentHeard:
+        """So many characters are written, and so many wait."""
+        before = self.written
+        if waiting or self.since:
+            self.written = AgentHeard(updates=before.updates, characters=before.characters + characters)
+        else:
+            self.written = AgentHeard(updates=self.last)
+        return self.written
+
+
 @dataclass(slots=True, kw_only=True)
 class Recorder:
-    """One run's pen. An event is written after the text that was streamed before it."""
+    """One run's pen. An event is written after the text that was streamed before it.
+
+    Of an agent that may go on while nobody listens, what belongs to one mark is written together, and with it how far
+    the agent was heard: whoever listens again begins there, and nothing is written twice.
+    """
 
     journal: Journal
     workflow_id: WorkflowId
@@ -33,6 +58,9 @@ class Recorder:
     _role: str = ""
     _pieces: list[str] = field(default_factory=list[str])
     _size: int = 0
+    _held: list[Event] = field(default_factory=list[Event])
+    _place: _Place | None = None
+    """None as long as no mark has come, which is for ever with most agents."""
     _pen: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def hear(self, delta: TextDelta) -> None:
@@ -43,12 +71,35 @@ class Recorder:
                 self._role = delta.role
             self._pieces.append(delta.text)
             self._size += len(delta.text)
+            if self._place is not None:
+                self._place.since += len(delta.text)
             if self._size >= LONGEST_PIECE:
                 await self._write(self._take_words())
 
     async def record(self, *events: Event) -> None:
         async with self._pen:
             await self._write([*self._take(), *events])
+
+    async def hold(self, event: Event) -> None:
+        """Like `record`, but with all that belongs to the same mark, where there are marks."""
+        async with self._pen:
+            if self._place is None:
+                await self._write([*self._take(), event])
+            else:
+                self._held.append(event)
+
+    async def heard(self, mark: AgentHeard) -> None:
+        """All that came before this belongs to it."""
+        async with self._pen:
+            if self._place is None:
+                self._place = _Place(written=mark, last=mark.updates)
+                await self._write([mark])
+                return
+            self._place.last, self._place.since = mark.updates, 0
+            if self._held:
+                await self._write(self._take())
+            elif not self._size:
+                self._place.write(0, 0)
 
     async def flush(self) -> None:
         """Write all text that came in so far, even on the way out."""
@@ -64,13 +115,22 @@ class Recorder:
     def _take(self) -> list[Event]:
         text = "".join(self._pieces)
         self._pieces, self._size = [], 0
-        return [_KINDS[self._role](text=text)] if text else []
+        held, self._held = self._held, []
+        return self._marked([*self._said(text), *held], len(text))
 
     def _take_words(self) -> list[Event]:
         text = "".join(self._pieces)
         cut = _last_boundary(text)
         self._pieces, self._size = [text[cut:]], len(text) - cut
-        return [_KINDS[self._role](text=text[:cut])] if cut else []
+        return self._marked(self._said(text[:cut]), cut)
+
+    def _said(self, text: str) -> list[Event]:
+        return [_KINDS[self._role](text=text)] if text else []
+
+    def _marked(self, events: list[Event], characters: int) -> list[Event]:
+        if self._place is None or not events:
+            return events
+        return [*events, self._place.write(characters, self._size)]
 
     async def _write(self, events: list[Event]) -> None:
         if events:

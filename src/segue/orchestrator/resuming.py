@@ -1,6 +1,7 @@
 """Going on: a workflow is resumed, taken back, tried again, or a session of it is opened."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -8,11 +9,12 @@ from pathlib import Path
 
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, open_runs, session_by_id
-from segue.model.errors import WrongState
+from segue.model.errors import BadInput, SegueError, WrongState
 from segue.model.events import RetryScheduled
+from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, Role, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor, WorkspaceRestored
-from segue.orchestrator import forking, rewinding
+from segue.orchestrator import containers, forking, rewinding
 from segue.orchestrator.agents import agent_named, choices_for
 from segue.orchestrator.house import House
 from segue.orchestrator.launching import (
@@ -28,8 +30,10 @@ from segue.orchestrator.launching import (
 )
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.planner import plan_resume
-from segue.workspace.programs import require_program
+from segue.workspace.programs import require_program_of
 from segue.workspace.worktrees import ensure_worktree, require_worktree
+
+log = logging.getLogger("segue")
 
 W = WorkflowStatus
 
@@ -49,12 +53,15 @@ class Resuming:
         way: Way | None,
         successor: Successor | None,
         snapshot: str | None = None,
+        context: str | None = None,
     ) -> Resumed:
         """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflow(name)
+        if context is not None:
+            way = _way_of_own_context(context, way)
         if (waiting := await self._block_again(row, as_it_is=not (way or successor or snapshot))) is not None:
             return waiting
-        ask = self.ask(row, Purpose.WORK, environment, way, successor)
+        ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "")
         if ask.choices is not None:
             refuse_secrets(ask.choices)
         await self._finish_fork(row, environment)
@@ -64,6 +71,16 @@ class Resuming:
             await self.launching.put_away(row.id, "the work goes on another way")
             return await self.launching.launch(row, ask)
         return await self._go_on(row, ask)
+
+    async def rejoin(self, workflows: Sequence[WorkflowId]) -> None:
+        """Listen again to agents that went on in their containers; nobody is started who was not there."""
+        for workflow_id in workflows:
+            state = await self._journal.state(workflow_id)
+            if await containers.closed(self.house, state, workflow_id) == "":
+                try:
+                    await self.resume(workflow_id, self.house.environment, Way.REATTACH, None)
+                except SegueError as error:
+                    log.warning("workflow %s could not be joined again: %s", workflow_id, error.message)
 
     async def try_again(self, row: WorkflowRow, due: datetime) -> None:
         """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
@@ -168,7 +185,7 @@ class Resuming:
         successor: Successor | None = None,
     ) -> Ask:
         agent = agent_named(self.house, successor.agent if successor else row.agent)
-        require_program(agent.command[0], environment, hint=agent.install)
+        require_program_of(agent, environment)
         choices = choices_for(successor, row) if successor else None
         return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
 
@@ -201,3 +218,11 @@ class Resuming:
         if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
             with self.launching.alone_with(row.id):
                 await forking.prepare(self.house, row, environment)
+
+
+def _way_of_own_context(context: str, way: Way | None) -> Way:
+    if not context.strip():
+        raise BadInput("The context is empty.", hint="`segue context` prints one to begin with.")
+    if way not in (None, Way.CONTEXT):
+        raise BadInput(f"A context of your own is no part of the way {way}.", hint="Leave one of the two out.")
+    return Way.CONTEXT

@@ -25,10 +25,7 @@ from segue.snapshot.extraction import Texts, Unreadable, read_object
 from segue.state.fold import WorkflowState
 from segue.workspace.checkpoints import tree_of
 from segue.workspace.commits import difference
-from segue.workspace.programs import require_program
-
-REVIEW_SECONDS = 600.0
-"""How long one reviewer may take."""
+from segue.workspace.programs import require_program_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +70,12 @@ async def review(tenure: Tenure, environment: Mapping[str, str], wanted: Review,
     assert state.issue is not None, "every journal begins with its workflow's issue"
     given: list[e.ReviewGiven] = []
     missing: list[str] = []
+    seconds = tenure.house.rules.review_time
     for persona in wanted.personas:
-        helper = Help(role=Role.REVIEWER, agent=_reviewer(tenure, wanted), task_id=task.id, seconds=REVIEW_SECONDS)
+        helper = Help(role=Role.REVIEWER, agent=_reviewer(tenure, wanted), task_id=task.id, seconds=seconds)
         question = review_question(state.issue, task, persona, state, changes)
-        verdict = await ask_helper(tenure, environment, helper, question, read_verdict)
+        with tenure.live.patient(tenure.house.clock.now(), seconds):
+            verdict = await ask_helper(tenure, environment, helper, question, read_verdict)
         if verdict is None:
             missing.append(persona)
             continue
@@ -94,7 +93,7 @@ def helpers_variables(house: House, choices: Choices) -> tuple[str, ...]:
 def refuse_unusable(house: House, choices: Choices, environment: Mapping[str, str]) -> None:
     """What cannot be done after a task is refused before the first one begins."""
     for agent in helpers(house, choices):
-        require_program(agent.command[0], environment, hint=agent.install)
+        require_program_of(agent, environment)
     if choices.verify is not None and not choices.verify.command.strip():
         raise BadInput("The command that runs the tests is empty.", hint="Give one, such as: pytest -q.")
     if choices.verify is not None and not choices.verify.seconds > 0:
@@ -140,7 +139,7 @@ async def _last_done(tenure: Tenure, state: WorkflowState) -> str | None:
     """The commit that holds the files as they were when the task was begun for the first time."""
     for record in await tenure.house.hearings.last_records(tenure.workflow_id, ["checkpoint.created"], state):
         match record.event:
-            case e.CheckpointCreated(type="task_complete", commit=str() as commit):
+            case e.CheckpointCreated(type="task_complete" | "start", commit=str() as commit):
                 return commit
             case _:
                 pass

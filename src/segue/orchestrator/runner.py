@@ -9,19 +9,28 @@ from pathlib import Path
 import anyio
 
 from segue import drivers
-from segue.drivers import Agent, Driver, Launch
-from segue.drivers.environment import allowed
+from segue.drivers import Agent, Driver, Launch, Left
+from segue.drivers.environment import variables_for
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, WorkflowRow, run_by_id, session_by_id
+from segue.journal.rows import (
+    RunRow,
+    SessionRow,
+    WorkflowRow,
+    has_checkpoints,
+    run_by_id,
+    runtime_of,
+    session_by_id,
+)
 from segue.model import events as e
 from segue.model.agents import Choices
-from segue.model.checkpoint import GitState
+from segue.model.checkpoint import CheckpointType, GitState
 from segue.model.codec import decode
 from segue.model.crash import crash_point
-from segue.model.errors import AgentError, SegueError, TokenRejected
+from segue.model.errors import AgentError, SegueError, TokenRejected, TransportLost
 from segue.model.ids import SessionId, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import (
+    SAME_CONVERSATION,
     Carrying,
     Failure,
     Purpose,
@@ -32,13 +41,14 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.orchestrator import fixing, forking, projections, retrying
+from segue.orchestrator import containers, fixing, forking, projections, retrying
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
 from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
+from segue.orchestrator.keeping import Keeper
 from segue.orchestrator.launching import queue
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import (
@@ -51,6 +61,7 @@ from segue.orchestrator.settling import (
     write_checkpoint,
 )
 from segue.orchestrator.tenure import Superseded, Tenure
+from segue.protocol.retries import may_start_over
 from segue.resume.failures import POLICIES, failure_of
 from segue.resume.planner import Original, ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
@@ -71,6 +82,11 @@ UNCOPIED = frozenset(
     }
 )
 """Why a conversation is not copied, while the agent may well begin another."""
+START = Occasion(
+    type=CheckpointType.START, trigger=Trigger.PAUSE, reason="nothing is done yet", snapshot=False, clean_boundary=True
+)
+MOST_REPORTS = 500
+"""Reports of usage that are looked back at."""
 HEARTBEAT = 10.0
 """Seconds between two signs of life of a run."""
 
@@ -154,17 +170,28 @@ class Run:
         if not self.tenure.has_worktree:
             await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
         async with AsyncExitStack() as stack:
-            agent = await self._open_agent(stack, self._launch(directory))
+            left = await self._left()
+            agent = await self._open_agent(stack, self._launch(directory), left)
             occasion = replace(occasion, way=self.way)
             await self._ready(agent)
+            await self._keep_start()
             async with alongside(self._show_life):
-                capacity = Capacity(self.tenure, self.agent, joined=self.way in (Way.NATIVE, Way.FORK))
-                end = await Dialogue(
-                    self.tenure, agent, self._recorder(), occasion, capacity, self._environment()
-                ).hold()
+                capacity = await self._capacity()
+                dialogue = Dialogue(self.tenure, agent, self._recorder(), occasion, capacity, self._environment())
+                end = await dialogue.hold(joined=left.turn if left else None)
                 if end.status is WorkflowStatus.COMPLETED:
                     await agent.close()
                 return end
+
+    async def _capacity(self) -> Capacity:
+        """Of a conversation that goes on, what was reported before still counts."""
+        if self.way not in SAME_CONVERSATION:
+            return Capacity(self.tenure, self.agent, joined=self.way is Way.FORK)
+        records = await self.house.journal.last_records(self.tenure.workflow_id, ["usage.reported"], limit=MOST_REPORTS)
+        mine = [record.event for record in reversed(records) if record.session_id == self.tenure.session_id]
+        before = [event for event in mine if isinstance(event, e.UsageReported)]
+        whole = bool(before) and len(records) < MOST_REPORTS
+        return Capacity(self.tenure, self.agent, joined=not whole, before=before)
 
     async def _advised(self) -> End | None:
         """What is tried for the last time is tried with advice; None when it is to be tried."""
@@ -175,11 +202,11 @@ class Run:
         match advice.verdict:
             case "fix":
                 return None
-            case "escalate":
-                return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
-            case "rewind":
+            case "rewind" if may_start_over(self.house.rules.retries, state.replans):
                 retry = retrying.start_over(advice.step, advice.advice, self.house.clock.now())
                 return End(WorkflowStatus.PAUSED, advice.advice, Trigger.CRASH, retry=retry)
+            case "rewind" | "escalate":
+                return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
 
     def _recorder(self) -> Recorder:
         return Recorder(
@@ -245,7 +272,7 @@ class Run:
         return Launch(
             command=self.agent.command,
             directory=directory,
-            environment=allowed(self._environment(), (*self.agent.environment, *self.choices.variables)),
+            environment=variables_for(self.agent, self._environment(), self.choices.variables),
             execution=self.tenure.attempt,
             handshake_timeout=self.house.rules.handshake_timeout,
             mode=self.choices.mode or self.agent.modes.get(self.workflow.permissions),
@@ -253,10 +280,28 @@ class Run:
             mcp_servers=self.choices.mcp_servers,
             serves=self.agent.serves,
             counts_since_start=self.agent.counts_since_start,
+            keeper=self._keeper() if self.agent.keep_conversations else None,
+            container=self.agent.container,
+            engine=containers.engine_of(self.house) if self.agent.container else "",
         )
 
-    async def _open_agent(self, stack: AsyncExitStack, launch: Launch) -> Agent:
+    def _keeper(self) -> Keeper:
+        return Keeper(self.house.journal, self._recorder())
+
+    async def _left(self) -> Left | None:
+        """The agent to be joined again; on every other way, whoever is left over makes room."""
+        if self.way is not Way.REATTACH:
+            await containers.end_all(self.house, self.tenure.workflow_id)
+            return None
+        left = await containers.left(self.house, self.tenure.workflow_id, self.tenure.session_id)
+        if left is None:
+            raise TransportLost("The container that the agent was in does not run any more.")
+        return left
+
+    async def _open_agent(self, stack: AsyncExitStack, launch: Launch, left: Left | None) -> Agent:
         driver = drivers.load(self.agent.driver)
+        if left is not None and self.tenure.token is not None:
+            return await stack.enter_async_context(driver.reattach(launch, self.tenure.token, left))
         if self.way is Way.FORK:
             try:
                 return await stack.enter_async_context(self._copied(driver, launch))
@@ -298,11 +343,11 @@ class Run:
             pid=agent.pid,
             guardian_pid=agent.guardian_pid,
             execution=self.tenure.attempt,
-            resumed=self.way is Way.NATIVE,
+            resumed=self.way in SAME_CONVERSATION,
             capabilities=agent.capabilities.names(),
         )
 
-        process = process_of(agent, self.tenure.attempt)
+        process = process_of(agent, self.tenure.attempt, await self._container())
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.tenure.session_id, run=self.tenure.number)
@@ -313,6 +358,25 @@ class Run:
         await self.tenure.write("session.ready", ready)
         self.tenure.token = agent.token
         self.reached_agent = True
+
+    async def _container(self) -> str | None:
+        """The one that the agent is in; one that was joined again stays the one it was."""
+        if self.agent.container is None:
+            return None
+        if self.way is Way.REATTACH:
+            return (await self.house.journal.read(lambda c: runtime_of(c, self.tenure.session_id))).container
+        return await containers.begun(self.house, self.tenure.attempt)
+
+    async def _keep_start(self) -> None:
+        """The files as they were before the first prompt, so that the first task can be undone like any other."""
+        journal, workflow_id = self.house.journal, self.tenure.workflow_id
+        if await journal.read(lambda c: has_checkpoints(c, workflow_id)):
+            return
+        state, workspace = await self.tenure.gather()
+        session_id, number = self.tenure.session_id, self.tenure.number
+        await self.tenure.write(
+            "start.kept", lambda t: write_checkpoint(t, session_id, number, START, t.catch_up(state), workspace)
+        )
 
     async def _show_life(self) -> None:
         """A dead row must be told from a live one without guessing."""

@@ -53,7 +53,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator import agents, forking, importing, projections, sessions, snapshots
+from segue.orchestrator import agents, containers, forking, importing, projections, sessions, snapshots
 from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
@@ -71,8 +71,9 @@ from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.workspace.containers import require_engine
 from segue.workspace.git import branch_exists, read_state, repository_root
-from segue.workspace.programs import require_program
+from segue.workspace.programs import require_program_of
 
 W = WorkflowStatus
 END_WITHIN = 15.0
@@ -193,7 +194,9 @@ class Orchestrator:
         """Everything that can be refused is refused here, before anything is written."""
         agent = agents.agent_named(self._house, request.agent)
         for each in (agent, *agents.helpers(self._house, request.choices)):
-            require_program(each.command[0], request.environment, hint=each.install)
+            require_program_of(each, request.environment)
+            if each.container is not None:
+                await require_engine(containers.engine_of(self._house))
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
         refuse_unusable(self._house, request.choices, request.environment)
@@ -337,8 +340,9 @@ class Orchestrator:
         way: Way | None = None,
         successor: Successor | None = None,
         snapshot: str | None = None,
+        context: str | None = None,
     ) -> Resumed:
-        return await self._resuming.resume(name, environment, way, successor, snapshot)
+        return await self._resuming.resume(name, environment, way, successor, snapshot, context)
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from its next run on."""
@@ -404,6 +408,7 @@ class Orchestrator:
         crash_point("cancel.after")
         self._house.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))
+        await containers.end_all(self._house, row.id)
         for session in await self._journal.read(lambda c: sessions_of(c, row.id)):
             await projections.refresh(self._house, session.id)
         return Action(status="cancelled", workflow_id=row.id)

@@ -29,7 +29,7 @@ from segue.model.status import (
     WaitingFor,
     WorkflowStatus,
 )
-from segue.orchestrator import retrying
+from segue.orchestrator import containers, retrying
 from segue.orchestrator.house import House, Stop
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
@@ -56,9 +56,13 @@ class Settling:
     reached: bool = True
     """Whether the agent had come up."""
     reset_at: datetime | None = None
+    leaves_container: bool = False
+    """An agent in a container goes on meanwhile, and can be joined again."""
 
 
-CRASHED = Settling(stop=Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work"))
+CRASHED = Settling(
+    stop=Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work"), leaves_container=True
+)
 
 
 def settling_for(stop: Stop) -> Settling:
@@ -113,6 +117,7 @@ async def settle(house: House, session_id: SessionId, number: int, settling: Set
     if run.attempt is not None:
         # Its guardian ends it too; this is for the case that both were killed.
         await end_marked(run.attempt)
+        await (containers.end_helpers if settling.leaves_container else containers.end_all)(house, workflow_id)
     state = await house.journal.state(workflow_id)
     workspace = Workspace(problem="The agent was not started.")
     if run.status is RunStatus.ACTIVE and settling.checkpoint:
@@ -271,7 +276,7 @@ def write_checkpoint(
     t: Transaction, session_id: SessionId, run: int, occasion: Occasion, state: WorkflowState, workspace: Workspace
 ) -> None:
     place = Place(
-        id=t.next_checkpoint_id(),
+        id=t.next_checkpoint_id(occasion.type),
         workflow_id=t.workflow_id,
         session_id=session_id,
         at=t.now,

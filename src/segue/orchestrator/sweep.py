@@ -13,6 +13,7 @@ from segue.journal.rows import RunRow, SessionRow, all_questions_past, open_runs
 from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
+from segue.orchestrator import containers
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.retiring import retire_sessions
@@ -26,7 +27,7 @@ SETTLE_GRACE = 15.0
 """Seconds a run gets to settle itself after it was torn away."""
 
 
-async def settle_left_runs(house: House) -> int:
+async def settle_left_runs(house: House) -> list[RunRow]:
     """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
     runs = await house.journal.read(open_runs)
     for run in runs:
@@ -34,7 +35,7 @@ async def settle_left_runs(house: House) -> int:
         with _noted(run), anyio.move_on_after(SETTLE_AT_START):
             await settle(house, run.session_id, run.number, CRASHED)
     await house.engine.forget_left_runs()
-    return len(runs)
+    return runs
 
 
 async def sweep_forever(house: House) -> None:
@@ -61,6 +62,7 @@ async def sweep(house: House) -> None:
         with _noted(run):
             await _look_at(house, run, now)
     await retire_sessions(house)
+    await containers.tidy(house)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import anyio
 
 from segue.drivers import Agent
 from segue.journal import Transaction
+from segue.journal.rows import prompt_by_id
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered, NothingToAnswer
@@ -69,6 +70,8 @@ class Turns:
         self._gives_way = False
         """The turn under way was interrupted because somebody has something to say."""
         self._begun: set[PromptId] = set()
+        self.joined: PromptId | None = None
+        """A prompt that the agent had before anybody listened to it here; it is not sent again."""
         self.aside = False
         """What the agent says now is no part of the work, and is not written down as its message."""
         self.reads_only = ""
@@ -115,13 +118,16 @@ class Turns:
         return reason
 
     async def _turn(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
-        await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+        joins = prompt.prompt_id == self.joined
+        if not joins:
+            await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.words = []
         self._begun.add(prompt.prompt_id)
         self._gives_way, self._over = False, anyio.Event()
         self.under_way = True
-        await self._agent.prompt(prompt.prompt_id, text)
-        crash_point("prompt.delivered")
+        if not joins:
+            await self._agent.prompt(prompt.prompt_id, text)
+            crash_point("prompt.delivered")
         self._watch = Watch(sent_at=self._house.clock.now())
         try:
             async with alongside(self._notice_silence):
@@ -228,10 +234,14 @@ class Turns:
             case e.PermissionRequested():
                 await self._ask(event)
             case e.UsageReported():
-                await self._recorder.record(event)
+                await self._recorder.hold(event)
                 await self._fill(event)
-            case _:
+            case e.AgentHeard():
+                await self._recorder.heard(event)
+            case e.TurnEnded() | e.TurnFailed() | e.AgentExited():
                 await self._recorder.record(event)
+            case _:
+                await self._recorder.hold(event)
 
     def _move_prompt(
         self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus, *, understood: bool = True
@@ -239,9 +249,11 @@ class Turns:
         t.move_prompt(prompt.prompt_id, after, self._speaker.session_id, self._speaker.run, understood=understood)
 
     async def _acknowledge(self, prompt: e.PromptQueued, *, understood: bool) -> None:
-        await self._tenure.transact(
-            lambda t: self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED, understood=understood)
-        )
+        def acknowledge(t: Transaction) -> None:
+            if prompt_by_id(t.connection, prompt.prompt_id).status is not PromptStatus.ACKNOWLEDGED:
+                self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED, understood=understood)
+
+        await self._tenure.transact(acknowledge)
         crash_point("prompt.acknowledged")
 
     # ── usage ───────────────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ class Budget:
     timeout: timedelta | None = None
     """The time since it was started, or last let go on by a person, whatever happened in it."""
     tasks: int | None = None
-    """Tasks after which a run pauses."""
+    """Tasks after which it pauses, from its start or the last time that a person let it go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,8 @@ class Spent:
     """What a workflow has used."""
 
     since: datetime
-    """When it was started, or last let go on by a person: a resume after a timeout begins to count anew."""
+    """When it was started, or last let go on by a person: a resume after a timeout begins to count anew. What it stood
+    still before it was tried again by itself is not counted."""
     tokens: int | None = 0
     """None where the agent reports none."""
     usd: float | None = 0.0
@@ -39,7 +40,7 @@ class Spent:
     """False where a part of the work has no known cost."""
     worked: timedelta = timedelta()
     tasks: int = 0
-    """Tasks that this run has completed."""
+    """Tasks that were completed since a person last let it go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

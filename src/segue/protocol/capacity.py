@@ -172,7 +172,7 @@ def _refresh(ladder: Ladder, gauge: Gauge, notices: list[Notice]) -> Gauge:
 
 
 def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
-    window = usable_window(ladder, gauge)
+    window = usable_window(ladder, gauge.window)
     if window is None:
         if not gauge.said_unknown:
             notices.append(WindowUnknown(context_tokens=tokens))
@@ -184,9 +184,9 @@ def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> 
     return replace(gauge, reached=frozenset(below))
 
 
-def usable_window(ladder: Ladder, gauge: Gauge) -> int | None:
+def usable_window(ladder: Ladder, reported: int | None) -> int | None:
     """The agent's own word, else what is known of the model; of that no more than the user wants to use."""
-    whole = gauge.window or ladder.known_window
+    whole = reported or ladder.known_window
     if whole is None or ladder.stable_window is None:
         return whole or ladder.stable_window
     return min(whole, ladder.stable_window)

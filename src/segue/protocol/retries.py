@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import takewhile
 
 from segue.model.status import Failure
 from segue.protocol.words import duration
@@ -143,13 +144,21 @@ def describe() -> str:
 
 def _row(kind: FailureClass) -> str:
     rule = RULES[kind]
-    waits = f"after {duration(Policy().first)}, then twice as long each time" if rule.retried else "no"
-    if kind is FailureClass.RESOURCE:
-        waits = "when the quota is full again, where `wait_for_quota` was chosen"
     undone = "the work since the last clean checkpoint" if rule.undo is Undo.REWIND else "nothing"
     members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind and isinstance(what, Failure))
-    return f"| `{kind}` | {MEANINGS[kind]} | {waits} | {undone} | {members or 'none'} |"
+    return f"| `{kind}` | {MEANINGS[kind]} | {WAITS[kind]} | {undone} | {members or 'none'} |"
 
+
+WAITS: Mapping[FailureClass, str] = {
+    FailureClass.TRANSIENT: (
+        f"after {duration(Policy().first)}, then twice as long each time, and by chance up to a half more"
+    ),
+    # An agent that is up is asked again in the same run.
+    FailureClass.TEST_FAILURE: "at once",
+    FailureClass.RESOURCE: "when the quota is full again, where `wait_for_quota` was chosen",
+    FailureClass.LOGIC_ERROR: "at once",
+    FailureClass.PERSISTENT: "no",
+}
 
 MEANINGS: Mapping[FailureClass, str] = {
     FailureClass.TRANSIENT: "It may work the next time.",
@@ -160,23 +169,28 @@ MEANINGS: Mapping[FailureClass, str] = {
 }
 
 
-def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance: float) -> NextStep:
+def next_step(
+    policy: Policy, failures: Sequence[Failed], now: datetime, chance: float, *, replans: int = 0
+) -> NextStep:
     """What follows the last of these failures.
 
     `failures` are those in a row since something last succeeded, the oldest first and at least one. `chance` is a
-    random number from 0 up to 1, which keeps many that failed together from coming back together.
+    random number from 0 up to 1, which keeps many that failed together from coming back together. `replans` says how
+    often what is left was planned again since a person last said something.
     """
     last = failures[-1]
     tries = _in_a_row(failures)
     rule = RULES[CLASSES[last.what]]
     if last.what == Failure.QUOTA:
-        return _after_quota(policy, last, len(tries), now)
+        return _after_quota(policy, tries, now)
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
     if any(failed.after_fixer for failed in tries):
         return AskPerson(reason=f"{_said(last)}, with the fixer's advice too.")
     if len(tries) >= policy.attempts:
         return _after_all_attempts(policy, rule, last, len(tries))
+    if rule.undo is Undo.REWIND and not may_start_over(policy, replans):
+        return AskPerson(reason=f"{_said(last)}, and the work was planned again {replans} times already.")
     if _too_quick(policy, failures):
         quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
         return AskPerson(reason=f"{_said(last)}: {quick}.")
@@ -184,11 +198,16 @@ def next_step(policy: Policy, failures: Sequence[Failed], now: datetime, chance:
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
+def may_start_over(policy: Policy, replans: int) -> bool:
+    """Each plan is an attempt at the work: nobody undoes it and plans it again for ever, and without being asked."""
+    return replans + 1 < policy.attempts
+
+
 def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) -> timedelta:
-    """How long to wait after so many failures: twice as long each time, less up to a half by chance."""
+    """How long to wait after so many failures: twice as long each time, and by chance up to a half more."""
     # By then the doubling has passed any wait; further on, it would pass what a timedelta holds.
-    whole = min(first * 2 ** min(failures - 1, 20), longest)
-    return max(whole * (1 - chance / 2), min(first, longest))
+    least = min(first * 2 ** min(failures - 1, 20), longest / 1.5)
+    return max(least * (1 + chance / 2), min(first, longest))
 
 
 def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
@@ -201,12 +220,14 @@ def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
     return tries
 
 
-def _after_quota(policy: Policy, last: Failed, tries: int, now: datetime) -> NextStep:
+def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> NextStep:
+    """`tries` are those of one step, the latest first."""
+    last, found = tries[0], len(list(takewhile(lambda each: each.what == Failure.QUOTA, tries)))
     if not policy.wait_for_quota or last.reset_at is None:
         known = f"; it is full again at {last.reset_at:%Y-%m-%d %H:%M %Z}" if last.reset_at else ""
         return AskPerson(reason=f"The agent's quota is used up{known}.")
-    if tries >= policy.attempts:
-        return AskPerson(reason=f"The agent's quota was found used up {tries} times in a row.")
+    if found >= policy.attempts:
+        return AskPerson(reason=f"The agent's quota was found used up {found} times in a row.")
     until = max(last.reset_at, now)
     return Wait(until=until, reason=f"The agent's quota is used up until {until:%Y-%m-%d %H:%M %Z}.")
 

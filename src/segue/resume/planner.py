@@ -43,6 +43,8 @@ class Means:
     """Why the conversation has no room for more work, where that is so."""
     original: Original | None = None
     """What a fork could begin with a copy of."""
+    container: str | None = None
+    """Why the agent in the container of the session cannot be joined, empty where it can; None where there is none."""
 
     @property
     def hands_over(self) -> bool:
@@ -61,7 +63,7 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
     session = means.session
     if wanted is None and _never_reached(session) and not means.hands_over and not means.goes_back:
         return ResumePlan(way=Way.FIRST, reason="the agent was never reached; it starts for the first time")
-    prices = (_native(means), *_fork(means), _context(means), _history(means), _fresh(means))
+    prices = (*_reattach(means), _native(means), *_fork(means), _context(means), _history(means), _fresh(means))
     if wanted is not None:
         return _wanted(wanted, prices)
     # Back in a conversation that is full, the work would stop again at once; whoever wants that can ask for it.
@@ -72,6 +74,7 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
 
 
 _REASONS = {
+    Way.REATTACH: "the agent never stopped, and is listened to again in its container",
     Way.NATIVE: "the agent's own conversation goes on",
     Way.FORK: "the agent copies its conversation for the fork",
     Way.CONTEXT: "a new conversation begins with a compiled context",
@@ -91,6 +94,18 @@ def _wanted(way: Way, prices: tuple[Price, ...]) -> ResumePlan:
 
 def _never_reached(session: SessionState) -> bool:
     return session.token is None and not session.refused_tokens and not session.usage.turns and session.parent is None
+
+
+def _reattach(means: Means) -> tuple[Price, ...]:
+    """Only for an agent in a container."""
+    if means.container is None:
+        return ()
+    why_not = means.container
+    if means.goes_back:
+        why_not = "the agent has gone beyond the snapshot"
+    elif means.hands_over:
+        why_not = f"the agent in the container is {means.session.agent}"
+    return (Price(way=Way.REATTACH, possible=not why_not, tokens=0, note=why_not or "nothing is told again"),)
 
 
 def _native(means: Means) -> Price:

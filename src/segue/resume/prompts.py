@@ -7,7 +7,7 @@ from segue.model.checkpoint import Checkpoint, CheckpointType, GitState
 from segue.model.events import WorkflowRewound
 from segue.model.ids import TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import Way
+from segue.model.status import SAME_CONVERSATION, Way
 
 MOST_FILES = 40
 
@@ -84,7 +84,7 @@ def _task(plan: Plan, task: Task) -> str:
 
 def _continuation(issue: Issue, step: TaskId, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
     parts = [*(_elsewhere(occasion) or [_opening(occasion.way, checkpoint)])]
-    if occasion.way is not Way.NATIVE or not occasion.knows_issue:
+    if occasion.way not in SAME_CONVERSATION or not occasion.knows_issue:
         parts += [*taken_back(occasion.taken_back), _issue(issue), _progress(checkpoint), _files(occasion.git)]
     if occasion.divergence:
         changes = "\n".join(f"- {sentence}" for sentence in occasion.divergence)
@@ -115,7 +115,7 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
     stopped = f"The work was stopped ({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
     if checkpoint.type is CheckpointType.PLAN:
         stopped = "The work stood still until somebody had looked at the plan"
-    if way is Way.NATIVE:
+    if way in SAME_CONVERSATION:
         return f"{stopped.rstrip('.')}. It goes on now in the same conversation."
     return f"{stopped.rstrip('.')}. You take it over in a new conversation; this is what is known."
 

@@ -105,10 +105,10 @@ def agents() -> list[Check]:
     checks = [Check(name="settings", ok=True, detail=str(paths.settings_file()))]
     used = settings.work_in(os.environ).over(chosen).over(DEFAULTS).agent
     for name, agent in chosen.agents.items():
-        program = shutil.which(agent.command[0])
-        detail = program or f"not installed ({agent.command[0]} is not on PATH)"
+        program = shutil.which(agent.program)
+        detail = program or f"not installed ({agent.program} is not on PATH)"
         how = f" ({agent.install})" if agent.install else ""
-        hint = f"Install {agent.command[0]}{how}, or choose another agent with --agent or the setting agent."
+        hint = f"Install {agent.program}{how}, or choose another agent with --agent or the setting agent."
         checks.append(Check(name=f"agent {name}", ok=program is not None or name != used, detail=detail, hint=hint))
     return checks
 

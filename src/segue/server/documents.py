@@ -1,5 +1,7 @@
 """The JSON bodies that are not views of the model: what callers send, and what wraps an answer."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +18,14 @@ from segue.model.status import Permissions, Trigger, Way
 from segue.model.views import AgentView, Answer, NewFork, PlanText, SessionDetail, Successor, WorkflowView
 from segue.model.work import WorkSettings
 
+OWN: Mapping[str, str] = os.environ
+"""What the server was started with."""
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def own_variables() -> dict[str, str]:
+    """The environment of a caller that names none: it may have no shell, like a page in a browser."""
+    return dict(OWN)
 
 
 class Request(BaseModel):
@@ -62,7 +71,7 @@ class StartRequest(Request):
     repository: Path
     here: bool = False
     choices: ChosenRequest = Field(default_factory=ChosenRequest)
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
 
     @property
     def said(self) -> WorkSettings:
@@ -89,7 +98,7 @@ class PauseRequest(Request):
 
 
 class SuccessorRequest(Request):
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
     agent: str | None = None
     """Another agent that takes over; `model` and `mode` are chosen for it."""
     model: str | None = None
@@ -105,10 +114,12 @@ class SuccessorRequest(Request):
 
 
 class ResumeRequest(SuccessorRequest):
-    way: Literal[Way.NATIVE, Way.FORK, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
+    way: Literal[Way.REATTACH, Way.NATIVE, Way.FORK, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
     """Without one, the best that is open is taken."""
     snapshot: str | None = None
     """The files and tasks are taken back to it first: its id, its number, or `previous`."""
+    context: str | None = None
+    """What a new conversation begins with, in place of a compiled context; `GET …/context` has one to begin with."""
 
 
 class ForkRequest(SuccessorRequest):
@@ -127,7 +138,7 @@ class ForkRequest(SuccessorRequest):
 
 
 class OpenRequest(Request):
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
 
 
 class PromptRequest(Request):
@@ -136,19 +147,19 @@ class PromptRequest(Request):
     """Whether to wait until the agent has it, also while it is in the middle of a task."""
     now: bool = False
     """Whether the agent is interrupted for it; it goes on with its task after."""
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
 
 
 class AgentsRequest(Request):
     """The caller's variables: programs are looked for on the caller's PATH."""
 
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
 
 
 class AnswerRequest(Request):
     request_id: str | None = None
     """The permission that is meant; without one, the oldest open question."""
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
     """For the agent that goes on with it, if the work had stopped for the answer."""
 
     def answer(self, allow: bool, *, reason: str = "", plan: PlanText | None = None) -> Answer:

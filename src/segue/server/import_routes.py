@@ -7,7 +7,7 @@ from pydantic import Field
 
 from segue.model.errors import BadInput
 from segue.model.views import Imported, NewImport
-from segue.server.documents import Request
+from segue.server.documents import Request, own_variables
 from segue.server.routes import WithService
 
 api = APIRouter(prefix="/api")
@@ -18,7 +18,7 @@ class ImportRequest(Request):
     """An agent's session file; without one, the newest of `agent` in `repository` is taken."""
     agent: str | None = None
     repository: Path | None = None
-    environment: dict[str, str] = Field(default_factory=dict, repr=False)
+    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
 
 
 @api.post("/imports")

@@ -179,7 +179,8 @@ async def pause(
 @api.post("/workflows/{name}/resume")
 async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
     """Go on where the workflow stopped, or from an earlier snapshot."""
-    return await service.resume(name, request.environment, request.way, request.successor, request.snapshot)
+    environment, successor = request.environment, request.successor
+    return await service.resume(name, environment, request.way, successor, request.snapshot, request.context)
 
 
 @api.post("/workflows/{name}/limits")
@@ -287,7 +288,7 @@ async def session_files(session_id: SessionName, service: WithService) -> Sessio
 @api.post("/sessions/{session_id}/resume")
 async def open_session(session_id: SessionName, service: WithService, request: OpenRequest | None = None) -> Resumed:
     """Bring the session's agent back, and ask nothing of it."""
-    return await service.open_session(session_id, request.environment if request else {})
+    return await service.open_session(session_id, (request or OpenRequest()).environment)
 
 
 @api.post("/sessions/{session_id}/prompt")
@@ -310,10 +311,10 @@ async def fork(session_id: SessionName, service: WithService, request: ForkReque
 @api.post("/agents")
 async def agents(service: WithService, request: AgentsRequest | None = None) -> AgentList:
     """The agents there are, and whether their programs are on the caller's PATH. Nothing is started."""
-    return AgentList(agents=await service.agents(request.environment if request else {}))
+    return AgentList(agents=await service.agents((request or AgentsRequest()).environment))
 
 
 @api.post("/agents/{name}/check")
 async def check_agent(name: str, service: WithService, request: AgentsRequest | None = None) -> AgentCheck:
     """Start the agent's program, and let it say what it is and what it can do; no conversation is opened."""
-    return await service.check_agent(name, request.environment if request else {})
+    return await service.check_agent(name, (request or AgentsRequest()).environment)

@@ -82,9 +82,15 @@ class SessionState:
     way: Way | None = None
     told_by: Way | None = None
     """How it is told what came before it, where it began by being told."""
+    own_context: str = ""
+    """What a person wrote for it, in place of a compiled context."""
     usage: Usage = field(default_factory=Usage)
     models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
     """What each model was given and gave; one that the agent does not name has an empty name."""
+    model: str | None = None
+    """Whose context it is, as the agent last called it."""
+    overflowed: bool = False
+    """The last turn ended because the context was full, and the agent has made no room since."""
     told_cost: float | None = None
     """As the agent last told it, which may count from nothing again."""
     capabilities: tuple[str, ...] | None = None
@@ -126,7 +132,15 @@ class WorkflowState:
     reason: str = ""
     pause_requested: bool = False
     working_since: datetime | None = None
-    """When it was started, or last let go on."""
+    """When it was started, or last let go on by a person; what it stood still before a retry is not counted."""
+    stood_since: datetime | None = None
+    """When it last came to stand still."""
+    done_since: int = 0
+    """Tasks that were done since a person last let it go on."""
+    replans: int = 0
+    """How often what is left was planned again since then."""
+    rounds: frozenset[tuple[TaskId, int]] = frozenset()
+    """The reviews since then: of which task, and which of its reviews."""
     worktree: str | None = None
     branch: str | None = None
     base: str | None = None
@@ -231,10 +245,11 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             before = state.planning or Planning()
             return replace(state, planning=replace(before, proposed=None, refusals=(*before.refusals, reason)))
         case e.PlanReopened(reason=reason):
-            return replace(state, planning=Planning(reason=reason))
+            return replace(state, planning=Planning(reason=reason), replans=state.replans + 1)
         case e.PlanAdopted(plan=plan):
             tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
-            return replace(state, plan=plan, tasks=tasks, planning=None, failures=(), advice=None)
+            adopted = replace(state, plan=plan, tasks=tasks, planning=None)
+            return replace(adopted, failures=(), advice=None, rounds=frozenset())
         case e.PersonAsked():
             return replace(state, asked=record.event)
         case e.PersonAnswered():
@@ -254,8 +269,9 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, retry=None)
         case e.FixerAdvised():
             return replace(state, advice=record.event)
-        case e.ReviewGiven():
-            return replace(state, reviews=(*state.reviews, record.event))
+        case e.ReviewGiven(task_id=task_id, round=number):
+            rounds = state.rounds | {(task_id, number)}
+            return replace(state, reviews=(*state.reviews, record.event), rounds=rounds)
         case e.FeedbackAddressed(task_id=task_id):
             return replace(state, reviews=tuple(_addressed(each, task_id) for each in state.reviews))
         case e.TestsRan(task_id=task_id, passed=passed, tests=tests):
@@ -265,8 +281,8 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.WorkflowRewound():
             return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
-            since = record.at if after is WorkflowStatus.IN_PROGRESS else state.working_since
-            return replace(state, status=after, reason=reason, pause_requested=False, working_since=since)
+            moved = replace(state, status=after, reason=reason, pause_requested=False)
+            return _goes_on(moved, record.at) if after is WorkflowStatus.IN_PROGRESS else _stands(moved, record.at)
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
             return replace(state, worktree=path, branch=branch, base=state.base or commit)
         case e.WorktreeDiscarded():
@@ -284,7 +300,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
             done = _task(state, task_id, TaskStatus.COMPLETED)
-            return replace(done, taken_back=None, failures=(), advice=None)
+            return replace(done, taken_back=None, failures=(), advice=None, done_since=done.done_since + 1)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
         case e.TaskInterrupted(task_id=task_id):
@@ -297,6 +313,18 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, last_snapshot=checkpoint_id, snapshots=state.snapshots + 1)
         case _:
             return state
+
+
+def _goes_on(state: WorkflowState, at: datetime) -> WorkflowState:
+    """What is tried again by itself goes on counting; a person's word begins anew."""
+    since, stood = state.working_since, state.stood_since
+    if state.retry is None or since is None or stood is None:
+        return replace(state, working_since=at, done_since=0, replans=0, rounds=frozenset())
+    return replace(state, working_since=since + (at - stood))
+
+
+def _stands(state: WorkflowState, at: datetime) -> WorkflowState:
+    return replace(state, stood_since=at)
 
 
 def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> WorkflowState:
@@ -333,8 +361,10 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, token=token)
         case e.TokenRefused(token=token):
             return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
-        case e.RunQueued(way=way):
-            return replace(state, runs=state.runs + 1, way=way, told_by=way if way in TELLING else state.told_by)
+        case e.RunQueued(way=way, context=context):
+            told_by = way if way in TELLING else state.told_by
+            own = context or state.own_context
+            return replace(state, runs=state.runs + 1, way=way, told_by=told_by, own_context=own)
         case e.WayChanged(after=way):
             return replace(state, way=way, told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
@@ -358,15 +388,19 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq)
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
+        case e.TurnJoined(prompt_id=prompt_id):
+            return replace(state, turn=prompt_id)
         case e.TurnEnded() | e.TurnFailed():
-            return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
+            overflowed = isinstance(record.event, e.TurnEnded) and record.event.reason == "max_tokens"
+            usage = replace(state.usage, turns=state.usage.turns + 1)
+            return replace(state, turn=None, usage=usage, overflowed=overflowed)
         case e.AgentStarted(capabilities=capabilities):
             return replace(state, capabilities=capabilities)
         case e.RunEnded(failure=failure, reset_at=reset_at):
             # A turn that was under way is over, whether or not anybody knows how far it came.
             return replace(state, failure=failure, reset_at=reset_at, turn=None)
         case e.Compacted():
-            return replace(state, compactions=state.compactions + 1)
+            return replace(state, compactions=state.compactions + 1, overflowed=False)
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):
             calls = {**state.calls, call_id: OpenCall(call_id=call_id, title=title, tool=tool)}
             return replace(state, calls=calls, usage=replace(state.usage, tool_calls=state.usage.tool_calls + 1))
@@ -383,6 +417,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.ToolProgressed()
             | e.FilesChanged()
             | e.TodoUpdated()
+            | e.AgentHeard()
             | e.AgentExited()
             | e.ContextCarried()
             | e.WorkflowCreated()
@@ -450,7 +485,9 @@ def _reported(state: SessionState, report: e.UsageReported, on: date) -> Session
         cost_usd=known_sum((used.cost_usd, cost)),
     )
     told = state.told_cost if report.cost_usd is None else report.cost_usd
-    return replace(state, usage=usage, told_cost=told, models=_by_model(state, report, cost, on))
+    # Others are asked behind the scenes, too; whoever reports the context is the one that it is of.
+    model = report.model if report.context_tokens is not None and report.model is not None else state.model
+    return replace(state, usage=usage, told_cost=told, model=model, models=_by_model(state, report, cost, on))
 
 
 def _new_cost(before: float | None, told: float | None) -> float | None:

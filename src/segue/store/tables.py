@@ -376,3 +376,31 @@ memory_log = Table(
     Column("detail", Text, nullable=False),
 )
 Index("ix_memory_log_memory_id", memory_log.c.memory_id)
+
+# Agents' own conversations, kept for them as they write them down; entries are added and never changed.
+kept_conversations = Table(
+    "kept_conversations",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("project", Text, nullable=False),
+    Column("conversation", String, nullable=False),
+    Column("part", Text, nullable=False),
+    # The session in which it was first spoken.
+    Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
+    Column("entries", Integer, nullable=False),
+    Column("last", String),
+    Column("at", Time, nullable=False),
+    UniqueConstraint("conversation", "project", "part"),
+)
+Index("ix_kept_conversations_project", kept_conversations.c.project)
+
+kept_entries = Table(
+    "kept_entries",
+    metadata,
+    Column("kept_id", Integer, ForeignKey("kept_conversations.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    # The agent's own; some entries have none.
+    Column("name", String),
+    Column("entry", Text, nullable=False),
+    UniqueConstraint("kept_id", "name"),
+)

@@ -103,8 +103,8 @@ class Work:
         self._diary.write(action.status, **asdict(action))
         return action
 
-    def resume(self, *, agent: str | None = None, snapshot: str | None = None) -> Resumed:
-        body = {"environment": self.environment, "agent": agent, "snapshot": snapshot}
+    def resume(self, *, agent: str | None = None, snapshot: str | None = None, way: str | None = None) -> Resumed:
+        body = {"environment": self.environment, "agent": agent, "snapshot": snapshot, "way": way}
         resumed = _read(Resumed, self._post("resume", body))
         self._diary.write("resumed", session=resumed.session, run=resumed.run, way=resumed.way)
         return resumed

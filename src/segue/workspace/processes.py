@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from errno import ENOENT
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -52,6 +52,19 @@ class CompletedRun:
     timed_out: bool = False
 
 
+class RunningProcess(Protocol):
+    """A running command, wherever it runs."""
+
+    pid: int
+    guardian_pid: int
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+
+    def stderr_tail(self) -> str: ...
+    async def wait(self) -> int | None: ...
+    async def terminate(self) -> int | None: ...
+
+
 class GuardedProcess:
     """A running command under its guardian."""
 
@@ -63,7 +76,7 @@ class GuardedProcess:
         self.stdout: asyncio.StreamReader
         self._leash = leash
         self._pipes = _Pipes()
-        self._stderr = _Tail(_STDERR_LIMIT)
+        self._stderr = Tail(_STDERR_LIMIT)
         self._first_report: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._outcome: asyncio.Task[int | None]
         self._draining: asyncio.Task[None] | None = None
@@ -159,7 +172,7 @@ async def run_guarded(
     command: Sequence[str], *, directory: Path, environment: Mapping[str, str], execution: str, timeout: float
 ) -> CompletedRun:
     """Run a command to its end; whatever it leaves running is ended with it."""
-    output = _Tail(_OUTPUT_LIMIT)
+    output = Tail(_OUTPUT_LIMIT)
     code: int | None = None
     async with guarded(
         command, directory=directory, environment=environment, execution=execution, merge_stderr=True
@@ -271,7 +284,7 @@ class _Pipes:
         await asyncio.sleep(0)
 
 
-class _Tail:
+class Tail:
     """The last part of a stream."""
 
     def __init__(self, limit: int) -> None:
@@ -280,8 +293,11 @@ class _Tail:
 
     async def follow(self, stream: asyncio.StreamReader) -> None:
         while piece := await stream.read(64 * 1024):
-            self._kept += piece
-            del self._kept[: -self._limit]
+            self.add(piece)
+
+    def add(self, piece: bytes) -> None:
+        self._kept += piece
+        del self._kept[: -self._limit]
 
     def text(self) -> str:
         return self._kept.decode("utf-8", "replace")

@@ -4,11 +4,18 @@ import os
 import shutil
 from collections.abc import Mapping
 
+from segue.model.agents import AgentConfiguration
 from segue.model.errors import AgentMissing
 
 
+def require_program_of(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
+    """Refused here, it leaves nothing behind. What is in an image can only be seen there."""
+    if agent.container is None:
+        require_program(agent.program, environment, hint=agent.install)
+
+
 def require_program(program: str, environment: Mapping[str, str], hint: str = "") -> str:
-    """Where the program is, on the caller's PATH and not on ours; refused here, it leaves nothing behind."""
+    """Where the program is, on the caller's PATH and not on ours."""
     found = shutil.which(program, path=environment.get("PATH", os.defpath))
     if found is None:
         raise AgentMissing(

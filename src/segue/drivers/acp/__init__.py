@@ -11,14 +11,17 @@ from typing import Any
 
 from acp import RequestError
 
-from segue.drivers import Agent, Conversation, Introduction, Launch
+from segue.drivers import Agent, Conversation, Introduction, Launch, Left
 from segue.drivers.acp.conversation import AcpAgent
 from segue.drivers.acp.link import Link
+from segue.drivers.acp.names import Names
 from segue.drivers.acp.opening import Opening, Way
 from segue.drivers.stream import Events
 from segue.drivers.tasks import tasks_for_the_body
 from segue.model.events import AgentExited, JsonObject
-from segue.workspace.processes import GuardedProcess, guarded
+from segue.model.ids import PromptId
+from segue.workspace.containers import contained, rejoined
+from segue.workspace.processes import RunningProcess, guarded
 
 
 class AcpDriver:
@@ -32,6 +35,9 @@ class AcpDriver:
 
     def fork(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
         return _running(launch, Way(token, copy=True))
+
+    def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
+        return _rejoined(launch, token, left)
 
     async def introduce(self, launch: Launch) -> Introduction:
         async with _introduced(launch) as opening:
@@ -50,12 +56,27 @@ async def _running(launch: Launch, way: Way) -> AsyncGenerator[Agent]:
         async with (
             _process(launch) as process,
             tasks_for_the_body() as tasks,
-            AcpAgent(process, Link(process), launch, events, tasks) as agent,
+            AcpAgent(process, Link(process, _names(launch)), launch, events, tasks) as agent,
         ):
             await agent.open(way)
             yield agent
     finally:
         # Whoever still follows the stream sees it end.
+        events.end(AgentExited(code=None, detail="Segue ended the agent."))
+
+
+@asynccontextmanager
+async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Agent]:
+    events = Events()
+    try:
+        async with (
+            rejoined(left.container, engine=launch.engine) as process,
+            tasks_for_the_body() as tasks,
+            AcpAgent(process, Link(process, _names(launch, left.turn)), launch, events, tasks, left) as agent,
+        ):
+            await agent.go_on(token, left)
+            yield agent
+    finally:
         events.end(AgentExited(code=None, detail="Segue ended the agent."))
 
 
@@ -81,7 +102,20 @@ async def _deaf(method: str, parameters: Any, is_notification: bool) -> JsonObje
     return None
 
 
-def _process(launch: Launch) -> AbstractAsyncContextManager[GuardedProcess]:
+def _names(launch: Launch, joined: PromptId | None = None) -> Names | None:
+    return Names(launch.execution, joined) if launch.container else None
+
+
+def _process(launch: Launch) -> AbstractAsyncContextManager[RunningProcess]:
+    if launch.container is not None:
+        return contained(
+            launch.command,
+            directory=launch.directory,
+            environment=launch.environment,
+            execution=launch.execution,
+            container=launch.container,
+            engine=launch.engine,
+        )
     return guarded(
         launch.command, directory=launch.directory, environment=launch.environment, execution=launch.execution
     )

@@ -12,8 +12,9 @@ from acp import RequestError
 from acp.schema import RequestPermissionRequest
 from anyio.abc import TaskGroup, TaskStatus
 
-from segue.drivers import Capabilities, Image, Launch
+from segue.drivers import Capabilities, Given, Image, Launch, Left
 from segue.drivers.acp.hearing import Hearing
+from segue.drivers.acp.keeping import Keeping
 from segue.drivers.acp.link import Link
 from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, everything, sentence
 from segue.drivers.acp.services import Services
@@ -25,6 +26,7 @@ from segue.drivers.stream import Events
 from segue.model import errors
 from segue.model.events import (
     AgentEvent,
+    AgentHeard,
     JsonObject,
     PermissionOption,
     PermissionRequested,
@@ -35,7 +37,7 @@ from segue.model.events import (
 )
 from segue.model.ids import PromptId, RequestId, new_request_id
 from segue.model.status import Failure
-from segue.workspace.processes import GuardedProcess
+from segue.workspace.processes import RunningProcess
 
 _CLOSE_WITHIN = 5.0
 _NO_CHOICE: JsonObject = {"outcome": {"outcome": "cancelled"}}
@@ -44,7 +46,15 @@ _NO_CHOICE: JsonObject = {"outcome": {"outcome": "cancelled"}}
 class AcpAgent:
     """A running agent at the other end of a link."""
 
-    def __init__(self, process: GuardedProcess, link: Link, launch: Launch, events: Events, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        process: RunningProcess,
+        link: Link,
+        launch: Launch,
+        events: Events,
+        tasks: TaskGroup,
+        left: Left | None = None,
+    ) -> None:
         self.pid = process.pid
         self.guardian_pid = process.guardian_pid
         self._link = link
@@ -53,11 +63,14 @@ class AcpAgent:
         self._tasks = tasks
         self._meter = Meter(since_start=launch.counts_since_start)
         self._translation = Translation(self._meter)
-        self._hearing = Hearing(events, self._translation)
+        self._hearing = Hearing(self._give, self._translation)
+        self._left = left
+        self._asked = 0
         self._questions = Questions()
         self._words: dict[RequestId, str] = {}
         """What was said in answer to a question, until the agent is told."""
         self._services = Services(launch, tasks, self._permitted)
+        self._keeping = Keeping(launch.keeper)
         self._consented: set[Path] = set()
         self._turn: PromptId | None = None
         self._cancelling = False
@@ -67,7 +80,7 @@ class AcpAgent:
         self.capabilities = Capabilities()
 
     async def __aenter__(self) -> "AcpAgent":
-        self._link.connect(self._handle)
+        self._link.connect(self._handle, listen=self._left is None)
         self._tasks.start_soon(self._watch)
         return self
 
@@ -83,6 +96,19 @@ class AcpAgent:
             self.token = await opening.converse(way, self._hearing)
             self._meter.model = self._meter.model or opening.model
         self._link.ready = True
+        self._give()
+
+    async def go_on(self, token: str, left: Left) -> None:
+        """Listen again to an agent that went on meanwhile, from its first word to the last."""
+        agent = left.introduction
+        self.token, self.name, self.version, self.capabilities = token, agent.name, agent.version, agent.capabilities
+        self._hearing.go_on(token, left.updates, left.characters)
+        if left.turn is not None:
+            self._turn = left.turn
+            await self._tasks.start(self._take_turn, left.turn, [])
+        self._link.ready = True
+        self._events.give(AgentHeard(updates=left.updates, characters=left.characters))
+        self._link.listen()
 
     def events(self) -> AsyncIterator[AgentEvent]:
         return self._events
@@ -93,6 +119,11 @@ class AcpAgent:
         # It is a courtesy: an agent that cannot be told is ended all the same.
         with anyio.move_on_after(_CLOSE_WITHIN), suppress(RequestError, errors.AgentError):
             await self._link.ask("session/close", {"sessionId": self.token})
+
+    def _give(self, *events: AgentEvent) -> None:
+        """Where the agent may go on while nobody listens, it is said how far it was heard."""
+        mark = (AgentHeard(updates=self._hearing.updates),) if self._launch.container else ()
+        self._events.give(*events, *mark)
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,7 +166,7 @@ class AcpAgent:
             return
         self._turn = None
         self._consented.clear()
-        self._events.give(*self._translation.remainder(), *ending)
+        self._give(*self._translation.remainder(), *ending)
 
     def _ending(self, prompt_id: PromptId, answer: object) -> list[AgentEvent]:
         stop = answer.get("stopReason") if is_object(answer) else None
@@ -170,7 +201,13 @@ class AcpAgent:
             return await self._put_question(RequestPermissionRequest.model_validate(parameters))
         if is_notification:
             return None
-        if self._services.knows(method):
+        if self._hearing.catching_up:
+            raise RequestError.internal_error({"details": "Whoever was asked this is gone."})
+        if self._keeping.knows(method):
+            # An agent may ask for what is kept while it opens the conversation.
+            return await self._keeping.serve(method, parameters)
+        # Whoever is in a container has files and terminals there; those of this machine are not for it.
+        if self._services.knows(method) and self._launch.container is None:
             if not is_object(parameters) or not self._ours(parameters.get("sessionId")):
                 raise RequestError.invalid_params({"details": "This is no open conversation."})
             return await self._services.serve(method, parameters)
@@ -185,17 +222,30 @@ class AcpAgent:
         call_id = asked.tool_call.tool_call_id
         options = tuple(PermissionOption(id=each.option_id, name=each.name, kind=each.kind) for each in asked.options)
         request_id = new_request_id()
+        told = self._translation.question(request_id, asked.tool_call, options)
+        if (given := self._given()) is not None:
+            allowed = next((each.kind for each in options if each.id == given.option), "").startswith("allow")
+            # Told already, and repeated only so that what comes next is understood.
+            for _ in (*told, *(self._translation.allowed(call_id) if allowed else ())):
+                pass
+            return _outcome(given.option)
         self._questions.put(request_id, options)
-        self._events.give(*self._translation.question(request_id, asked.tool_call, options))
+        self._give(*told)
         chosen = await self._questions.wait(request_id)
         words = self._words.pop(request_id, "")
         if chosen is None:
             return _NO_CHOICE
         if chosen.kind.startswith("allow"):
             self._consented |= {(self._launch.directory / path).resolve() for path in self._translation.edited(call_id)}
-            self._events.give(*self._translation.allowed(call_id))
+            self._give(*self._translation.allowed(call_id))
         said = {"_meta": {"segue": {"words": words}}} if words else {}
-        return {"outcome": {"outcome": "selected", "optionId": chosen.id}, **said}
+        return {**_outcome(chosen.id), **said}
+
+    def _given(self) -> Given | None:
+        """The answer to a question that was put to somebody who is gone; perhaps the agent never got it."""
+        number, self._asked = self._asked, self._asked + 1
+        answers = self._left.answers if self._left else ()
+        return answers[number] if number < len(answers) else None
 
     async def _permitted(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool:
         """Ask whether something may be done for the agent."""
@@ -220,6 +270,10 @@ class AcpAgent:
         self._services.end()
         self._events.give(*self._translation.remainder())
         self._events.end(self._link.exit())
+
+
+def _outcome(option: str | None) -> JsonObject:
+    return _NO_CHOICE if option is None else {"outcome": {"outcome": "selected", "optionId": option}}
 
 
 def _failure(prompt_id: PromptId, complaint: Complaint, message: str) -> TurnEnded | TurnFailed:

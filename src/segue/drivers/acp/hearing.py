@@ -6,22 +6,34 @@ first and remember aloud afterwards, so words and tool calls are memory until th
 
 import logging
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol
 
 from segue.drivers.acp.updates import Translation, is_object
-from segue.drivers.stream import Events
-from segue.model.events import JsonObject
+from segue.model.events import AgentEvent, JsonObject, TextDelta
 
 _MEMORIES = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update")
 
 _log = logging.getLogger(__name__)
 
 
+class Give(Protocol):
+    """Passes events on; never waits."""
+
+    def __call__(self, *events: AgentEvent) -> None: ...
+
+
 class Hearing:
     """Listens to one conversation, and tells memory from news."""
 
-    def __init__(self, events: Events, translation: Translation) -> None:
-        self._events = events
+    def __init__(self, give: Give, translation: Translation) -> None:
+        self._give = give
         self._translation = translation
+        self.updates = 0
+        """What was heard of this conversation so far, memory and news."""
+        self._known = 0
+        self._known_characters = 0
         self._early: list[JsonObject] = []
         self._replayed: Counter[str] = Counter()
         self._token = ""
@@ -41,6 +53,16 @@ class Hearing:
         _log.debug("%d updates of an old conversation are left out", self._replayed.total())
         while self._early:
             self.hear(self._early.pop(0))
+
+    def go_on(self, token: str, updates: int, characters: int) -> None:
+        """Another one listened so far; all of it is heard once more, and only what comes after it is news."""
+        self._token = token
+        self._opened = True
+        self._known, self._known_characters = updates, characters
+
+    @property
+    def catching_up(self) -> bool:
+        return self.updates < self._known
 
     def prompted(self) -> None:
         """From now on everything is news."""
@@ -62,12 +84,28 @@ class Hearing:
         elif self._remembering:
             self._replayed[session] += 1
             if session == self._token:
+                self.updates += 1
                 self._translation.recall(update)
         else:
             self._early.append(parameters)
 
     def _take(self, update: JsonObject) -> None:
-        if self._remembering and update.get("sessionUpdate") in _MEMORIES:
+        self.updates += 1
+        if self.updates <= self._known:
+            for _ in self._translation.hear(update):
+                pass
+        elif self._remembering and update.get("sessionUpdate") in _MEMORIES:
             self._translation.recall(update)
         else:
-            self._events.give(*self._translation.hear(update))
+            self._give(*self._unheard(self._translation.hear(update)))
+
+    def _unheard(self, events: Iterable[AgentEvent]) -> Iterator[AgentEvent]:
+        """Without the beginning of a text that was written down already."""
+        for event in events:
+            if self._known_characters and isinstance(event, TextDelta):
+                known = min(self._known_characters, len(event.text))
+                self._known_characters -= known
+                event = replace(event, text=event.text[known:])
+                if not event.text:
+                    continue
+            yield event

@@ -6,9 +6,10 @@ import re
 
 import anyio
 
+from segue.drivers.acp.names import Names
 from segue.drivers.acp.updates import is_object
 from segue.model.events import JsonObject
-from segue.workspace.processes import GuardedProcess
+from segue.workspace.processes import RunningProcess
 
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -18,20 +19,28 @@ _log = logging.getLogger(__name__)
 class Lines:
     """What is no message is left out: some agents print on the same channel."""
 
-    def __init__(self, process: GuardedProcess) -> None:
+    def __init__(self, process: RunningProcess, names: Names | None = None) -> None:
         self._process = process
+        self._names = names
+        self.begun = anyio.Event()
+        """Until then nothing is read."""
         self.ended = anyio.Event()
         self.stray = ""
 
     async def send(self, message: JsonObject) -> None:
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        await self._process.stdin.drain()
+        named = self._names.outgoing(message) if self._names else message
+        if named is not None:
+            self._process.stdin.write(json.dumps(named).encode() + b"\n")
+            await self._process.stdin.drain()
 
     async def receive(self) -> JsonObject | None:
+        await self.begun.wait()
         while line := await self._line():
             if message := _message(line):
-                return message
-            self.stray = line.decode(errors="replace").strip() or self.stray
+                if (meant := self._names.incoming(message) if self._names else message) is not None:
+                    return meant
+            else:
+                self.stray = line.decode(errors="replace").strip() or self.stray
         self.ended.set()
         return None
 

@@ -6,10 +6,11 @@ import anyio
 from acp.core import Connection, MethodHandler
 
 from segue.drivers.acp.lines import Lines
+from segue.drivers.acp.names import Names
 from segue.drivers.text import shortened
 from segue.model import errors
 from segue.model.events import AgentExited, JsonObject
-from segue.workspace.processes import GuardedProcess
+from segue.workspace.processes import RunningProcess
 
 # From the end of a process to the end of its output.
 _GRACE = 5.0
@@ -17,22 +18,30 @@ _GRACE = 5.0
 _LINGER = 2.0
 # What an agent wrote to its standard error last is enough to see why it ended.
 _LAST_WORDS = 2_000
+# What a shell ends with that does not find what it was to start.
+_NO_PROGRAM = 127
 
 
 class Link:
     """Pairs requests with their answers, and knows when nobody answers any more."""
 
-    def __init__(self, process: GuardedProcess) -> None:
+    def __init__(self, process: RunningProcess, names: Names | None = None) -> None:
         self._process = process
-        self._lines = Lines(process)
+        self._lines = Lines(process, names)
         self._broken = anyio.Event()
         self._exited = False
         self._code: int | None = None
         self.gone = anyio.Event()
         self.ready = False
 
-    def connect(self, handle: MethodHandler) -> None:
+    def connect(self, handle: MethodHandler, *, listen: bool = True) -> None:
         self._connection = Connection(handle, self._lines)
+        if listen:
+            self.listen()
+
+    def listen(self) -> None:
+        """Whoever has to be ready first for what comes can put this off."""
+        self._lines.begun.set()
 
     async def close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -85,6 +94,8 @@ class Link:
             return errors.TransportLost(f"{_lost()}{_told(self.last_words())}")
         if self.ready:
             return errors.AgentExited(f"The agent's process has ended{self._epitaph()}")
+        if self._code == _NO_PROGRAM:
+            return errors.AgentMissing(f"The agent's program was not found{self._epitaph()}")
         return errors.AgentExited(
             f"The agent's process ended before it was ready{self._epitaph()}",
             hint="Start its command by hand to see what it says.",

@@ -91,6 +91,7 @@ class Opening:
                 "clientCapabilities": {
                     "fs": {"readTextFile": files, "writeTextFile": files},
                     "terminal": "terminals" in serves,
+                    **({"_meta": {"segue": {"keeper": True}}} if self._launch.keeper else {}),
                 },
                 "clientInfo": {"name": "segue", "version": __version__},
             },

@@ -1,9 +1,7 @@
 """The agent's side of the Agent Client Protocol."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -12,6 +10,7 @@ from acp import PROTOCOL_VERSION, RequestError, run_agent
 from acp.interfaces import Agent, Client
 from acp.schema import (
     AgentCapabilities,
+    ClientCapabilities,
     CloseSessionResponse,
     ForkSessionResponse,
     ImageContentBlock,
@@ -39,9 +38,12 @@ from acp.schema import (
 )
 
 from segue.drivers.claude.conversation import Conversation
+from segue.drivers.claude.files import NOT_FOUND, copied
 from segue.drivers.claude.history import reconstruct, should_resume
+from segue.drivers.claude.mirror import Mirror, restore
 from segue.drivers.claude.options import Setup, Wanted
 from segue.drivers.claude.register import Register
+from segue.drivers.claude.store import Store, keeps
 
 _OPEN_LIST: dict[str, Any] = {"segue": {"open": True}}
 """Says that other values than those on offer will do too."""
@@ -66,12 +68,16 @@ class ClaudeAgent:
         self._setup = setup
         self._register = register
         self._client: Client | None = None
+        self._kept = False
         self._open: dict[str, Conversation] = {}
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
 
-    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
+    async def initialize(
+        self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
+    ) -> InitializeResponse:
+        self._kept = keeps(client_capabilities)
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_info=Implementation(name="claude-sdk", version=sdk.__version__),
@@ -114,7 +120,7 @@ class ClaudeAgent:
         segue: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> ForkSessionResponse:
-        copy = _copied(session_id, cwd, (segue or {}).get("at"))
+        copy = await self._copied(session_id, cwd, (segue or {}).get("at"))
         known = self._register.find(session_id)
         self._register.begin(copy, cwd, known.model if known else None)
         conversation = await self._go_back(copy, cwd, mcp_servers)
@@ -169,10 +175,17 @@ class ClaudeAgent:
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _conversation(self, wanted: Wanted) -> Conversation:
+    def _connected(self) -> Client:
         if self._client is None:
             raise RequestError.invalid_request({"details": "Nobody is connected."})
-        return Conversation(self._setup, wanted, self._register, self._client)
+        return self._client
+
+    def _store(self) -> Store | None:
+        return Store(self._connected()) if self._kept else None
+
+    def _conversation(self, wanted: Wanted) -> Conversation:
+        store = self._store()
+        return Conversation(self._setup, wanted, self._register, self._connected(), Mirror(store) if store else None)
 
     async def _begin(self, wanted: Wanted) -> Conversation:
         conversation = self._conversation(wanted)
@@ -191,14 +204,37 @@ class ClaudeAgent:
         if known is not None and not known.message_count and not should_resume(token, stored.messages):
             # Nothing was ever said in it: there is nothing to lose, and its name is still free.
             return await self._begin(Wanted(token=token, cwd=cwd, model=known.model, mcp_servers=servers or ()))
-        conversation = self._conversation(wanted)
-        await conversation.safe_resume()
+        try:
+            conversation = await self._resumed(wanted)
+        except RequestError as error:
+            if not await self._put_back(error, token, sdk.project_key_for_directory(cwd)):
+                raise
+            stored = reconstruct(sdk.get_session_messages(token, cwd))
+            conversation = await self._resumed(wanted)
         if known is None:
             self._register.begin(token, cwd)
             self._register.update(token, message_count=len(stored.messages))
         conversation.tell_first(stored.interrupted, stored.repairs)
         self._open[token] = conversation
         return conversation
+
+    async def _resumed(self, wanted: Wanted) -> Conversation:
+        conversation = self._conversation(wanted)
+        await conversation.safe_resume()
+        return conversation
+
+    async def _copied(self, token: str, cwd: str, at: str | None) -> str:
+        try:
+            return copied(token, cwd, at)
+        except RequestError as error:
+            if not await self._put_back(error, token):
+                raise
+            return copied(token, cwd, at)
+
+    async def _put_back(self, error: RequestError, token: str, project: str | None = None) -> bool:
+        """Whether a conversation that Claude Code does not have was brought back from Segue's copy."""
+        store = self._store()
+        return error.code == NOT_FOUND and store is not None and await restore(store, token, project)
 
     def _find(self, token: str) -> Conversation:
         if token not in self._open:
@@ -222,23 +258,6 @@ class ClaudeAgent:
             field_meta=_OPEN_LIST,
         )
         return [option]
-
-
-def _copied(token: str, cwd: str, at: str | None) -> str:
-    """A copy of the conversation, on disk and where Claude Code looks for it when it works in `cwd`."""
-    try:
-        copy = sdk.fork_session(token, up_to_message_id=at).session_id
-    except (FileNotFoundError, ValueError) as error:
-        raise RequestError(-32002, f"Session not found: {token}") from error
-    found = next(_projects().glob(f"*/{copy}.jsonl"))
-    place = _projects() / sdk.project_key_for_directory(cwd)
-    place.mkdir(parents=True, exist_ok=True)
-    found.replace(place / found.name)
-    return copy
-
-
-def _projects() -> Path:
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
 
 
 def _modes() -> SessionModeState:

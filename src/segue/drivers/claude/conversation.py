@@ -21,6 +21,8 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )
 
+from segue.drivers.claude.files import unknown
+from segue.drivers.claude.mirror import Mirror
 from segue.drivers.claude.options import Setup, Wanted, options
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
@@ -40,8 +42,11 @@ Content = Sequence[Mapping[str, Any]]
 class Conversation:
     """Claude Code in a process of its own, and what was said with it."""
 
-    def __init__(self, setup: Setup, wanted: Wanted, register: Register, client: Client) -> None:
+    def __init__(
+        self, setup: Setup, wanted: Wanted, register: Register, client: Client, mirror: Mirror | None = None
+    ) -> None:
         self.token = wanted.token
+        self._mirror = mirror
         self._max_turns = setup.max_turns
         self._register = register
         self._client = client
@@ -57,6 +62,7 @@ class Conversation:
                     "Stop": [HookMatcher(hooks=[self._at_stop])],
                 },
                 stderr=_complain,
+                **({"session_store": mirror, "session_store_flush": "eager"} if mirror else {}),
             )
         )
         self._answer: asyncio.Future[ResultMessage] | None = None
@@ -81,12 +87,14 @@ class Conversation:
 
         Where it has not, nothing new is begun in its place: the caller tells the user, and decides.
         """
+        if self._mirror is not None:
+            await self._mirror.catch_up(self.token)
         try:
             await self.open()
         except RequestError as error:
             if any(words in str(error) for words in _UNKNOWN):
                 _log.warning("Session %s not found", self.token)
-                raise RequestError(-32002, f"Session not found: {self.token}") from error
+                raise unknown(self.token) from error
             raise
 
     async def close(self) -> None:

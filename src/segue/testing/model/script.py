@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-DialectName = Literal["anthropic", "responses", "chat", "gemini"]
+DialectName = Literal["anthropic", "responses", "chat", "gemini", "augment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

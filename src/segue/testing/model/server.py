@@ -92,7 +92,7 @@ class ScriptedModel:
             )
         )
         await self._wait(played)
-        return _said(speech, played.answer, asked.stream)
+        return _said(speech, played.answer, asked.stream, door.lines)
 
     async def _wait(self, played: Played) -> None:
         if played.hold is not None:
@@ -110,15 +110,22 @@ def _unpacked(body: bytes, encoding: str) -> str:
     return (gzip.decompress(body) if encoding == "gzip" else body).decode("utf-8", "replace")
 
 
-def _said(speech: Dialect, answer: Reply | Trouble, stream: bool) -> Response:
+def _said(speech: Dialect, answer: Reply | Trouble, stream: bool, lines: bool) -> Response:
     if isinstance(answer, Trouble):
         status, body, headers = speech.trouble(answer)
         if answer.retry_after is not None:
             headers = {**headers, "retry-after": str(answer.retry_after)}
         return JSONResponse(body, status, headers)
+    if stream and lines:
+        return StreamingResponse(_lines(speech.pieces(answer)), media_type="application/x-ndjson")
     if stream:
         return StreamingResponse(_events(speech.pieces(answer)), media_type="text/event-stream")
     return JSONResponse(speech.whole(answer))
+
+
+async def _lines(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
+    for piece in pieces:
+        yield f"{json.dumps(piece)}\n"
 
 
 async def _events(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
@@ -143,15 +150,20 @@ async def scripted_model(
             model.app, lifespan="off", log_config=None, log_level="warning", timeout_graceful_shutdown=1
         )
         server = _Server(configuration)
+        failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listening])
             await server.ready.wait()
             try:
                 yield model
+            except Exception as error:  # noqa: BLE001 - raised below, as it is and not as one of a group
+                failure = error
             finally:
                 server.should_exit = True
                 # Whoever still waits for an answer gets none.
                 server.force_exit = True
+        if failure is not None:
+            raise failure
 
 
 class _Server(uvicorn.Server):

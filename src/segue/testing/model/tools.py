@@ -12,10 +12,12 @@ from segue.testing.model.script import Call, Shell, Write
 Chosen = tuple[str, JsonObject | str]
 
 # As agents call them, the likeliest first.
-WRITERS = ("Write", "write_file", "write", "create", "create_file")
-SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command")
+WRITERS = ("Write", "write_file", "write", "create", "create_file", "save-file")
+SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "launch-process")
 _PATHS = ("file_path", "filePath", "path", "absolute_path")
-_CONTENTS = ("content", "file_text", "text")
+_CONTENTS = ("content", "file_text", "text", "file_content")
+# What a shell wants to know besides.
+_BESIDE = {"description": "Run it", "wait": True, "max_wait_seconds": 600}
 # A tool that runs JavaScript with the other tools in reach.
 _CODE = "exec"
 
@@ -54,7 +56,7 @@ def _shell(command: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
             return name, {"cmd": command}
         if "command" in takes:
             words = ["bash", "-c", command] if takes["command"].get("type") == "array" else command
-            return name, {"command": words} | ({"description": "Run it"} if "description" in takes else {})
+            return name, {"command": words} | {key: value for key, value in _BESIDE.items() if key in takes}
     if _CODE in offered:
         return _CODE, f"text(JSON.stringify(await tools.exec_command({{cmd: {json.dumps(command)}}})));"
     return None

@@ -4,6 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 import anyio
 
@@ -30,7 +31,7 @@ class Rehearsal:
     def home(self) -> Path:
         return self.root / "home"
 
-    def launch(self, script: str, *, execution: str = "rehearsal", handshake_timeout: float = 60.0) -> Launch:
+    def launch(self, script: str, *, execution: str | None = None, handshake_timeout: float = 60.0) -> Launch:
         """What starts the agent on this script; later ones may bring another script to the same home."""
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.root / "script.yaml"
@@ -39,7 +40,7 @@ class Rehearsal:
             command=(*COMMAND, "--script", str(path), "--home", str(self.home)),
             directory=self.directory,
             environment=allowed(os.environ),
-            execution=execution,
+            execution=execution or f"rehearsal-{token_hex(4)}",
             handshake_timeout=handshake_timeout,
         )
 

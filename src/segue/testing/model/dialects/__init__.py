@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from segue.testing.model.conversation import Asked, JsonObject, Reply, Trouble
-from segue.testing.model.dialects import anthropic, chat, gemini, responses
+from segue.testing.model.dialects import anthropic, augment, chat, gemini, responses
 from segue.testing.model.script import DialectName
 
 
@@ -40,6 +40,8 @@ class Door:
     path: re.Pattern[str]
     dialect: DialectName
     counting: bool = False
+    lines: bool = False
+    """Whether an answer is streamed as lines of JSON, and not as server-sent events."""
 
 
 DOORS = (
@@ -49,6 +51,7 @@ DOORS = (
     Door(re.compile(r"/chat/completions$"), "chat"),
     Door(re.compile(r":countTokens$"), "gemini", counting=True),
     Door(re.compile(r":(stream)?[gG]enerateContent$"), "gemini"),
+    Door(re.compile(r"/chat-stream$"), "augment", lines=True),
 )
 
 _MODULES: Mapping[DialectName, ModuleType] = {
@@ -56,6 +59,7 @@ _MODULES: Mapping[DialectName, ModuleType] = {
     "responses": responses,
     "chat": chat,
     "gemini": gemini,
+    "augment": augment,
 }
 
 

@@ -1,0 +1,84 @@
+"""Where Amp's questions come in while a turn lasts, and the files that tell Amp where that is."""
+
+import asyncio
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segue.drivers.amp import delegate
+from segue.drivers.amp.program import LONGEST_LINE
+from segue.drivers.amp.settings import ruled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A tool that Amp wants to use."""
+
+    tool: str
+    input: Mapping[str, Any]
+    call: str = ""
+    """The call's id, where Amp tells it."""
+
+
+Ask = Callable[[Question], Awaitable[bool]]
+
+
+@asynccontextmanager
+async def door(ask: Ask, own: Mapping[str, Any], servers: Mapping[str, Any]) -> AsyncGenerator[list[str]]:
+    """A directory of nobody else's, for one turn; what it yields are Amp's words for what is in it."""
+    place = Path(tempfile.mkdtemp(prefix="segue-amp-"))
+    try:
+        async with _open(str(place / "door"), ask) as socket:
+            yield [*_settings(place, socket, own), *_servers(place, servers)]
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _open(socket: str, ask: Ask) -> AsyncGenerator[str]:
+    waiting: set[asyncio.Task[Any]] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (task := asyncio.current_task()) is not None:
+            waiting.add(task)
+        asked = json.loads(await reader.readline())
+        allowed = await ask(Question(tool=asked["tool"], call=asked["call"], input=asked["input"]))
+        writer.write(b"allow\n" if allowed else b"refuse\n")
+        writer.close()
+
+    # A question holds what a tool is to write, so it may be as long as anything else that Amp says.
+    server = await asyncio.start_unix_server(answer, socket, limit=LONGEST_LINE)
+    try:
+        yield socket
+    finally:
+        server.close()
+        # Whoever is still asked at the end of the turn is asked for nothing.
+        for task in waiting:
+            task.cancel()
+
+
+def _settings(place: Path, socket: str, own: Mapping[str, Any]) -> list[str]:
+    words = shlex.join([sys.executable, "-I", "-S", str(delegate.__file__), socket])
+    script = place / "ask"
+    # Amp starts one program, without arguments.
+    script.write_text(f"#!/bin/sh\nexec {words}\n")
+    script.chmod(0o700)
+    file = place / "settings.json"
+    file.write_text(json.dumps(ruled(own, str(script))))
+    return ["--settings-file", str(file)]
+
+
+def _servers(place: Path, servers: Mapping[str, Any]) -> list[str]:
+    """In a file, since everybody can read the words of a command."""
+    if not servers:
+        return []
+    file = place / "servers.json"
+    file.write_text(json.dumps(servers))
+    return ["--mcp-config", str(file)]

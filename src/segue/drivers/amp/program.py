@@ -1,0 +1,81 @@
+"""How Amp's own program is called, and what it says when it will not."""
+
+import asyncio
+import re
+import subprocess
+from dataclasses import dataclass
+from typing import Any, cast
+
+from acp import RequestError
+
+LOGIN_REQUIRED = -32000
+UNKNOWN_THREAD = -32002
+FAILED = -32603
+
+LONGEST_LINE = 50 * 1024 * 1024
+NO_KEY = "No API key found"
+"""What Amp prints before it waits for a code from the browser, on the standard input that is meant for a prompt."""
+
+_THREAD = re.compile(r"\bT-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+_MEANINGS = (
+    (re.compile(r"thread .*(does not exist|not found)|invalid thread", re.IGNORECASE), UNKNOWN_THREAD),
+    (re.compile(r"not logged in|amp login|auth-required|no api key found", re.IGNORECASE), LOGIN_REQUIRED),
+)
+
+
+def fields(value: object) -> dict[str, Any]:
+    """An object as Amp writes it; whatever else it is has no fields."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def refusal(said: str) -> RequestError:
+    """What Amp says in place of an answer, with what it means."""
+    sentence = " ".join(said.removeprefix("Error: ").split()) or "Amp ended without a word."
+    code = next((code for pattern, code in _MEANINGS if pattern.search(sentence)), FAILED)
+    if NO_KEY in sentence:
+        sentence = "Not logged in. Run 'amp login' to authenticate."
+    return RequestError(code, sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Amp:
+    """The program, and its commands that are over at once."""
+
+    command: tuple[str, ...]
+
+    async def version(self) -> str:
+        return (await self._told("--version", directory=None)).partition(" ")[0]
+
+    async def begin(self, directory: str) -> str:
+        """A new thread, on Amp's server; the answer is its id."""
+        said = await self._told("threads", "new", directory=directory)
+        if (found := _THREAD.search(said)) is None:
+            raise refusal(f"Amp made a thread and did not tell which: {said}")
+        return found[0]
+
+    async def find(self, thread: str, directory: str) -> None:
+        """Whether the thread is there: continuing it would need a prompt."""
+        await self._told("threads", "export", thread, directory=directory)
+
+    async def start(self, *words: str, directory: str) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self.command,
+                *words,
+                cwd=directory,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                limit=LONGEST_LINE,
+                # What it leaves behind is ended with its group.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RequestError(FAILED, f"The program {self.command[0]} cannot be started: {error.strerror}.") from error
+
+    async def _told(self, *words: str, directory: str | None) -> str:
+        process = await self.start(*words, directory=directory or ".")
+        told, complaint = await process.communicate(b"")
+        if process.returncode:
+            raise refusal((complaint or told).decode(errors="replace").strip())
+        return told.decode(errors="replace").strip()

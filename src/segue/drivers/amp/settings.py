@@ -1,0 +1,70 @@
+"""The settings a turn runs under: the user's own, and the rule that makes Amp ask.
+
+Left to itself, Amp asks for nothing when nobody sits in front of it. A rule of its own can hand each decision to a
+program; that is the only way in, and it is read from a settings file.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from acp import RequestError
+
+from segue.drivers.amp.program import FAILED, fields
+
+FREE = ("Read", "Glob", "Grep", "finder", "get_diagnostics", "view_media", "skill", "get_current_time")
+"""Tools that only look at the worktree; agents that ask do not ask for these."""
+
+_ALLOWS_ALL = re.compile(r'"amp\.dangerouslyAllowAll"\s*:\s*true')
+
+
+def ruled(own: Mapping[str, Any], delegate: str) -> dict[str, Any]:
+    """The user's settings, with every tool but those that look handed to `delegate`.
+
+    Of the user's rules only those stay that refuse: whatever else may be done is asked for.
+    """
+    rules: Sequence[Any] = own.get("amp.permissions") or ()
+    refusing = [rule for rule in rules if fields(rule).get("action") == "reject"]
+    free = [{"tool": tool, "action": "allow"} for tool in FREE]
+    asking = {"tool": "*", "action": "delegate", "to": delegate}
+    return {**own, "amp.permissions": [*refusing, *free, asking], "amp.dangerouslyAllowAll": False}
+
+
+def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What the user set for Amp: it reads one file, and must not lose this one for ours."""
+    file = _own_file(environment)
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise RequestError(
+            FAILED, f"Amp's settings in {file} are not plain JSON, so Segue cannot add the rule that makes it ask."
+        ) from error
+
+
+def refuse_what_allows_all(directory: Path) -> None:
+    """A repository's own settings win over the user's, and over ours."""
+    for file in _of_repository(directory):
+        if file.is_file() and _ALLOWS_ALL.search(file.read_text("utf-8", errors="replace")):
+            raise RequestError(
+                FAILED, f"{file} says amp.dangerouslyAllowAll, so Amp would ask for nothing; take that out first."
+            )
+
+
+def _own_file(environment: Mapping[str, str]) -> Path:
+    if named := environment.get("AMP_SETTINGS_FILE"):
+        return Path(named)
+    home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", ""), ".config")
+    plain = Path(home, "amp", "settings.json")
+    commented = plain.with_suffix(".jsonc")
+    return commented if commented.exists() and not plain.exists() else plain
+
+
+def _of_repository(directory: Path) -> Iterator[Path]:
+    for place in (directory, *directory.parents):
+        yield from (place / ".amp" / name for name in ("settings.json", "settings.jsonc"))
+        if (place / ".git").exists():
+            return

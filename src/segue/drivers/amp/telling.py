@@ -1,0 +1,236 @@
+"""Tells what Amp says in a turn, one JSON object per line, as updates of the protocol."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, cast
+
+from acp import (
+    RequestError,
+    start_tool_call,
+    text_block,
+    tool_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_tool_call,
+)
+from acp.schema import ToolCallLocation, ToolCallUpdate, ToolKind, Usage, UsageUpdate
+
+from segue.drivers.amp.door import Question
+from segue.drivers.amp.program import FAILED, fields
+from segue.drivers.text import shortened
+
+LONGEST_TITLE = 200
+_SOON = 1.0
+Tell = Callable[[Any], Awaitable[None]]
+
+_KINDS: Mapping[str, ToolKind] = {
+    "Read": "read",
+    "view_media": "read",
+    "Glob": "search",
+    "glob": "search",
+    "Grep": "search",
+    "finder": "search",
+    "edit_file": "edit",
+    "create_file": "edit",
+    "apply_patch": "edit",
+    "delete_file": "delete",
+    "Bash": "execute",
+    "shell_command": "execute",
+    "async_shell_command": "execute",
+    "web_search": "fetch",
+    "read_web_page": "fetch",
+}
+_ASKED = ("edit", "delete", "execute")
+"""What Amp itself does on this machine, and never without a question; its server has tools of its own."""
+_PATHS = ("path", "file_path", "absolute_path")
+_SHOWN = ("cmd", "command", *_PATHS, "pattern", "query", "url")
+
+
+@dataclass(slots=True)
+class _Call:
+    tool: str
+    input: Mapping[str, Any]
+    asked: bool = False
+    open: bool = True
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """What the messages of a turn say that they used; what was read from a cache is no input."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+    def add(self, usage: Mapping[str, Any]) -> int:
+        """Count a message; the answer is what the conversation holds with it."""
+        new = _count(usage, "input_tokens") + _count(usage, "cache_creation_input_tokens")
+        cached, output = _count(usage, "cache_read_input_tokens"), _count(usage, "output_tokens")
+        self.input, self.output, self.cached = self.input + new, self.output + output, self.cached + cached
+        return new + cached + output
+
+    def of_the_turn(self) -> Usage | None:
+        total = self.input + self.output + self.cached
+        if not total:
+            return None
+        return Usage(
+            input_tokens=self.input, output_tokens=self.output, cached_read_tokens=self.cached, total_tokens=total
+        )
+
+
+@dataclass(slots=True)
+class Telling:
+    """One turn, told as it happens."""
+
+    tell: Tell
+    _calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
+    _tokens: _Tokens = field(default_factory=_Tokens)
+    _spoke: bool = False
+    """Whether the words told last were those of a message, so that the next one begins a paragraph."""
+    _early: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list[tuple[str, Mapping[str, Any]]])
+    """What was asked for and never told before."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def hear(self, said: Mapping[str, Any]) -> None:
+        message = fields(said.get("message"))
+        match said.get("type"):
+            case "assistant":
+                await self._assistant(message)
+            case "user":
+                for block in _blocks(message):
+                    if block.get("type") == "tool_result":
+                        await self._end(str(block.get("tool_use_id")), _text(block.get("content")), block)
+            case _:
+                pass
+
+    def usage(self) -> Usage | None:
+        return self._tokens.of_the_turn()
+
+    async def broken_off(self, how: str) -> None:
+        words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
+        for call_id in [call_id for call_id, call in self._calls.items() if call.open]:
+            await self._end(call_id, words, {"is_error": True})
+
+    # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
+
+    async def asks(self, question: Question) -> str:
+        """The call that a question is about; one that is never told, such as a subagent's, gets a name of its own."""
+        found = self._asked(question)
+        with suppress(TimeoutError):
+            # A question may overtake the call that it is about.
+            async with asyncio.timeout(_SOON):
+                while found is None:
+                    self._news.clear()
+                    await self._news.wait()
+                    found = self._asked(question)
+        if found is None:
+            self._early.append((question.tool, question.input))
+            return f"asked-{len(self._early)}"
+        self._calls[found].asked = True
+        return found
+
+    def _asked(self, question: Question) -> str | None:
+        waiting = {
+            call_id: call
+            for call_id, call in self._calls.items()
+            if call.open and not call.asked and call.tool == question.tool
+        }
+        same = (call_id for call_id, call in waiting.items() if call.input == question.input)
+        return question.call if question.call in waiting else next(same, next(iter(waiting), None))
+
+    async def answered(self, call_id: str, *, allowed: bool) -> None:
+        """A call that was not told ends with its answer; nobody will tell its result."""
+        if call_id not in self._calls:
+            status = "completed" if allowed else "failed"
+            await self.tell(update_tool_call(call_id, status=status))
+
+    # ── what Amp tells ──────────────────────────────────────────────────────────────────────────────
+
+    async def _assistant(self, message: Mapping[str, Any]) -> None:
+        for block in _blocks(message):
+            match block:
+                case {"type": "text", "text": str(text)} if text:
+                    await self.tell(update_agent_message_text(f"\n\n{text}" if self._spoke else text))
+                    self._spoke = True
+                case {"type": "thinking", "thinking": str(thought)} if thought:
+                    await self.tell(update_agent_thought_text(thought))
+                case {"type": "tool_use", "id": str(call_id), "name": str(tool)} if call_id not in self._calls:
+                    await self._begin(call_id, tool, fields(block.get("input")))
+                case _:
+                    pass
+        if usage := fields(message.get("usage")):
+            used = self._tokens.add(usage)
+            await self.tell(UsageUpdate(session_update="usage_update", used=used, size=0))
+
+    async def _begin(self, call_id: str, tool: str, given: Mapping[str, Any]) -> None:
+        self._spoke = False
+        self._calls[call_id] = _Call(tool, given, asked=(tool, given) in self._early)
+        self._news.set()
+        await self.tell(
+            start_tool_call(
+                call_id,
+                title(tool, given),
+                kind=kind(tool, given),
+                status="in_progress",
+                locations=[ToolCallLocation(path=path) for path in _paths(given)],
+                raw_input=dict(given),
+            )
+        )
+
+    async def _end(self, call_id: str, output: str, result: Mapping[str, Any]) -> None:
+        if (call := self._calls.get(call_id)) is None or not call.open:
+            return
+        self._spoke = call.open = False
+        status = "failed" if result.get("is_error") else "completed"
+        await self.tell(update_tool_call(call_id, status=status, content=[tool_content(text_block(output))]))
+        if status == "completed" and not call.asked and _KINDS.get(call.tool) in _ASKED:
+            raise RequestError(FAILED, f"Amp used {call.tool} without asking, so its turn was stopped.")
+
+
+def asked(call_id: str, question: Question) -> ToolCallUpdate:
+    """A question, as the protocol writes it."""
+    return ToolCallUpdate(
+        tool_call_id=call_id,
+        title=title(question.tool, question.input),
+        kind=kind(question.tool, question.input),
+        locations=[ToolCallLocation(path=path) for path in _paths(question.input)],
+        raw_input=dict(question.input),
+    )
+
+
+def kind(tool: str, given: Mapping[str, Any]) -> ToolKind:
+    """What Amp's own directory holds decides what it asks for, so a change of it is no edit like others."""
+    if any(".amp" in PurePath(path).parts for path in _paths(given)):
+        return "other"
+    return _KINDS.get(tool, "other")
+
+
+def title(tool: str, given: Mapping[str, Any]) -> str:
+    shown = next((str(given[key]) for key in _SHOWN if given.get(key)), "") or (_json(given) if given else "")
+    return shortened(f"{tool} {shown}".strip(), LONGEST_TITLE)
+
+
+def _paths(given: Mapping[str, Any]) -> Iterator[str]:
+    yield from (given[key] for key in _PATHS if isinstance(given.get(key), str))
+
+
+def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    return [fields(block) for block in cast(list[object], content)] if isinstance(content, list) else []
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else _json(content)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,167 @@
+"""A turn: Amp is started with one prompt, goes on with its thread, and ends."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acp import RequestError
+from acp.interfaces import Client
+from acp.schema import AllowedOutcome, PermissionOption, PromptResponse
+
+from segue.drivers.amp.door import Question, door
+from segue.drivers.amp.program import FAILED, NO_KEY, Amp, fields, refusal
+from segue.drivers.amp.settings import own_settings, refuse_what_allows_all
+from segue.drivers.amp.telling import Telling, asked
+from segue.drivers.text import shortened
+
+_OPTIONS = [
+    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
+    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
+]
+WORDS = (
+    *("--execute", "--stream-json", "--stream-json-thinking", "--stream-json-input"),
+    # A thread that is put away cannot be continued.
+    "--no-archive-after-execute",
+    # Amp's permissions are a plugin of its own, and no call must be made before it is there.
+    *("--plugin-ready-timeout", "30"),
+)
+# From being asked to stop to being ended.
+_GRACE = 5.0
+_LAST_WORDS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A thread, and where its turns take place."""
+
+    amp: Amp
+    client: Client
+    thread: str
+    directory: str
+    servers: Mapping[str, Any]
+    """Servers of tools, as Amp writes them."""
+    mode: str | None = None
+
+    async def tell(self, update: Any) -> None:
+        await self.client.session_update(self.thread, update)
+
+
+class Turn:
+    """One prompt, and all that follows until Amp ends."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._telling = Telling(setting.tell)
+        self._process: asyncio.subprocess.Process | None = None
+        self._result: Mapping[str, Any] | None = None
+        self._stray: list[str] = []
+        self._cancelled = asyncio.Event()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    async def play(self, content: Sequence[Mapping[str, Any]]) -> PromptResponse:
+        setting = self._setting
+        own = own_settings(os.environ)
+        refuse_what_allows_all(Path(setting.directory))
+        async with door(self._ask, own, setting.servers) as words:
+            mode = ("--mode", setting.mode) if setting.mode else ()
+            self._process = process = await setting.amp.start(
+                "threads", "continue", setting.thread, *WORDS, *mode, *words, directory=setting.directory
+            )
+            try:
+                problem = await self._follow(process, content)
+            finally:
+                await _end(process)
+        return await self._ending(problem)
+
+    async def _follow(self, process: asyncio.subprocess.Process, content: Sequence[Mapping[str, Any]]) -> str:
+        """Until Amp has said its last; the answer is what it wrote to its standard error."""
+        stopping = asyncio.create_task(self._stop(process))
+        try:
+            _, problem = await asyncio.gather(self._hear(process, content), _last_words(process))
+            return problem
+        finally:
+            stopping.cancel()
+
+    async def _hear(self, process: asyncio.subprocess.Process, content: Sequence[Mapping[str, Any]]) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        message = {"type": "user", "message": {"role": "user", "content": content}}
+        with suppress(ConnectionError):
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            await process.stdin.drain()
+        process.stdin.close()
+        async for line in process.stdout:
+            await self._line(line.decode(errors="replace"))
+
+    async def _line(self, line: str) -> None:
+        try:
+            said = fields(json.loads(line))
+        except ValueError:
+            said = {}
+        if not said:
+            self._stray.append(line)
+            if NO_KEY in line:
+                # It waits for a code that nobody will give it.
+                self._kill()
+            return
+        if (thread := said.get("session_id")) not in (None, self._setting.thread):
+            self._kill()
+            raise RequestError(FAILED, f"Amp was asked for {self._setting.thread} and answered for {thread}.")
+        if said.get("type") == "result":
+            self._result = said
+        else:
+            await self._telling.hear(said)
+
+    async def _ending(self, problem: str) -> PromptResponse:
+        if self._cancelled.is_set():
+            await self._telling.broken_off("was cancelled")
+            return PromptResponse(stop_reason="cancelled", usage=self._telling.usage())
+        if self._result is None or self._result.get("is_error"):
+            await self._telling.broken_off("failed")
+            told = self._result.get("error") if self._result else problem or "".join(self._stray)
+            raise refusal(str(told))
+        return PromptResponse(stop_reason="end_turn", usage=self._telling.usage())
+
+    # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, question: Question) -> bool:
+        if self._cancelled.is_set():
+            return False
+        call_id = await self._telling.asks(question)
+        told = await self._setting.client.request_permission(self._setting.thread, asked(call_id, question), _OPTIONS)
+        allowed = isinstance(told.outcome, AllowedOutcome) and told.outcome.option_id == "allow"
+        await self._telling.answered(call_id, allowed=allowed)
+        return allowed and not self._cancelled.is_set()
+
+    # ── the end ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _stop(self, process: asyncio.subprocess.Process) -> None:
+        await self._cancelled.wait()
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.sleep(_GRACE)
+        self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Whatever is left of it, the commands it started too: the next turn must not find them at work."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+async def _last_words(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    return shortened((await process.stderr.read()).decode(errors="replace").strip(), _LAST_WORDS)

@@ -1,0 +1,131 @@
+"""A copy of Claude Code's conversation at Segue: kept up to date while it is held, and put back where it is gone.
+
+The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added nothing
+is, until the conversation is opened the next time and the copy caught up with Claude Code's own file.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+from acp import RequestError
+from claude_agent_sdk import SessionKey, SessionStoreEntry
+
+from segue.drivers.claude.files import Entry, lines, named_entries, parts, projects, put
+from segue.drivers.claude.store import Found, Store
+
+# Less than the SDK waits: it would drop the entries and go on with the next ones.
+_WITHIN = 30.0
+_REDACTED = "[redacted:"
+_METADATA = "agent_metadata"
+"""The type of an entry that Claude Code keeps in a file of its own, beside the conversation that it describes."""
+_FAILED = -32603
+
+
+class Mirror:
+    """What the SDK is given. A copy that fails disturbs nobody, and is told of once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._stopped = False
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        if self._stopped:
+            return
+        try:
+            async with asyncio.timeout(_WITHIN):
+                await self._store.append(key, entries)
+        except (RequestError, OSError) as error:
+            await self._stop(error)
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Nothing: else the SDK would start Claude Code in a temporary home, away from the user's own settings."""
+        return None
+
+    async def catch_up(self, token: str) -> None:
+        """Add what Claude Code wrote down and nobody added: somebody died or failed, or it was not kept then."""
+        try:
+            kept = {(each["project"], each["part"]): each["last"] for each in await self._store.parts(token)}
+        except (RequestError, OSError) as error:
+            await self._stop(error)
+            return
+        for key, file in parts(token):
+            last = kept.get((key["project_key"], key.get("subpath", "")))
+            await self.append(key, cast(list[SessionStoreEntry], _after(last, list(named_entries(file)))))
+
+    async def _stop(self, error: Exception) -> None:
+        self._stopped = True
+        message = f"Segue's copy of this conversation stands still until it is opened again: {error or 'no answer'}"
+        # Whoever is gone need not be told.
+        with suppress(RequestError, OSError):
+            await self._store.warn(message)
+
+
+def _after(last: str | None, named: Sequence[Entry]) -> list[Entry]:
+    """What comes after the entry that was added last; all of it, where that is unknown."""
+    known = next((number for number, entry in enumerate(named, start=1) if entry["uuid"] == last), 0)
+    return list(named[known:])
+
+
+# ── putting it back ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def restore(store: Store, token: str, project: str | None = None) -> bool:
+    """Put the conversation where Claude Code looks for it, as one of the directory it was held in or of another.
+
+    False where Segue has no copy either, or something of that name is there.
+    """
+    found = await store.parts(token)
+    main = next((each for each in found if not each["part"]), None)
+    if main is None:
+        return False
+    place = projects() / (project or main["project"])
+    try:
+        for each in found:
+            if each["part"] and each["project"] == main["project"]:
+                await _restore_part(store, each, place / token / f"{each['part']}.jsonl")
+        # The main file comes last: with it the conversation is there.
+        if not put(place / f"{token}.jsonl", lines(await _loaded(store, main))):
+            return False
+    except OSError as error:
+        raise RequestError(_FAILED, f"Segue's copy of conversation {token} could not be put back: {error}") from error
+    until = datetime.fromisoformat(main["at"]).isoformat(" ", "seconds")
+    await store.warn(
+        f"Claude Code did not have conversation {token} any more. It was put back from Segue's copy, which was last "
+        f"added to at {until}; secrets are left out of it."
+    )
+    return True
+
+
+async def _restore_part(store: Store, part: Found, file: Path) -> None:
+    stored = await _loaded(store, part)
+    put(file, lines([entry for entry in stored if entry["type"] != _METADATA]))
+    if described := [entry for entry in stored if entry["type"] == _METADATA]:
+        own = {name: value for name, value in described[-1].items() if name != "type"}
+        put(file.with_suffix(".meta.json"), json.dumps(own))
+
+
+async def _loaded(store: Store, part: Found) -> list[Mapping[str, Any]]:
+    key: SessionKey = {"project_key": part["project"], "session_id": part["conversation"], "subpath": part["part"]}
+    return [_sayable(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
+
+
+def _sayable(entry: dict[str, Any]) -> Mapping[str, Any]:
+    """A thought is signed by the vendor, who refuses one that was changed: without its secret it is told as a text."""
+    match entry:
+        case {"message": {"content": [*blocks]}}:
+            return {**entry, "message": {**entry["message"], "content": [_unsigned(block) for block in blocks]}}
+        case _:
+            return entry
+
+
+def _unsigned(block: Any) -> Any:
+    match block:
+        case {"type": "thinking", "thinking": str(thought)} if _REDACTED in json.dumps(block):
+            return {"type": "text", "text": thought}
+        case _:
+            return block

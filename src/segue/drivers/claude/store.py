@@ -1,0 +1,92 @@
+"""Segue's journal as the SDK's session store, at the other end of the protocol."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from acp.interfaces import Client
+from acp.schema import ClientCapabilities
+from claude_agent_sdk import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+)
+
+# Characters of one request; an entry may be a picture, and is not cut.
+_REQUEST = 1024 * 1024
+
+Found = Mapping[str, Any]
+
+
+def keeps(client: ClientCapabilities | None) -> bool:
+    """Whether the other side says that it keeps conversations."""
+    said = (client.field_meta or {}).get("segue") if client else None
+    return bool(said and said.get("keeper"))
+
+
+class Store:
+    """Adds and reads; nothing in it is ever changed or taken away."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        for batch in _batches(entries):
+            await self._client.ext_method("segue/keep", {**_named(key), "entries": batch})
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        entries: list[SessionStoreEntry] = []
+        after: int | None = 0
+        while after is not None:
+            page = await self._client.ext_method("segue/read", {**_named(key), "after": after})
+            entries += page["entries"]
+            after = page["next"]
+        return entries or None
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        return [
+            {"session_id": each["conversation"], "mtime": _milliseconds(each["at"])}
+            for each in await self._find(project=project_key)
+            if not each["part"]
+        ]
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        return [
+            each["part"]
+            for each in await self.parts(key["session_id"])
+            if each["part"] and each["project"] == key["project_key"]
+        ]
+
+    async def parts(self, token: str) -> Sequence[Found]:
+        """All that is kept under this name, the latest first."""
+        return await self._find(conversation=token)
+
+    async def warn(self, message: str) -> None:
+        await self._client.ext_method("segue/warn", {"message": message})
+
+    async def _find(self, **asked: str) -> Sequence[Found]:
+        return (await self._client.ext_method("segue/find", asked))["found"]
+
+
+def _named(key: SessionKey) -> dict[str, Any]:
+    return {"project": key["project_key"], "conversation": key["session_id"], "part": key.get("subpath") or ""}
+
+
+def _milliseconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp() * 1000)
+
+
+def _batches(entries: Sequence[SessionStoreEntry]) -> Iterator[list[SessionStoreEntry]]:
+    batch: list[SessionStoreEntry] = []
+    size = 0
+    for entry in entries:
+        length = len(json.dumps(cast(Mapping[str, Any], entry)))
+        if batch and size + length > _REQUEST:
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += length
+    if batch:
+        yield batch

@@ -1,0 +1,274 @@
+"""Commands in containers, which outlive the server that started them, and how it finds them again.
+
+A container's output is read from the engine's own log of it, from the first line on: what was written while nobody
+listened is there, once and in order. Its standard input is a pipe inside the container that its own shell holds open
+at both ends, so that the command never sees it end; whoever speaks writes into it through a command of their own.
+Variables are the first lines that are written there: an engine keeps those of a container on its disk.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from segue.model.agents import Container
+from segue.model.errors import AgentMissing, WorkspaceError
+from segue.workspace.engine_api import UNIX, EngineApi, EngineError, NoEngine
+from segue.workspace.git import git
+from segue.workspace.processes import Tail
+
+MANAGED = "segue.managed"
+EXECUTION = "segue.execution"
+_ALL = {"label": [f"{MANAGED}=true"]}
+"""What a container is found by, and never by its name or image."""
+
+_PIPE = "/tmp/.segue-stdin"
+_FIRST = (
+    f'mkfifo -m 600 {_PIPE} && exec 0<>{_PIPE} && while IFS= read -r v && [ -n "$v" ]; do export "$v"; done '
+    '&& exec "$@"'
+)
+_SPEAK = f"until [ -p {_PIPE} ]; do sleep 0.05; done; exec cat > {_PIPE}"
+_STDOUT = 1
+_LINE_LIMIT = 64 * 1024 * 1024
+_STDERR_LIMIT = 64 * 1024
+_GRACE = 2
+"""Seconds that a command which is asked to end may take."""
+_END_WITHIN = 30.0
+_NOT_FOUND, _NOT_RUNNING = 404, 409
+_UNREACHABLE = (EngineError, NoEngine)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A container that some Segue has started."""
+
+    id: str
+    execution: str
+    running: bool
+
+
+def engine_address(setting: str, environment: Mapping[str, str]) -> str:
+    """Where the engine's socket is: as it is set, or where Docker and Podman have theirs."""
+    named = setting or environment.get("DOCKER_HOST", "")
+    if named:
+        address = named if "://" in named else f"{UNIX}{named}"
+        if not address.startswith(UNIX):
+            raise NoEngine(f"The container engine at {address} is on no socket of this machine.")
+        return address
+    run = environment.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    usual = ("/var/run/docker.sock", f"{run}/docker.sock", f"{run}/podman/podman.sock", "/run/podman/podman.sock")
+    return UNIX + next((path for path in usual if Path(path).exists()), usual[0])
+
+
+class ContainedProcess:
+    """A running command in a container of its own."""
+
+    def __init__(self, api: EngineApi, container: str, execution: str, pid: int, stdin: asyncio.StreamWriter) -> None:
+        self.container = container
+        self.execution = execution
+        self.pid = pid
+        self.guardian_pid = pid
+        """Nobody else: it is meant to outlive the server."""
+        self.stdin = stdin
+        self.stdout = asyncio.StreamReader(_LINE_LIMIT)
+        self._api = api
+        self._stderr = Tail(_STDERR_LIMIT)
+        self._listening = asyncio.create_task(self._listen())
+        self._outcome = asyncio.create_task(self._end())
+
+    def stderr_tail(self) -> str:
+        """The last part of what the command wrote to its standard error."""
+        return self._stderr.text()
+
+    async def wait(self) -> int | None:
+        """The command's exit code, negative for a signal, None if nobody knows."""
+        return await asyncio.shield(self._outcome)
+
+    async def terminate(self) -> int | None:
+        """Ask the command to end, and end it if that takes longer than the grace."""
+        with suppress(*_UNREACHABLE):
+            await self._api.ask("POST", f"/containers/{self.container}/stop", t=_GRACE)
+        return await self.wait()
+
+    async def let_go(self) -> None:
+        for task in (self._listening, self._outcome):
+            task.cancel()
+        await asyncio.wait((self._listening, self._outcome))
+        self.stdin.close()
+
+    async def _listen(self) -> None:
+        try:
+            path = f"/containers/{self.container}/logs"
+            async with self._api.follow(path, follow=1, stdout=1, stderr=1) as pieces:
+                async for stream, piece in pieces:
+                    if stream == _STDOUT:
+                        self.stdout.feed_data(piece)
+                    else:
+                        self._stderr.add(piece)
+        except _UNREACHABLE as error:
+            self._stderr.add(f"{error.message}\n".encode())
+        finally:
+            self.stdout.feed_eof()
+
+    async def _end(self) -> int | None:
+        try:
+            ended = await self._api.ask("POST", f"/containers/{self.container}/wait")
+        except _UNREACHABLE:
+            return None
+        code = int(ended["StatusCode"])
+        return 128 - code if code > 128 else code
+
+
+@asynccontextmanager
+async def contained(
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    execution: str,
+    container: Container,
+    engine: str,
+) -> AsyncGenerator[ContainedProcess]:
+    """Run a command in a new container; on the way out it is ended and taken away."""
+    api = EngineApi(engine)
+    wanted = await _wanted(api, command, directory, execution, container)
+    try:
+        made = await api.ask("POST", "/containers/create", wanted)
+    except EngineError as error:
+        raise _no_image(error, container.image) from error
+    async with _until_left(api, str(made["Id"])) as made_id:
+        await api.ask("POST", f"/containers/{made_id}/start")
+        async with _joined(api, made_id, execution) as process:
+            own = {"HOME": container.home} if container.home else {}
+            process.stdin.write(_variables({**environment, **own}))
+            await process.stdin.drain()
+            yield process
+
+
+@asynccontextmanager
+async def rejoined(container: str, *, engine: str) -> AsyncGenerator[ContainedProcess]:
+    """A command that was started by somebody who is gone: all it wrote is heard again, and it can be spoken to."""
+    api = EngineApi(engine)
+    found = next((each for each in await managed(engine) if each.id == container and each.running), None)
+    if found is None:
+        raise WorkspaceError("The container that the agent was in does not run any more.")
+    async with _until_left(api, found.id), _joined(api, found.id, found.execution) as process:
+        # Whoever spoke before may have died in the middle of a line.
+        process.stdin.write(b"\n")
+        yield process
+
+
+@asynccontextmanager
+async def _until_left(api: EngineApi, container: str) -> AsyncGenerator[str]:
+    try:
+        yield container
+    finally:
+        # One that cannot be ended now is found by its label later.
+        with anyio.move_on_after(_END_WITHIN, shield=True), suppress(*_UNREACHABLE):
+            await _end(api, container)
+
+
+@asynccontextmanager
+async def _joined(api: EngineApi, container: str, execution: str) -> AsyncGenerator[ContainedProcess]:
+    inspected = await api.ask("GET", f"/containers/{container}/json")
+    process = ContainedProcess(api, container, execution, inspected["State"]["Pid"], await _speaker(api, container))
+    try:
+        yield process
+    finally:
+        with anyio.CancelScope(shield=True):
+            await process.let_go()
+
+
+async def _speaker(api: EngineApi, container: str) -> asyncio.StreamWriter:
+    attached = {"AttachStdin": True, "AttachStdout": True, "AttachStderr": True}
+    speaker = await api.ask("POST", f"/containers/{container}/exec", {**attached, "Cmd": ["/bin/sh", "-c", _SPEAK]})
+    return await api.hold(f"/exec/{speaker['Id']}/start", {"Detach": False, "Tty": False})
+
+
+async def managed(engine: str) -> list[Found]:
+    """All containers that some Segue has started, running or not."""
+    listed: list[dict[str, Any]] = await EngineApi(engine).ask("GET", "/containers/json", all=1, filters=_ALL)
+    return [
+        Found(id=each["Id"], execution=each["Labels"].get(EXECUTION, ""), running=each["State"] == "running")
+        for each in listed
+    ]
+
+
+async def end_container(container: str, *, engine: str) -> None:
+    """End what is in it, and take it away; one that is gone already need not be."""
+    await _end(EngineApi(engine), container)
+
+
+async def require_engine(engine: str) -> None:
+    await EngineApi(engine).ask("GET", "/version")
+
+
+async def _end(api: EngineApi, container: str) -> None:
+    for method, path, query in (
+        ("POST", f"/containers/{container}/stop", {"t": _GRACE}),
+        ("DELETE", f"/containers/{container}", {"force": 1, "v": 1}),
+    ):
+        try:
+            await api.ask(method, path, **query)
+        except EngineError as error:
+            if error.status not in (_NOT_FOUND, _NOT_RUNNING):
+                raise
+
+
+async def _wanted(
+    api: EngineApi, command: Sequence[str], directory: Path, execution: str, container: Container
+) -> dict[str, Any]:
+    podman = "Podman" in str((await api.ask("GET", "/version")).get("Components"))
+    host: dict[str, Any] = {
+        "Binds": await _binds(directory, container),
+        # The log is what is listened to, so nothing of it may be thrown away meanwhile.
+        "LogConfig": {"Type": "json-file", "Config": {} if podman else {"max-size": "-1"}},
+    }
+    if container.network:
+        host["NetworkMode"] = container.network
+    if not podman:
+        # Docker always has one; Podman where it is installed.
+        host["Init"] = True
+    user = container.user or (f"{os.getuid()}:{os.getgid()}" if os.getuid() else "")
+    if podman and user and not container.user:
+        host["UsernsMode"] = "keep-id"
+    return {
+        "Image": container.image,
+        "Entrypoint": [],
+        "Cmd": ["/bin/sh", "-c", _FIRST, "segue", *command],
+        "WorkingDir": str(directory),
+        "User": user,
+        "Labels": {MANAGED: "true", EXECUTION: execution},
+        "HostConfig": host,
+    }
+
+
+async def _binds(directory: Path, container: Container) -> list[str]:
+    """The worktree where it is, the repository that it belongs to, and what the user names."""
+    found = await git("rev-parse", "--path-format=absolute", "--git-common-dir", cwd=directory, check=False)
+    repository = Path(found.strip() or directory)
+    own = [directory] if repository.is_relative_to(directory) else [directory, repository]
+    given = [os.path.expanduser(mount) for mount in container.mounts]  # noqa: ASYNC240, PTH111 - it is no path
+    # Engines refuse to put two things in one place.
+    taken = {mount.split(":")[1] for mount in given}
+    needed = [path for path in own if str(path) not in taken]
+    return [*(f"{path}:{path}" for path in needed), *given]
+
+
+def _variables(environment: Mapping[str, str]) -> bytes:
+    lines = [f"{name}={value}" for name, value in environment.items() if "\n" not in value]
+    return "".join(f"{line}\n" for line in [*lines, ""]).encode()
+
+
+def _no_image(error: EngineError, image: str) -> WorkspaceError | AgentMissing:
+    if error.status != _NOT_FOUND:
+        return error
+    return AgentMissing(
+        f"The container engine does not have the image {image}.",
+        hint=f"Get it first: docker pull {image}, or podman pull {image}.",
+    )

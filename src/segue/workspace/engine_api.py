@@ -1,0 +1,167 @@
+"""Requests to a container engine: the part of Docker's HTTP interface that we use, which Podman speaks too."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import h11
+
+from segue.model.errors import AgentMissing, WorkspaceError
+
+UNIX = "unix://"
+_PIECE = 64 * 1024
+_SWITCHED = (101, 200)
+_HEADER = 8
+"""What stands before each piece of a container's output: which stream it is of, and how long it is."""
+
+
+class EngineError(WorkspaceError):
+    """The container engine refused something."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NoEngine(AgentMissing):
+    """No container engine runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body or b"null")
+
+
+class EngineApi:
+    """One engine, at a socket of this machine."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    async def ask(self, method: str, path: str, body: object = None, **query: object) -> Any:
+        """What the engine answers, as JSON; a refusal is raised in the engine's own words."""
+        async with self._said(method, path, body, query) as exchange:
+            answer = Answer(exchange.status, b"".join([piece async for piece in exchange.pieces()]))
+        _refuse(answer)
+        return answer.json()
+
+    @asynccontextmanager
+    async def follow(self, path: str, **query: object) -> AsyncGenerator[AsyncIterator[tuple[int, bytes]]]:
+        """What a container writes, piece by piece, each with the number of its stream."""
+        async with self._said("GET", path, None, query) as exchange:
+            if exchange.status != 200:
+                _refuse(Answer(exchange.status, b"".join([piece async for piece in exchange.pieces()])))
+            yield _demultiplexed(exchange.pieces())
+
+    async def hold(self, path: str, body: object) -> asyncio.StreamWriter:
+        """A connection that leads straight to a command's standard input."""
+        exchange = _Exchange(*await self._connect())
+        try:
+            await exchange.say("POST", path, body, {"Connection": "Upgrade", "Upgrade": "tcp"})
+            if exchange.status not in _SWITCHED:
+                _refuse(Answer(exchange.status, b"".join([piece async for piece in exchange.pieces()])))
+        except BaseException:
+            exchange.close()
+            raise
+        return exchange.writer
+
+    @asynccontextmanager
+    async def _said(
+        self, method: str, path: str, body: object, query: Mapping[str, object]
+    ) -> AsyncGenerator["_Exchange"]:
+        exchange = _Exchange(*await self._connect())
+        try:
+            await exchange.say(method, _target(path, query), body)
+            yield exchange
+        except (OSError, h11.ProtocolError) as error:
+            raise EngineError(f"The container engine at {self.address} broke off: {error}.") from error
+        finally:
+            exchange.close()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            return await asyncio.open_unix_connection(self.address.removeprefix(UNIX))
+        except OSError as error:
+            raise NoEngine(
+                f"No container engine runs: nothing answers at {self.address}.",
+                hint="Start Docker or `podman system service`, or name its socket in the setting container_engine.",
+            ) from error
+
+
+class _Exchange:
+    """One request on a connection of its own, and its answer."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+        self._http = h11.Connection(h11.CLIENT)
+        self.status = 0
+
+    async def say(self, method: str, target: str, body: object, more: Mapping[str, str] | None = None) -> None:
+        content = b"" if body is None else json.dumps(body).encode()
+        headers = {"Host": "engine", "Content-Type": "application/json", "Content-Length": str(len(content))}
+        request = h11.Request(method=method, target=target, headers=list({**headers, **(more or {})}.items()))
+        for event in (request, h11.Data(data=content), h11.EndOfMessage()):
+            self.writer.write(self._http.send(event) or b"")
+        await self.writer.drain()
+        self.status = await self._head()
+
+    async def _head(self) -> int:
+        while True:
+            match await self._next():
+                case h11.Response(status_code=status):
+                    return status
+                case h11.InformationalResponse(status_code=101):
+                    return 101
+                case h11.InformationalResponse():
+                    continue
+                case _:
+                    raise h11.RemoteProtocolError("it gave no answer")
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while isinstance(event := await self._next(), h11.Data):
+            yield bytes(event.data)
+
+    async def _next(self) -> object:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            self._http.receive_data(await self._reader.read(_PIECE))
+        return event
+
+    def close(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self.writer.close()
+
+
+async def _demultiplexed(pieces: AsyncIterator[bytes]) -> AsyncIterator[tuple[int, bytes]]:
+    buffer = bytearray()
+    async for piece in pieces:
+        buffer += piece
+        while len(buffer) >= _HEADER:
+            end = _HEADER + int.from_bytes(buffer[4:_HEADER], "big")
+            if len(buffer) < end:
+                break
+            yield buffer[0], bytes(buffer[_HEADER:end])
+            del buffer[:end]
+
+
+def _target(path: str, query: Mapping[str, object]) -> str:
+    words = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in query.items()}
+    return f"{quote(path)}?{urlencode(words)}" if words else quote(path)
+
+
+def _refuse(answer: Answer) -> None:
+    if answer.status < 400:
+        return
+    try:
+        said = str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        said = answer.body.decode(errors="replace")
+    raise EngineError(f"The container engine refused: {said.strip()}", answer.status)

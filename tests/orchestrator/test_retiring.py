@@ -32,9 +32,14 @@ async def talked(theatre: Theatre) -> None:
     await theatre.as_time_goes_by("build-it", "paused")
 
 
+async def pass_time(theatre: Theatre, seconds: float) -> None:
+    await theatre.until_studied()
+    await theatre.clock.advance(seconds)
+
+
 async def after(theatre: Theatre, seconds: float) -> SessionStatus:
     """How the session stands at a sweep after so much more time."""
-    await theatre.clock.advance(seconds)
+    await pass_time(theatre, seconds)
     await theatre.sweep()
     view = await theatre.orchestrator.workflow("build-it")
     assert view.session is not None
@@ -123,7 +128,7 @@ async def test_any_sign_of_life_counts(theatre: Theatre) -> None:
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-        await theatre.clock.advance(TTL - 60)
+        await pass_time(theatre, TTL - 60)
         await theatre.house.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
         assert await after(theatre, 120) is SessionStatus.SUSPENDED
         assert await after(theatre, TTL) is SessionStatus.EXPIRED
@@ -139,7 +144,7 @@ async def test_a_resume_and_the_sweep_at_the_same_moment_have_one_winner(
     async with theatre.open(**BY_HAND):
         view = await theatre.begin("turns: [{do: [{say: Done.}]}]")
         await theatre.until(view.id, "paused")
-        await theatre.clock.advance(TTL + 60)
+        await pass_time(theatre, TTL + 60)
         async with anyio.create_task_group() as both:
             if first == "sweep":
                 both.start_soon(theatre.sweep)
@@ -173,7 +178,7 @@ async def test_a_fork_that_nobody_took_up_can_expire_and_be_followed(theatre: Th
         (worktree_of(theatre) / "go").touch()
         request = NewFork(session_id=await session_of(theatre), environment=theatre.environment)
         fork = (await theatre.orchestrator.fork(request)).workflow
-        await theatre.clock.advance(TTL + 60)
+        await pass_time(theatre, TTL + 60)
         await theatre.sweep()
         (session,) = await theatre.orchestrator.sessions(fork.id)
         assert session.status is SessionStatus.EXPIRED

@@ -170,6 +170,11 @@ class Theatre:
     async def resume(self, name: str):
         return await self.orchestrator.resume(name, self.environment)
 
+    async def until_studied(self) -> None:
+        """Until every snapshot has had its second look, which is one more event."""
+        with anyio.fail_after(WITHIN):
+            await self.house.unstudied.join()
+
     async def sweep(self) -> None:
         await sweep(self.house)
 

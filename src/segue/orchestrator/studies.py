@@ -28,6 +28,8 @@ async def study_forever(house: House) -> None:
             await study_latest(house, workflow_id)
         except Exception:  # a look that fails must not end the looking; whoever asks takes it again
             log.exception("the last snapshot of %s could not be studied", workflow_id)
+        finally:
+            house.unstudied.task_done()
 
 
 async def study_latest(house: House, workflow_id: WorkflowId) -> None:

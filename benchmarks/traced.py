@@ -12,10 +12,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import anyio
-
 from segue.drivers import acp
 from segue.model import crash
+from segue.workspace.git import Answer, Calls
 
 GIT, GIT_END = "git", "git.end"
 GUARDIAN, GUARDED = "guardian", "guardian.up"
@@ -38,17 +37,15 @@ def main() -> int:
 def trace(file: Path) -> None:
     """From now on."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    run_process, guarded = anyio.run_process, acp.guarded
+    ask, guarded = Calls.ask, acp.guarded
 
     def mark(name: str) -> None:
         os.write(descriptor, f"{monotonic():.6f} {name}\n".encode())
 
-    async def marked_process(command: Any, **more: Any) -> Any:
-        if command[0] != "git":
-            return await run_process(command, **more)
+    def marked_ask(calls: Calls, *words: str, **more: Any) -> Answer:
         mark(GIT)
         try:
-            return await run_process(command, **more)
+            return ask(calls, *words, **more)
         finally:
             mark(GIT_END)
 
@@ -60,7 +57,7 @@ def trace(file: Path) -> None:
             yield process
 
     crash.arm(mark)
-    anyio.run_process = marked_process
+    Calls.ask = marked_ask
     acp.guarded = marked_guarded
 
 

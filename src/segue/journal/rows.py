@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
@@ -137,8 +138,17 @@ class QuestionRow:
 RowType = TypeVar("RowType", WorkflowRow, SessionRow, RuntimeRow, RunRow, TaskRow, PromptRow, QuestionRow)
 
 
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
 def _as(kind: type[RowType], row: Row[Any]) -> RowType:
-    return kind(**{field.name: getattr(row, field.name) for field in fields(kind)})
+    return kind(**{name: getattr(row, name) for name in _names(kind)})
+
+
+def workflow_by_id(connection: Connection, workflow_id: WorkflowId) -> WorkflowRow:
+    return _as(WorkflowRow, connection.execute(select(t.workflows).where(t.workflows.c.id == workflow_id)).one())
 
 
 def workflow_named(connection: Connection, name: str) -> WorkflowRow:
@@ -274,6 +284,13 @@ def tasks_of(connection: Connection, workflow_id: WorkflowId) -> list[TaskRow]:
     """The plan's tasks, in written order."""
     query = select(t.tasks).where(t.tasks.c.workflow_id == workflow_id).order_by(t.tasks.c.position)
     return [_as(TaskRow, row) for row in connection.execute(query)]
+
+
+def statuses_of(connection: Connection, workflow_id: WorkflowId) -> list[tuple[TaskId, TaskStatus]]:
+    """How the plan's tasks stand, in written order."""
+    columns = select(t.tasks.c.id, t.tasks.c.status)
+    query = columns.where(t.tasks.c.workflow_id == workflow_id).order_by(t.tasks.c.position)
+    return [(row[0], row[1]) for row in connection.execute(query)]
 
 
 def open_prompts(connection: Connection, session_id: SessionId, run: int | None) -> list[PromptRow]:

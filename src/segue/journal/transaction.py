@@ -90,6 +90,7 @@ class Transaction:
         self.workflow_id = workflow_id
         self.now = now
         self.head: Seq = append_in(connection, workflow_id, ())
+        self._row: rows.WorkflowRow | None = None
 
     @classmethod
     def create(cls, connection: Connection, new: NewWorkflowRow, now: datetime) -> "Transaction":
@@ -142,7 +143,9 @@ class Transaction:
 
     @property
     def workflow(self) -> rows.WorkflowRow:
-        return rows.workflow_named(self.connection, self.workflow_id)
+        if self._row is None:
+            self._row = rows.workflow_by_id(self.connection, self.workflow_id)
+        return self._row
 
     @property
     def session(self) -> rows.SessionRow:
@@ -241,6 +244,7 @@ class Transaction:
         self.append(e.LimitsChanged(limits=limits, wait_for_quota=choices.wait_for_quota))
 
     def _workflow(self, **values: Any) -> None:
+        self._row = None
         query = update(t.workflows).where(t.workflows.c.id == self.workflow_id)
         self.connection.execute(query.values(updated_at=self.now, **values))
 

@@ -15,8 +15,8 @@ from segue.model.crash import crash_point
 from segue.model.errors import AgentError
 from segue.model.findings import ExamResult
 from segue.model.ids import PromptId, TaskId, new_prompt_id
-from segue.model.plan import PLANNING, Issue, Task, TaskStatus
-from segue.model.status import Carrying, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.plan import PLANNING, Issue, Task
+from segue.model.status import Carrying, PromptStatus, Purpose, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.contexts import Present, compile_workflow
@@ -130,7 +130,7 @@ class Dialogue:
                     return end
                 self._occasion = None
                 continue
-            reason = await self._turns.take(following.prompt, following.text)
+            reason = await self._turns.take(following.prompt, following.text, sent=following.task is not None)
             if following.task is None:
                 await self._answered(reason)
             elif reason != "end_turn":
@@ -175,8 +175,8 @@ class Dialogue:
         state = await self._house.journal.state(self._tenure.workflow_id)
         issue = state.issue
         assert issue is not None, "every journal begins with its workflow's issue"
-        session = await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))
-        told = await self._what_came_before(state) if session.carrying is Carrying.NEEDED else None
+        carrying = await self._carrying()
+        told = await self._what_came_before(state) if carrying is Carrying.NEEDED else None
         used_up = self._allowance.used_up(state)
         if (sentence := self._allowance.cannot_be_kept(state)) is not None:
             await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
@@ -185,8 +185,8 @@ class Dialogue:
             workflow, run, now = t.workflow, self._tenure.run(t), t.catch_up(state)
             plan, planning = now.plan, now.planning
             if workflow.pause_trigger is None and t.messages:
-                return self._message(t, t.messages[0], told or self._introduction(issue, session.carrying))
-            task = plan.next_ready(_completed(t)) if plan and not planning else None
+                return self._message(t, t.messages[0], told or self._introduction(issue, carrying))
+            task = now.next_task if not planning else None
             if run.purpose is Purpose.WORK and not (task or planning or t.messages):
                 return End(WorkflowStatus.COMPLETED)
             if workflow.pause_trigger is not None:
@@ -206,12 +206,22 @@ class Dialogue:
             said = (*advised(now.advice, task.id), *remarks(now, task))
             text = task_prompt(issue, plan, task, self._occasion, said)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
-            t.start_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
-            t.queue_prompt(prompt, self._tenure.session_id, self._tenure.number)
+            session_id, number = self._tenure.session_id, self._tenure.number
+            t.start_task(task.id, self._tenure.attempt, session_id, number)
+            t.queue_prompt(prompt, session_id, number)
             self._tenure.move(t, SessionStatus.RUNNING)
-            return _Work(task, prompt, self._carry(t, prompt, told))
+            words = self._carry(t, prompt, told)
+            # It goes out at once, so one commit will do for both.
+            t.move_prompt(prompt.prompt_id, PromptStatus.SENT, session_id, number)
+            return _Work(task, prompt, words)
 
         return choose
+
+    async def _carrying(self) -> Carrying:
+        """What the agent has still to be told of what came before; nothing any more when it has done a task."""
+        if self._occasion is None:
+            return Carrying.DONE
+        return (await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))).carrying
 
     def _message(self, t: Transaction, message: PromptRow, told: _Told | None) -> _Work:
         prompt = t.take_message(message, self._tenure.session_id, self._tenure.number)
@@ -311,7 +321,3 @@ class Dialogue:
         if reason == "cancelled" and self._pausing.forced is not None:
             raise Torn(self._pausing.forced)
         return End(WorkflowStatus.FAILED, f"the agent stopped without finishing its turn ({reason})", Trigger.CRASH)
-
-
-def _completed(t: Transaction) -> list[TaskId]:
-    return [row.id for row in t.tasks if row.status is TaskStatus.COMPLETED]

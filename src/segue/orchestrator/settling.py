@@ -12,6 +12,7 @@ from segue.journal.rows import (
     open_questions,
     run_by_id,
     session_by_id,
+    statuses_of,
 )
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
@@ -283,5 +284,5 @@ def write_checkpoint(
         after=t.head,
         session_began=session_by_id(t.connection, session_id).created_at,
     )
-    statuses = [(task.id, task.status) for task in t.tasks]
+    statuses = statuses_of(t.connection, t.workflow_id)
     t.save_checkpoint(make_checkpoint(place, occasion, state, statuses, workspace), run)

@@ -110,16 +110,17 @@ class Turns:
 
     # ── a turn ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def take(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
-        """One prompt, in the words the agent gets, and everything up to its stop."""
-        reason = await self._turn(prompt, text)
+    async def take(self, prompt: e.PromptQueued, text: str, *, sent: bool = False) -> e.StopReason:
+        """One prompt, in the words the agent gets, and everything up to its stop. `sent`: it is written down already
+        that it goes out."""
+        reason = await self._turn(prompt, text, sent=sent)
         while reason == "cancelled" and self._gives_way and prompt.task_id is not None:
             reason = await self._after_what_was_said(prompt)
         return reason
 
-    async def _turn(self, prompt: e.PromptQueued, text: str) -> e.StopReason:
+    async def _turn(self, prompt: e.PromptQueued, text: str, *, sent: bool = False) -> e.StopReason:
         joins = prompt.prompt_id == self.joined
-        if not joins:
+        if not (joins or sent):
             await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
         self.words = []
         self._begun.add(prompt.prompt_id)

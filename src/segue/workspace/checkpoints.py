@@ -1,13 +1,11 @@
 """The whole worktree as a hidden commit, made and brought back without touching the user's index or HEAD."""
 
 import os
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import anyio.to_thread
 
 from segue.model.checkpoint import GitState
 from segue.model.crash import crash_point
@@ -15,15 +13,15 @@ from segue.model.errors import WorkspaceError
 from segue.workspace.git import (
     ABSENT,
     GITLINK,
+    Calls,
     Entry,
     Status,
-    ask,
-    git,
-    head_commit,
+    head_of,
+    in_thread,
     readable,
     refusal,
     state_of,
-    status,
+    status_of,
 )
 from segue.workspace.kept_index import Loan, keep, lend
 from segue.workspace.secret_files import is_secret
@@ -52,35 +50,36 @@ class SavedTree:
 class _Borrowed:
     """A copy of the worktree's index that git may write to."""
 
-    def __init__(self, worktree: Path, file: Path) -> None:
+    def __init__(self, calls: Calls, worktree: Path, file: Path) -> None:
+        self.calls = calls
         self.worktree = worktree
         self._env = {"GIT_INDEX_FILE": str(file)}
 
-    async def git(self, *args: str, input: str | None = None) -> str:
-        return await git(*args, cwd=self.worktree, env=self._env, input=input)
+    def git(self, *args: str, input: str | None = None) -> str:
+        return self.calls.git(*args, cwd=self.worktree, env=self._env, input=input)
 
-    async def refresh(self) -> None:
+    def refresh(self) -> None:
         """Note the present times of files whose content is the same; it complains about the others."""
-        await git("update-index", "-q", "--refresh", cwd=self.worktree, env=self._env, check=False)
+        self.calls.git("update-index", "-q", "--refresh", cwd=self.worktree, env=self._env, check=False)
 
-    async def status(self, *, renames: bool = False) -> Status:
+    def status(self, *, renames: bool = False) -> Status:
         """What git sees; it may note in this index what it found out about the files."""
-        return await status(self.worktree, env=self._env | {"GIT_OPTIONAL_LOCKS": "1"}, renames=renames)
+        return status_of(self.calls, self.worktree, env=self._env | {"GIT_OPTIONAL_LOCKS": "1"}, renames=renames)
 
-    async def set_entries(self, lines: Iterable[str]) -> None:
+    def set_entries(self, lines: Iterable[str]) -> None:
         """Each line is `MODE OBJECT STAGE\\tPATH`; the absent mode takes the path out."""
         if text := "".join(f"{line}\0" for line in lines):
-            await self.git("update-index", "-z", "--replace", "--index-info", input=text)
+            self.git("update-index", "-z", "--replace", "--index-info", input=text)
 
-    async def entries(self, *paths: str) -> list[str]:
+    def entries(self, *paths: str) -> list[str]:
         """What the index holds at these paths and below them, as lines that can be set."""
-        return (await self.git("ls-files", "-z", "--stage", "--", *paths)).split("\0")[:-1]
+        return self.git("ls-files", "-z", "--stage", "--", *paths).split("\0")[:-1]
 
-    async def take_in(self, paths: list[str]) -> list[str]:
+    def take_in(self, paths: list[str]) -> list[str]:
         """Store these files as they are now; returns those that cannot be."""
         if not paths:
             return []
-        answer = await ask(
+        answer = self.calls.ask(
             *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"),
             cwd=self.worktree,
             env=self._env,
@@ -94,7 +93,7 @@ class _Borrowed:
             return paths
         # Git gives up at the first file it cannot read or filter. Halving finds them all in few calls.
         middle = len(paths) // 2
-        return await self.take_in(paths[:middle]) + await self.take_in(paths[middle:])
+        return self.take_in(paths[:middle]) + self.take_in(paths[middle:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +139,33 @@ class _Sorting:
 
 async def save(worktree: Path, ref: str, message: str) -> SavedTree:
     """Store the worktree, untracked files too, under a hidden ref; the same tree again is the same commit."""
-    async with _drafted(worktree) as draft:
-        return await _stored(draft, ref, message)
+    return await in_thread(lambda calls: _save(calls, worktree, ref, message))
+
+
+def _save(calls: Calls, worktree: Path, ref: str, message: str) -> SavedTree:
+    with _drafted(calls, worktree) as draft:
+        return _stored(draft, ref, message)
 
 
 async def save_with_state(worktree: Path, ref: str, message: str, base: str | None) -> tuple[GitState, SavedTree]:
     """The same, and what git says about the worktree: of one look, so that both tell of the same moment."""
-    async with _drafted(worktree, renames=True) as draft:
-        return state_of(draft.now, base), await _stored(draft, ref, message)
+    return await in_thread(lambda calls: _save_with_state(calls, worktree, ref, message, base))
+
+
+def _save_with_state(
+    calls: Calls, worktree: Path, ref: str, message: str, base: str | None
+) -> tuple[GitState, SavedTree]:
+    with _drafted(calls, worktree, renames=True) as draft:
+        return state_of(draft.now, base), _stored(draft, ref, message)
 
 
 async def tree_of(worktree: Path) -> str:
     """The id of the tree that a checkpoint of this worktree would hold now."""
-    async with _drafted(worktree) as draft:
+    return await in_thread(lambda calls: _tree_of(calls, worktree))
+
+
+def _tree_of(calls: Calls, worktree: Path) -> str:
+    with _drafted(calls, worktree) as draft:
         return draft.tree
 
 
@@ -161,46 +174,50 @@ async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
 
     Ignored files, the index and HEAD stay as they are, and so does what a checkpoint of now would leave out.
     """
-    target = await tree_in(worktree, commit)
+    return await in_thread(lambda calls: _restore(calls, worktree, commit))
+
+
+def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
+    target = _tree_in(calls, worktree, commit)
     # The old ignore rules come first: a file they ignore was never saved, and must not be taken for a new one.
-    async with _drafted(worktree) as draft:
-        await _move(draft, await _with_ignore_rules(draft, target))
-    async with _drafted(worktree) as draft:
-        await _move(draft, await _sparing(draft, target))
-        await _verify(draft)
+    with _drafted(calls, worktree) as draft:
+        _move(draft, _with_ignore_rules(draft, target))
+    with _drafted(calls, worktree) as draft:
+        _move(draft, _sparing(draft, target))
+        _verify(draft)
         return draft.names()
 
 
-@asynccontextmanager
-async def _drafted(worktree: Path, *, renames: bool = False) -> AsyncGenerator[_Draft]:
-    async with _borrowed(worktree) as (index, loan):
-        now = await index.status(renames=renames)
+@contextmanager
+def _drafted(calls: Calls, worktree: Path, *, renames: bool = False) -> Generator[_Draft]:
+    with _borrowed(calls, worktree) as (index, loan):
+        now = index.status(renames=renames)
         if loan:
-            await anyio.to_thread.run_sync(keep, loan)
+            keep(loan)
         sorting = _Sorting()
         for entry in now.entries:
             for change in entry.apart():
                 sorting.sort(change)
-        await index.set_entries(sorting.entries)
-        for path in await index.take_in(sorting.files):
+        index.set_entries(sorting.entries)
+        for path in index.take_in(sorting.files):
             sorting.leave_out(path, _UNREADABLE)
         for folder in now.unopened:
             sorting.leave_out(folder.rstrip("/"), _UNREADABLE)
-        tree = (await index.git("write-tree")).strip()
+        tree = index.git("write-tree").strip()
         yield _Draft(index, now, tree, sorting.left_out)
 
 
-@asynccontextmanager
-async def _borrowed(worktree: Path) -> AsyncGenerator[tuple[_Borrowed, Loan | None]]:
-    real = await anyio.to_thread.run_sync(_noted_index, worktree)
+@contextmanager
+def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan | None]]:
+    real = _noted_index(worktree)
     if real is None:
-        real = worktree / (await git("rev-parse", "--git-path", "index", cwd=worktree)).removesuffix("\n")
+        real = worktree / calls.git("rev-parse", "--git-path", "index", cwd=worktree).removesuffix("\n")
     with TemporaryDirectory(prefix="segue-index-") as folder:
         copy = Path(folder, "index")
-        index = _Borrowed(worktree, copy)
-        loan = await anyio.to_thread.run_sync(lend, real, copy)
-        if loan is None and await head_commit(worktree):
-            await index.git("read-tree", "HEAD")
+        index = _Borrowed(calls, worktree, copy)
+        loan = lend(real, copy)
+        if loan is None and head_of(calls, worktree):
+            index.git("read-tree", "HEAD")
         yield index, loan
 
 
@@ -215,11 +232,11 @@ def _noted_index(worktree: Path) -> Path | None:
     return worktree / folder / "index" if word == "gitdir" and (worktree / folder).is_dir() else None
 
 
-@asynccontextmanager
-async def _unpacked(worktree: Path, tree: str) -> AsyncGenerator[_Borrowed]:
+@contextmanager
+def _unpacked(calls: Calls, worktree: Path, tree: str) -> Generator[_Borrowed]:
     with TemporaryDirectory(prefix="segue-index-") as folder:
-        index = _Borrowed(worktree, Path(folder, "index"))
-        await index.git("read-tree", tree)
+        index = _Borrowed(calls, worktree, Path(folder, "index"))
+        index.git("read-tree", tree)
         yield index
 
 
@@ -233,34 +250,39 @@ def _as_in_head(entry: Entry) -> str:
     return f"{entry.in_head} {entry.head_object} 0\t{entry.path}"
 
 
-async def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
-    worktree = draft.index.worktree
-    commit = await _commit(worktree, draft, message)
+def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
+    calls, worktree = draft.index.calls, draft.index.worktree
+    commit = _commit(draft, message)
     crash_point("checkpoint.before_ref")
     # Mostly there is no such ref yet, and then this one call is enough.
-    if (await ask("update-ref", ref, commit, "0" * len(commit), cwd=worktree)).code != 0:
-        if existing := await _commit_with_tree(worktree, ref, draft):
+    if calls.ask("update-ref", ref, commit, "0" * len(commit), cwd=worktree).code != 0:
+        if existing := _commit_with_tree(draft, ref):
             return SavedTree(existing, draft.names())
-        await git("update-ref", ref, commit, cwd=worktree)
+        calls.git("update-ref", ref, commit, cwd=worktree)
     return SavedTree(commit, draft.names())
 
 
-async def _commit(worktree: Path, draft: _Draft, message: str) -> str:
+def _commit(draft: _Draft, message: str) -> str:
     parents = ["-p", draft.now.head] if draft.now.head else []
     arguments = ["commit-tree", "--no-gpg-sign", *parents, "-F", "-", draft.tree]
-    return (await git(*arguments, cwd=worktree, env=_AUTHOR, input=message)).strip()
+    return draft.index.calls.git(*arguments, cwd=draft.index.worktree, env=_AUTHOR, input=message).strip()
 
 
-async def _commit_with_tree(worktree: Path, ref: str, draft: _Draft) -> str | None:
+def _commit_with_tree(draft: _Draft, ref: str) -> str | None:
     """The commit under this ref, if it already holds this very tree on this very HEAD."""
-    found = await git("for-each-ref", "--format=%(objectname) %(tree) %(parent)", ref, cwd=worktree)
+    form = "--format=%(objectname) %(tree) %(parent)"
+    found = draft.index.calls.git("for-each-ref", form, ref, cwd=draft.index.worktree)
     commit, _, rest = found.strip().partition(" ")
     return commit if rest.split() == [draft.tree, *filter(None, [draft.now.head])] else None
 
 
 async def tree_in(repository: Path, commit: str) -> str:
     """The id of the tree that a checkpoint holds."""
-    answer = await ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=repository)
+    return await in_thread(lambda calls: _tree_in(calls, repository, commit))
+
+
+def _tree_in(calls: Calls, repository: Path, commit: str) -> str:
+    answer = calls.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=repository)
     if answer.code != 0:
         raise WorkspaceError(
             f"The checkpoint's commit {commit} is not in this repository.",
@@ -269,24 +291,25 @@ async def tree_in(repository: Path, commit: str) -> str:
     return answer.output.strip()
 
 
-async def _with_ignore_rules(draft: _Draft, target: str) -> str:
-    return await _grafted(draft.index.worktree, draft.tree, target, [_IGNORE_RULES])
+def _with_ignore_rules(draft: _Draft, target: str) -> str:
+    return _grafted(draft.index, draft.tree, target, [_IGNORE_RULES])
 
 
-async def _sparing(draft: _Draft, target: str) -> str:
+def _sparing(draft: _Draft, target: str) -> str:
     """The tree to go to, with everything that is left out standing as it stands now."""
     paths = [f":(top,literal){path}" for path in draft.left_out]
-    return await _grafted(draft.index.worktree, target, draft.tree, paths) if paths else target
+    return _grafted(draft.index, target, draft.tree, paths) if paths else target
 
 
-async def _grafted(worktree: Path, tree: str, other: str, paths: list[str]) -> str:
+def _grafted(like: _Borrowed, tree: str, other: str, paths: list[str]) -> str:
     """One tree with what the other one holds at these paths."""
-    async with _unpacked(worktree, tree) as index, _unpacked(worktree, other) as source:
-        before, after = await index.entries(*paths), await source.entries(*paths)
+    calls, worktree = like.calls, like.worktree
+    with _unpacked(calls, worktree, tree) as index, _unpacked(calls, worktree, other) as source:
+        before, after = index.entries(*paths), source.entries(*paths)
         if before == after:
             return tree
-        await index.set_entries([*map(_removal, before), *after])
-        return (await index.git("write-tree")).strip()
+        index.set_entries([*map(_removal, before), *after])
+        return index.git("write-tree").strip()
 
 
 def _removal(line: str) -> str:
@@ -294,18 +317,18 @@ def _removal(line: str) -> str:
     return _taken_out(description.split()[1], path)
 
 
-async def _move(draft: _Draft, target: str) -> None:
+def _move(draft: _Draft, target: str) -> None:
     """Change the files from the drafted tree to another; git refuses before it would lose anything."""
     if target != draft.tree:
-        await draft.index.refresh()
-        await draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)
+        draft.index.refresh()
+        draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)
 
 
-async def _verify(draft: _Draft) -> None:
+def _verify(draft: _Draft) -> None:
     # Git only warns about files that it could not remove.
     wrong = [
         readable(entry.path)
-        for entry in (await draft.index.status()).entries
+        for entry in draft.index.status().entries
         if entry.untracked or (entry.unstaged != "." and entry.in_worktree == ABSENT)
         if entry.path.rstrip("/") not in draft.left_out
     ]

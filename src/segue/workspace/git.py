@@ -3,17 +3,19 @@
 import os
 import re
 import subprocess
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Literal
+from threading import Lock
+from typing import Literal, TypeVar
 
 import anyio
+from anyio.to_thread import run_sync
 
 from segue.model.checkpoint import FileChange, GitState
 from segue.model.errors import EmptyRepository, NotARepository, WorkspaceError
+
+T = TypeVar("T")
 
 DETACHED = "(detached)"
 ABSENT = "000000"
@@ -44,6 +46,7 @@ _SETTINGS = {
     "submodule.recurse": "false",
     "i18n.commitEncoding": "UTF-8",
 }
+_SETTING_WORDS = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
 _ACTIONS: dict[str, Literal["created", "deleted"]] = {"A": "created", "D": "deleted"}
 _UNOPENED = re.compile(r"^warning: could not open directory '(.*)': ", re.MULTILINE)
 
@@ -98,38 +101,99 @@ class Status:
     """Directories that we may not look into."""
 
 
+class Calls:
+    """Calls of git, one after the other, in the thread that makes them: a checkpoint takes five, and the event loop
+    would be kept busy by each."""
+
+    def __init__(self) -> None:
+        self._turn = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._given_up = False
+
+    def ask(self, *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> Answer:
+        """Call git, whatever it answers."""
+        words = None if input is None else input.encode("utf-8", "surrogateescape")
+        process = self._start(args, cwd, env, subprocess.DEVNULL if words is None else subprocess.PIPE)
+        try:
+            output, complaint = process.communicate(words, PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise WorkspaceError(
+                f"`git {args[0]}` gave no answer within {PATIENCE:g} seconds.",
+                hint="Perhaps a filter or a credential helper of this repository waits for something.",
+            ) from None
+        finally:
+            self._end(process)
+        return Answer(process.returncode, _decoded(output), _decoded(complaint))
+
+    def git(
+        self,
+        *args: str,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        input: str | None = None,
+        check: bool = True,
+    ) -> str:
+        """Call git and return what it printed."""
+        answer = self.ask(*args, cwd=cwd, env=env, input=input)
+        if check and answer.code != 0:
+            raise refusal(args[0], answer)
+        return answer.output
+
+    def give_up(self) -> None:
+        """Nobody waits for the answer any more; from another thread."""
+        with self._turn:
+            self._given_up = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _start(
+        self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str] | None, stdin: int
+    ) -> "subprocess.Popen[bytes]":
+        inherited = {name: value for name, value in os.environ.items() if name not in _INHERITED}
+        with self._turn:
+            if self._given_up:
+                raise WorkspaceError("Nobody waits for git any more.")
+            try:
+                self._process = subprocess.Popen(
+                    ["git", "--no-pager", *_SETTING_WORDS, *args],
+                    cwd=cwd,
+                    env={**inherited, **_ENVIRONMENT, **(env or {})},
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
+            except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+                raise _cannot_call(cwd, error) from error
+            return self._process
+
+    def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        with self._turn:
+            self._process = None
+            process.kill()
+        with process:
+            pass
+
+
+async def in_thread(work: Callable[[Calls], T]) -> T:
+    """Do what takes several calls of git; whoever is cancelled meanwhile ends the one under way and the rest."""
+    calls = Calls()
+    try:
+        return await run_sync(work, calls, abandon_on_cancel=True)
+    finally:
+        calls.give_up()
+
+
 async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> Answer:
     """Call git, whatever it answers."""
-    settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
-    inherited = {name: value for name, value in os.environ.items() if name not in _INHERITED}
-    try:
-        with _file_of(input) as stdin, anyio.fail_after(PATIENCE):
-            done = await anyio.run_process(
-                ["git", "--no-pager", *settings, *args],
-                cwd=cwd,
-                env={**inherited, **_ENVIRONMENT, **(env or {})},
-                stdin=stdin,
-                check=False,
-                start_new_session=True,
-            )
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        raise _cannot_call(cwd, error) from error
-    except TimeoutError:
-        raise WorkspaceError(
-            f"`git {args[0]}` gave no answer within {PATIENCE:g} seconds.",
-            hint="Perhaps a filter or a credential helper of this repository waits for something.",
-        ) from None
-    return Answer(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
+    return await in_thread(lambda calls: calls.ask(*args, cwd=cwd, env=env, input=input))
 
 
 async def git(
     *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None, check: bool = True
 ) -> str:
     """Call git and return what it printed."""
-    answer = await ask(*args, cwd=cwd, env=env, input=input)
-    if check and answer.code != 0:
-        raise refusal(args[0], answer)
-    return answer.output
+    return await in_thread(lambda calls: calls.git(*args, cwd=cwd, env=env, input=input, check=check))
 
 
 def refusal(verb: str, answer: Answer, *, hint: str | None = None) -> WorkspaceError:
@@ -159,16 +223,24 @@ async def repository_root(path: Path) -> Path:
 
 async def head_commit(worktree: Path) -> str | None:
     """The commit that HEAD names, if there is one."""
-    return (await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=worktree, check=False)).strip() or None
+    return await in_thread(lambda calls: head_of(calls, worktree))
+
+
+def head_of(calls: Calls, worktree: Path) -> str | None:
+    return calls.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=worktree, check=False).strip() or None
 
 
 async def branch_exists(repository: Path, branch: str) -> bool:
     return (await ask("show-ref", "--verify", "--quiet", f"refs/heads/{branch}", cwd=repository)).code == 0
 
 
-async def status(worktree: Path, *, env: Mapping[str, str] | None = None, renames: bool = True) -> Status:
+async def status(worktree: Path, *, renames: bool = True) -> Status:
     """Every change in a worktree, file by file; nothing is written."""
-    answer = await ask(
+    return await in_thread(lambda calls: status_of(calls, worktree, renames=renames))
+
+
+def status_of(calls: Calls, worktree: Path, *, env: Mapping[str, str] | None = None, renames: bool = True) -> Status:
+    answer = calls.ask(
         *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all"),
         *("--ignore-submodules=none", "--find-renames" if renames else "--no-renames"),
         cwd=worktree,
@@ -200,18 +272,6 @@ async def committed_between(worktree: Path, base: str, head: str) -> tuple[FileC
     fields = answer.output.split("\0")[:-1]
     pairs = zip(fields[::2], fields[1::2], strict=True)
     return tuple(FileChange(path=readable(path), action=_ACTIONS.get(letter, "modified")) for letter, path in pairs)
-
-
-@contextmanager
-def _file_of(text: str | None) -> Generator[IO[bytes] | int]:
-    """Standard input as a file: a pipe would break when git refuses before it has read everything."""
-    if text is None:
-        yield subprocess.DEVNULL
-        return
-    with TemporaryFile() as file:
-        file.write(text.encode("utf-8", "surrogateescape"))
-        file.seek(0)
-        yield file
 
 
 def _decoded(output: bytes) -> str:

@@ -130,6 +130,16 @@ async def test_nothing_outside_the_directory_is_written_and_nobody_is_asked(rehe
     assert not (rehearsal.root / "a").exists()
 
 
+async def test_nothing_is_written_that_decides_what_git_runs_and_nobody_is_asked(rehearsal: Rehearsal) -> None:
+    rehearsal.launch("{}")
+    (rehearsal.directory / ".git").mkdir()
+    (rehearsal.directory / "link").symlink_to(".git")
+    for path in (".git/config", "link/config", "below/.git"):
+        status, output = await unasked(rehearsal, f"{{client_write: {{path: {path}, content: x}}}}")
+        assert status == "failed" and "belongs to git" in output
+    assert list((rehearsal.directory / ".git").iterdir()) == []
+
+
 async def test_a_cancelled_turn_refuses_what_is_open(rehearsal: Rehearsal) -> None:
     async with prompted(rehearsal, "{client_write: {path: a, content: x}}") as agent:
         await question(agent)
@@ -246,6 +256,18 @@ async def test_an_edit_that_was_allowed_is_not_asked_about_again(literal: Litera
         events = await rest_of_turn(agent)
     assert not any(isinstance(event, PermissionRequested) for event in events)
     assert Path(path).read_text() == "x"
+
+
+@pytest.mark.parametrize(("path", "tool"), [("a", "edit"), (".git/config", "other"), ("below/.git", "other")])
+async def test_a_change_of_what_git_runs_is_no_edit_like_others(
+    literal: LiteralAgent, tmp_path: Path, path: str, tool: str
+) -> None:
+    call = {"toolCallId": "c", "title": "Edit", "kind": "edit", "locations": [{"path": str(tmp_path / path)}]}
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    permission = request("session/request_permission", toolCall=call, options=options)
+    async with DRIVER.start(literal.launch(session_prompt=[permission])) as agent:
+        await agent.prompt(PromptId("prompt-1"), "go")
+        assert (await question(agent)).tool == tool
 
 
 async def test_what_is_served_is_announced_and_nothing_else(literal: LiteralAgent) -> None:

@@ -100,8 +100,9 @@ async def test_what_a_subagent_wants_is_asked_for_and_leaves_no_open_call(amp: A
     assert (told, said(events)) == ([e.ToolCalled, e.ToolFinished], "It may.")
 
 
-async def test_a_change_of_amps_own_settings_is_no_edit_like_others(amp: AmpCandidate) -> None:
-    async with started(amp, "Write", ".amp/settings.json", "{}") as agent:
+@pytest.mark.parametrize("path", [".amp/settings.json", ".git/config"])
+async def test_a_change_of_amps_own_settings_or_of_gits_is_no_edit_like_others(amp: AmpCandidate, path: str) -> None:
+    async with started(amp, "Write", path, "{}") as agent:
         await agent.prompt(PROMPT, "go")
         asked = [each async for each in _until_asked(agent)][-1]
     assert isinstance(asked, e.PermissionRequested) and asked.tool == "other"

@@ -63,6 +63,22 @@ async def test_a_new_file_below_a_link_is_not_written(worktree: Path) -> None:
     assert not (worktree.parent / "elsewhere" / "new").exists()
 
 
+@pytest.mark.parametrize("path", [".git", ".git/config", "new/.git", "src/.GIT/hooks/post-commit", "git-link/config"])
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("write_file", {"content": "mine"}), ("edit_file", {"find": "a", "replace": "mine"})]
+)
+async def test_nothing_is_written_that_decides_what_git_runs(
+    worktree: Path, name: str, arguments: dict[str, str], path: str
+) -> None:
+    (worktree / ".git").mkdir()
+    (worktree / ".git" / "config").write_text("a")
+    (worktree / "git-link").symlink_to(".git")
+    with pytest.raises(ToolFailed, match=r"belongs to git, and is changed by git commands only\.$"):
+        await done(worktree, name, path=path, **arguments)
+    assert (worktree / ".git" / "config").read_text() == "a"
+    assert await done(worktree, "write_file", path=".gitignore", content="*.pyc\n") == "Wrote .gitignore."
+
+
 async def test_a_listing_and_a_search_do_not_follow_links(worktree: Path) -> None:
     assert (await done(worktree, "list_files")).splitlines() == ["link.txt", "notes.txt", "src/parser.py"]
     assert await done(worktree, "search_files", expression="one") == "notes.txt:1:one note\nsrc/parser.py:1:one\n"

@@ -19,7 +19,7 @@ import anyio
 from segue.model.agents import Container
 from segue.model.errors import AgentMissing, WorkspaceError
 from segue.workspace.engine_api import UNIX, EngineApi, EngineError, NoEngine
-from segue.workspace.git import git
+from segue.workspace.mounts import mounts_for
 from segue.workspace.processes import Tail
 
 MANAGED = "segue.managed"
@@ -225,7 +225,7 @@ async def _wanted(
 ) -> dict[str, Any]:
     podman = "Podman" in str((await api.ask("GET", "/version")).get("Components"))
     host: dict[str, Any] = {
-        "Binds": await _binds(directory, container),
+        "Binds": await mounts_for(directory, container),
         # The log is what is listened to, so nothing of it may be thrown away meanwhile.
         "LogConfig": {"Type": "json-file", "Config": {} if podman else {"max-size": "-1"}},
     }
@@ -246,18 +246,6 @@ async def _wanted(
         "Labels": {MANAGED: "true", EXECUTION: execution},
         "HostConfig": host,
     }
-
-
-async def _binds(directory: Path, container: Container) -> list[str]:
-    """The worktree where it is, the repository that it belongs to, and what the user names."""
-    found = await git("rev-parse", "--path-format=absolute", "--git-common-dir", cwd=directory, check=False)
-    repository = Path(found.strip() or directory)
-    own = [directory] if repository.is_relative_to(directory) else [directory, repository]
-    given = [os.path.expanduser(mount) for mount in container.mounts]  # noqa: ASYNC240, PTH111 - it is no path
-    # Engines refuse to put two things in one place.
-    taken = {mount.split(":")[1] for mount in given}
-    needed = [path for path in own if str(path) not in taken]
-    return [*(f"{path}:{path}" for path in needed), *given]
 
 
 def _variables(environment: Mapping[str, str]) -> bytes:

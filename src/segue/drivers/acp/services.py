@@ -29,6 +29,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from segue.drivers import Launch
 from segue.model.errors import SegueError
 from segue.model.events import JsonObject
+from segue.workspace.git_folder import in_git_folder
 from segue.workspace.processes import GuardedProcess, guarded
 
 _INTERNAL_ERROR = -32603
@@ -85,6 +86,8 @@ class Services:
     async def _write(self, parameters: object) -> JsonObject:
         asked = WriteTextFileRequest.model_validate(parameters)
         path = self._inside(asked.path)
+        if in_git_folder(path.relative_to(self._root)):
+            raise RequestError(_INTERNAL_ERROR, f"{asked.path} belongs to git, and is changed by git commands only.")
         await self._permit(f"Write {path.relative_to(self._root)}", "edit", path)
         await anyio.to_thread.run_sync(_replace, path, asked.content)
         return {}

@@ -44,10 +44,12 @@ from segue.model.events import (
     ToolStatus,
 )
 from segue.model.ids import RequestId
+from segue.workspace.git_folder import in_git_folder
 
 LONGEST_OUTPUT = 20_000
 """Characters of a tool call's output that are kept."""
 
+_CHANGES = frozenset({"edit", "delete", "move"})
 # What is longer is no complaint.
 _LONGEST_MESSAGE = 2_000
 
@@ -87,6 +89,11 @@ class _Call:
         self.output = _output(news) or self.output
         if any(isinstance(each, FileEditToolCallContent) for each in news.content or ()):
             self.diff = _output(news)
+
+    def kind(self) -> str:
+        """What it is when somebody must allow it. What git runs is written down in git's own folder, so a change there
+        is no edit like others."""
+        return "other" if self.tool in _CHANGES and any(map(in_git_folder, self.paths)) else self.tool
 
     def result(self, status: ToolStatus) -> str:
         if status == "failed" or not self.diff or self.diff in self.output:
@@ -189,7 +196,7 @@ class Translation:
             request_id=request_id,
             call_id=call.call_id,
             title=call.title,
-            tool=call.tool,
+            tool=call.kind(),
             options=options,
             words=_takes_words(asked),
         )

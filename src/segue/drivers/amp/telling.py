@@ -22,6 +22,7 @@ from acp.schema import ToolCallLocation, ToolCallUpdate, ToolKind, Usage, UsageU
 from segue.drivers.amp.door import Question
 from segue.drivers.amp.program import FAILED, fields
 from segue.drivers.text import shortened
+from segue.workspace.git_folder import in_git_folder
 
 LONGEST_TITLE = 200
 _SOON = 1.0
@@ -203,8 +204,9 @@ def asked(call_id: str, question: Question) -> ToolCallUpdate:
 
 
 def kind(tool: str, given: Mapping[str, Any]) -> ToolKind:
-    """What Amp's own directory holds decides what it asks for, so a change of it is no edit like others."""
-    if any(".amp" in PurePath(path).parts for path in _paths(given)):
+    """What Amp's own directory holds decides what it asks for, and what git's holds what git runs: a change of it is no
+    edit like others."""
+    if any(".amp" in PurePath(path).parts or in_git_folder(path) for path in _paths(given)):
         return "other"
     return _KINDS.get(tool, "other")
 

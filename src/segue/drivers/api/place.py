@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from segue.workspace.git_folder import in_git_folder
+
 
 class ToolFailed(Exception):
     """A tool could not do what the model wanted; the message is what the model is told."""
@@ -19,6 +21,13 @@ class Place:
         found = (self.root / path).resolve()
         if not found.is_relative_to(self.root.resolve()):
             raise ToolFailed(f"{path} is outside of the worktree.")
+        return found
+
+    def to_change(self, path: str) -> Path:
+        """The same, for somebody who means to write there."""
+        found = self.find(path)
+        if in_git_folder(self.name(found)):
+            raise ToolFailed(f"{path} belongs to git, and is changed by git commands only.")
         return found
 
     def file(self, path: str) -> Path:

@@ -143,7 +143,7 @@ def _below(directory: Path, place: Place, pattern: str) -> Iterator[str]:
 
 
 def _write(given: WriteFile, place: Place) -> str:
-    file = place.find(given.path)
+    file = place.to_change(given.path)
     if file.exists() and not file.is_file():
         raise ToolFailed(f"{given.path} is no file.")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +152,7 @@ def _write(given: WriteFile, place: Place) -> str:
 
 
 def _edit(given: EditFile, place: Place) -> str:
+    place.to_change(given.path)
     file = place.file(given.path)
     text = _text(file, given.path)
     times = text.count(given.find) if given.find else 0

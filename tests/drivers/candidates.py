@@ -14,6 +14,7 @@ from typing import Any, get_args
 from unittest import SkipTest
 
 from literally import LiteralAgent, answer, update
+from stand_in import OVER, StandIn, said, streamed
 
 from segue.drivers import Agent, Driver, Launch, load
 from segue.drivers.environment import allowed
@@ -188,6 +189,47 @@ class ClaudeCandidate:
         assert self.model is not None
         await turn(agent, "what do you know?")
         return self.model.requests[-1].remembers(words, "user")
+
+
+class ClaudeStandInCandidate:
+    """The `claude` driver: the SDK itself, with a stand-in for Claude Code."""
+
+    plays = frozenset({Say, Write, Hang, Use, Fail, SayLate})
+
+    def __init__(self, root: Path) -> None:
+        self.driver = load("claude")
+        self._claude = StandIn(root)
+
+    @asynccontextmanager
+    async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
+        answers = {line.prompt: [_frames(line.act, self._claude.worktree)] for line in lines}
+        answers[RECALL] = [[{"recall": True}, OVER]]
+        answers.setdefault("", [[said("Yes."), OVER]])
+        yield self._claude.launch(answers, remembers=True)
+
+    async def remembers(self, agent: Agent, words: str) -> bool:
+        return await _recalled(agent, words)
+
+
+def _frames(act: Act, worktree: Path) -> list[Any]:
+    match act:
+        case Say(text):
+            return [said(text), OVER]
+        case Write(path, content):
+            return [{"write": {"file_path": str(worktree / path), "content": content}}, OVER]
+        case Hang():
+            return [said("Hanging."), {"hang": True}, OVER]
+        case Use(input, output):
+            whole, tokens = said("Used."), {"input_tokens": input, "output_tokens": output}
+            begun = {"id": whole["message"]["id"], "model": "opus", "usage": tokens}
+            ended = {"result": {"stop_reason": "end_turn", "usage": tokens}}
+            return [streamed("message_start", message=begun), whole, ended]
+        case Fail(message):
+            return [{"result": {"is_error": True, "result": message}}]
+        case SayLate(text):
+            return [OVER, said(text)]
+        case Mistake():
+            raise AssertionError("not a frame")
 
 
 def claude_code() -> str:

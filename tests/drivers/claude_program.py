@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -59,6 +59,7 @@ class Program:
         self._heard = play.with_suffix(".heard")
         self._lines = iter(sys.stdin)
         self._hooks: dict[str, str] = {}
+        self._interrupted = False
         self._note({"arguments": arguments})
         given = dict(each.partition("=")[::2] for each in arguments)
         self._resumed = given.get("--resume")
@@ -78,6 +79,7 @@ class Program:
                     self._control(message)
                 case {"type": "user", "message": {"content": [*_, {"text": str(prompt)}] as content}}:
                     self._remember("user", content)
+                    self._interrupted = False
                     for step in self._steps(prompt):
                         if step == "die":
                             return 3
@@ -104,38 +106,71 @@ class Program:
     def _act(self, step: dict[str, Any]) -> None:
         match step:
             case {"ask": dict(asked)}:
-                self._ask({"subtype": "can_use_tool", "permission_suggestions": None, "blocked_path": None, **asked})
+                self._permitted(asked)
             case {"hook": str(event), **fields}:
-                given = {"hook_event_name": event, **fields}
-                self._ask(
-                    {"subtype": "hook_callback", "callback_id": self._hooks[event], "input": given, "tool_use_id": None}
-                )
+                self._hook(event, fields)
+            case {"write": {"file_path": path, "content": content} as given}:
+                self._use("Write", given, lambda: Path(path).write_text(content))
+            case {"hang": True}:
+                self._wait_for(lambda _: self._interrupted)
             case {"result": dict(fields)}:
                 self._say(self._result(**fields))
             case {"recall": True}:
                 content = [{"type": "text", "text": self._memory.prompts() if self._memory else ""}]
-                message = {"id": str(uuid4()), "role": "assistant", "model": "opus", "content": content}
-                self._say({"type": "assistant", "message": message, "parent_tool_use_id": None})
+                self._say({"type": "assistant", "message": _message(*content), "parent_tool_use_id": None})
             case {"type": "assistant", "message": {"content": content}}:
                 self._remember("assistant", content)
                 self._say(step)
             case _:
                 self._say(step)
 
-    def _ask(self, request: dict[str, Any]) -> None:
+    def _use(self, tool: str, given: dict[str, Any], do: Callable[[], Any]) -> None:
+        """A tool that its own rules allow: it is asked for where a hook says so, and left alone after a no."""
+        call = {"tool_name": tool, "tool_use_id": f"call-{uuid4()}"}
+        block = {"type": "tool_use", "id": call["tool_use_id"], "name": tool, "input": given}
+        self._act({"type": "assistant", "message": _message(block), "parent_tool_use_id": None})
+        said = self._hook("PreToolUse", {**call, "tool_input": given}).get("hookSpecificOutput", {})
+        refused = said.get("permissionDecision") == "ask" and not self._permitted({**call, "input": given})
+        if not refused:
+            do()
+        result = {"type": "tool_result", "tool_use_id": call["tool_use_id"], "content": "", "is_error": refused}
+        self._say({"type": "user", "message": {"role": "user", "content": [result]}})
+
+    def _permitted(self, asked: dict[str, Any]) -> bool:
+        may = {"subtype": "can_use_tool", "permission_suggestions": None, "blocked_path": None, **asked}
+        return self._ask(may).get("behavior") == "allow"
+
+    def _hook(self, event: str, fields: dict[str, Any]) -> dict[str, Any]:
+        given = {"hook_event_name": event, **fields}
+        hook = {"callback_id": self._hooks[event], "input": given, "tool_use_id": fields.get("tool_use_id")}
+        return self._ask({"subtype": "hook_callback", **hook})
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask whoever started it, and wait for the answer."""
         self._say({"type": "control_request", "request_id": "asked", "request": request})
+        heard = self._wait_for(lambda message: message["type"] == "control_response")
+        return heard["response"].get("response") or {}
+
+    def _wait_for(self, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Answer what is asked meanwhile."""
         for line in self._lines:
             message = json.loads(line)
             self._note(message)
-            if message["type"] == "control_response":
-                return
-            self._control(message)
+            if message["type"] == "control_request":
+                self._control(message)
+            if enough(message):
+                return message
+        sys.exit(0)
 
     def _control(self, message: dict[str, Any]) -> None:
+        self._interrupted |= message["request"]["subtype"] == "interrupt"
         for event, matchers in (message["request"].get("hooks") or {}).items():
             self._hooks[event] = matchers[0]["hookCallbackIds"][0]
-        answer = {"commands": [], "models": [{"value": "default", "displayName": "Default"}]}
+        answer = {
+            "commands": [],
+            "models": [{"value": "default", "displayName": "Default"}],
+            "hook_on_failure_supported": True,
+        }
         response = {"subtype": "success", "request_id": message["request_id"], "response": answer}
         self._say({"type": "control_response", "response": response})
 
@@ -158,6 +193,10 @@ class Program:
     def _note(self, heard: dict[str, Any]) -> None:
         with self._heard.open("a") as stream:
             stream.write(json.dumps(heard) + "\n")
+
+
+def _message(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"id": str(uuid4()), "role": "assistant", "model": "opus", "content": list(content)}
 
 
 if __name__ == "__main__":

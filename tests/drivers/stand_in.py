@@ -94,5 +94,9 @@ def assistant(*blocks: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"type": "assistant", "message": message, "parent_tool_use_id": None, **fields}
 
 
+def streamed(event: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "stream_event", "uuid": str(uuid4()), "session_id": TOKEN, "event": {"type": event, **fields}}
+
+
 def words(events: list[AgentEvent], role: str = "message") -> str:
     return "".join(each.text for each in events if isinstance(each, TextDelta) and each.role == role)

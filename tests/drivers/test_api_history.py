@@ -1,6 +1,7 @@
 """What the api agent remembers, whenever its process ended."""
 
 import stat
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,12 +18,32 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from segue.drivers.api.history import INTERRUPTED, Damaged, History, Memory, home
+from segue.drivers.api.history import INTERRUPTED, Damaged, Held, History, Memory, home
+
+
+class Borrowed(Memory):
+    """Knows what it gave away."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.given: list[History] = []
+
+    def begin(self, directory: str) -> History:
+        self.given.append(super().begin(directory))
+        return self.given[-1]
+
+    def find(self, token: str, *, hold: bool) -> History | None:
+        if (found := super().find(token, hold=hold)) is not None:
+            self.given.append(found)
+        return found
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return Memory(tmp_path)
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    memory = Borrowed(tmp_path)
+    yield memory
+    for history in memory.given:
+        history.close()
 
 
 def prompt(text: str) -> ModelRequest:
@@ -38,7 +59,9 @@ def file_of(memory: Memory, history: History) -> Path:
 
 
 def reopened(memory: Memory, history: History) -> History:
-    found = memory.find(history.token)
+    """As the next process has it, when this one is gone."""
+    history.close()
+    found = memory.find(history.token, hold=True)
     assert found is not None
     return found
 
@@ -71,7 +94,9 @@ def test_wherever_the_file_is_cut_off_the_conversation_goes_on(memory: Memory) -
         known = cut.messages()
         assert known == whole[: len(known)]
         cut.add(prompt("go on"))
-        assert reopened(memory, history).messages()[:-1] == known
+        again = reopened(memory, cut)
+        assert again.messages()[:-1] == known
+        again.close()
 
 
 def test_a_call_without_a_result_gets_one_that_says_so(memory: Memory) -> None:
@@ -82,7 +107,7 @@ def test_a_call_without_a_result_gets_one_that_says_so(memory: Memory) -> None:
     assert [call.tool_call_id for call in again.close_calls(INTERRUPTED)] == ["b", "c"]
     assert again.open_calls() == again.close_calls(INTERRUPTED) == []
     expected = [("a", "done"), ("b", INTERRUPTED), ("c", INTERRUPTED)]
-    assert results(reopened(memory, history).messages()) == expected
+    assert results(reopened(memory, again).messages()) == expected
 
 
 def test_the_results_of_one_answer_are_one_message_and_a_prompt_is_another(memory: Memory) -> None:
@@ -93,6 +118,20 @@ def test_the_results_of_one_answer_are_one_message_and_a_prompt_is_another(memor
     assert [len(message.parts) for message in history.messages()] == [2, 2, 1]
 
 
+def test_a_conversation_is_open_in_one_process_and_read_by_all(memory: Memory) -> None:
+    history = memory.begin("/work")
+    history.add(prompt("one"))
+    with pytest.raises(Held, match=f"The conversation {history.token} is open in another process"):
+        memory.find(history.token, hold=True)
+    read = memory.find(history.token, hold=False)
+    assert read is not None and read.messages() == history.messages()
+    assert [each.token for each in memory.all("/work")] == [history.token]
+    with pytest.raises(ValueError, match="is not held"):
+        read.add(prompt("two"))
+    history.close()
+    reopened(memory, history).add(prompt("two"))
+
+
 def test_a_line_that_cannot_be_read_is_not_passed_over(memory: Memory) -> None:
     history = memory.begin("/work")
     history.add(prompt("one"))
@@ -100,13 +139,13 @@ def test_a_line_that_cannot_be_read_is_not_passed_over(memory: Memory) -> None:
     for broken in (b"{]\n", b'{"message": {"kind": "request"}}\n'):
         file.write_bytes(broken + file.read_bytes())
         with pytest.raises(Damaged, match="is damaged"):
-            memory.find(history.token)
+            memory.find(history.token, hold=False)
     assert list(memory.all("/work")) == []
 
 
 @pytest.mark.parametrize("token", ["nobody-knows-me", "../home", "", "a/b", "a\0b"])
 def test_a_token_that_names_no_conversation_finds_none(memory: Memory, token: str) -> None:
-    assert memory.find(token) is None
+    assert memory.find(token, hold=True) is None
 
 
 def test_conversations_are_listed_by_directory(memory: Memory, tmp_path: Path) -> None:
@@ -143,7 +182,9 @@ def test_what_was_spent_is_known_only_if_every_price_is(memory: Memory) -> None:
     once = answer.cost().total_price
     assert once > Decimal(0) and history.spent() == pytest.approx(float(once))
     history.add(answer)
-    assert history.spent() == reopened(memory, history).spent() == pytest.approx(2 * float(once))
+    assert history.spent() == pytest.approx(2 * float(once))
+    history = reopened(memory, history)
+    assert history.spent() == pytest.approx(2 * float(once))
     history.add(ModelResponse(parts=[TextPart(content="Hi.")], model_name="nobody-sells-this", provider_name="openai"))
     assert history.spent() is None
 

@@ -1,6 +1,8 @@
 """What the api agent can do in its worktree, and what it cannot do outside of it."""
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,16 @@ def worktree(tmp_path: Path) -> Path:
     return worktree
 
 
+def _no_room(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 async def done(worktree: Path, name: str, **arguments: Any) -> str:
     tool = TOOLS[name]
     return await use(tool, tool.read(arguments), Place(worktree))
 
 
+_TWO = {"find": "two", "replace": "new"}
 OUTSIDE = ["../secret.txt", "link.txt", "link/secret.txt", "src/../../secret.txt"]
 
 
@@ -84,6 +91,33 @@ async def test_a_listing_and_a_search_do_not_follow_links(worktree: Path) -> Non
     assert await done(worktree, "search_files", expression="one") == "notes.txt:1:one note\nsrc/parser.py:1:one\n"
     with pytest.raises(ToolFailed, match="is outside"):
         await done(worktree, "list_files", path="link")
+
+
+@pytest.mark.parametrize("name", [":odd", ":!top", "[o]", "*"])
+async def test_a_name_means_nothing_to_git(worktree: Path, name: str) -> None:
+    await done(worktree, "write_file", path=f"{name}/f.txt", content="one of them\n")
+    assert await done(worktree, "search_files", expression="one", path=name) == f"{name}/f.txt:1:one of them\n"
+    assert (
+        await done(worktree, "search_files", expression="one", path=f"{name}/f.txt") == f"{name}/f.txt:1:one of them\n"
+    )
+
+
+@pytest.mark.parametrize(("tool", "given"), [("write_file", {"content": "new"}), ("edit_file", _TWO)])
+async def test_a_file_is_replaced_as_a_whole_and_keeps_its_rights(
+    worktree: Path, tool: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = worktree / "src" / "parser.py"
+    file.chmod(0o751)
+    (worktree / "inside.py").symlink_to(file)
+    with file.open() as before:
+        await done(worktree, tool, path="inside.py", **given)
+        assert before.read() == "one\ntwo\nthree\n"
+    assert "new" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o751
+    assert (worktree / "inside.py").is_symlink()
+    monkeypatch.setattr(Path, "replace", _no_room)
+    with pytest.raises(ToolFailed, match="No space left"):
+        await done(worktree, "write_file", path="src/parser.py", content="newer")
+    assert [each.name for each in file.parent.iterdir()] == ["parser.py"] and "newer" not in file.read_text()
 
 
 async def test_a_path_in_the_worktree_may_be_absolute(worktree: Path) -> None:

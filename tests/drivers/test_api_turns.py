@@ -298,6 +298,25 @@ async def test_a_damaged_conversation_is_told_as_such(api: ApiCandidate) -> None
                 pass
 
 
+async def test_a_conversation_is_open_in_one_process_at_a_time(api: ApiCandidate) -> None:
+    async with started(api, rule("", Say("Mine."))) as (agent, launch):
+        await turn(agent, "ALPHA", WITHIN)
+        other = replace(launch, execution=f"{launch.execution}-other")
+        with pytest.raises(errors.AgentError, match=f"{agent.token} is open in another process") as refused:
+            async with api.driver.resume(other, agent.token):
+                pass
+        assert not isinstance(refused.value, errors.TokenRejected)
+        assert [each.token for each in await api.driver.conversations(other)] == [agent.token]
+        async with api.driver.fork(other, agent.token) as copy:
+            assert await api.remembers(copy, "ALPHA")
+        await turn(agent, "BETA", WITHIN)
+        os.kill(agent.pid, signal.SIGKILL)
+        await rest_of_turn(agent, WITHIN)
+        async with api.driver.resume(other, agent.token) as again:
+            assert await api.remembers(again, "ALPHA")
+            assert await api.remembers(again, "BETA")
+
+
 async def test_modules_of_the_worktree_do_not_come_into_the_agent(api: ApiCandidate) -> None:
     api.worktree.mkdir(parents=True)
     (api.worktree / "pydantic_ai.py").write_text("raise SystemExit('taken over')\n")

@@ -4,11 +4,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import anyio
 import pytest
-from stand_in import OVER, TOKEN, StandIn, assistant, said, words
+from stand_in import OVER, TOKEN, StandIn, assistant, said, streamed, words
 
 from segue.drivers import Agent, Image, load
 from segue.drivers.claude.stops import GO_ON
@@ -35,10 +34,6 @@ PROMPT = PromptId("prompt-1")
 @pytest.fixture
 def claude(tmp_path: Path) -> StandIn:
     return StandIn(tmp_path)
-
-
-def streamed(event: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "stream_event", "uuid": str(uuid4()), "session_id": TOKEN, "event": {"type": event, **fields}}
 
 
 async def _until_asked(agent: Agent) -> list[AgentEvent]:
@@ -242,7 +237,65 @@ async def test_the_figures_are_kept_and_the_window_is_the_models_own(claude: Sta
     assert (kept["window"], kept["last_message"]) == (500_000, "message-1")
 
 
+async def test_a_model_whose_window_is_not_told_is_no_hindrance(claude: StandIn) -> None:
+    start = streamed("message_start", message={"id": "m", "model": "opus", "usage": {"input_tokens": 7}})
+    end = {"result": {"stop_reason": "end_turn", "modelUsage": {"opus": {"costUSD": 0.5}, "haiku": {}}}}
+    async with load("claude").start(claude.launch({"hello": [[start, said("Hello."), end]]})) as agent:
+        turns = [await turn(agent, "hello") for _ in range(2)]
+    assert all(words(events) == "Hello." and isinstance(events[-1], TurnEnded) for events in turns)
+
+
+NO_MESSAGE = {"type": "assistant", "parent_tool_use_id": None}
+NO_TEXT = {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": 5}]}}
+
+
+@pytest.mark.parametrize("strange", [NO_MESSAGE, NO_TEXT], ids=["the SDK", "nobody of ours"])
+async def test_what_cannot_be_read_is_said_and_the_turn_goes_on(claude: StandIn, strange: dict[str, Any]) -> None:
+    launch = claude.launch({"hello": [[said("Hel"), strange, said("lo."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        turns = [await turn(agent, "hello") for _ in range(2)]
+    for events in turns:
+        assert words(events) == "Hello." and isinstance(events[-1], TurnEnded)
+        assert words(events, "thought").startswith("A message of Claude Code's could not be read: ")
+
+
+async def test_an_end_that_cannot_be_read_is_the_end_of_its_turn_alone(claude: StandIn) -> None:
+    strange = {"type": "result", "subtype": "success"}
+    launch = claude.launch({"hello": [[strange], [said("Hello."), OVER]]})
+    async with load("claude").start(launch) as agent:
+        failed, ended = [(await turn(agent, "hello"))[-1] for _ in range(2)]
+    assert isinstance(failed, TurnFailed) and "The end of Claude Code's turn could not be read" in failed.message
+    assert isinstance(ended, TurnEnded)
+
+
 # ── what Claude Code asks ───────────────────────────────────────────────────────────────────────────
+
+
+CALLS = {
+    "look": ("Bash", {"command": "ls"}),
+    "run": ("Bash", {"command": "make all"}),
+    "read": ("Read", {"file_path": "a.txt"}),
+    "write": ("Write", {"file_path": "a.txt", "content": ""}),
+    "another": ("mcp__tickets__close", {"number": 1}),
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked"), [("default", ["run", "write", "another"]), ("acceptEdits", ["run", "another"])]
+)
+async def test_claude_code_is_told_to_ask_whatever_its_own_settings_say(
+    claude: StandIn, mode: str, asked: list[str]
+) -> None:
+    calls = [
+        {"hook": "PreToolUse", "tool_name": tool, "tool_input": given, "tool_use_id": name}
+        for name, (tool, given) in CALLS.items()
+    ]
+    async with load("claude").start(replace(claude.launch({"work": [[*calls, OVER]]}), mode=mode)) as agent:
+        await turn(agent, "work")
+    told = [each.get("hookSpecificOutput", {}).get("permissionDecision") for each in claude.answers()]
+    assert [name for name, decision in zip(CALLS, told, strict=True) if decision == "ask"] == asked
+    assert set(told) == {None, "ask"}
+    assert _option(claude.arguments()[0], "--permission-mode") == "default"
 
 
 @pytest.mark.parametrize(("kind", "behavior"), [("allow", "allow"), ("reject", "deny")])

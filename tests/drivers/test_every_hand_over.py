@@ -11,7 +11,7 @@ from candidates import AcpCandidate, AmpCandidate, ApiCandidate, LangGraphCandid
 from test_claude_turns import OVER, StandIn
 from test_claude_turns import said as claude_said
 
-from segue.drivers import Launch
+from segue.drivers import DRIVERS, Launch
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import Way
@@ -68,6 +68,10 @@ def invite(theatre: Theatre, driver: str, launch: Launch) -> None:
 def holds(root: Path, words: str) -> bool:
     """Whether the agent that lives here has kept these words."""
     return any(words.encode() in file.read_bytes() for file in root.rglob("*") if file.is_file())
+
+
+def test_every_driver_is_cast() -> None:
+    assert set(CASTS) == set(DRIVERS)
 
 
 @pytest.mark.parametrize("pair", list(combinations(CASTS, 2)), ids="-".join)

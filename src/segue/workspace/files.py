@@ -1,6 +1,8 @@
 """Files that are replaced as a whole."""
 
 import os
+import secrets
+import stat
 from pathlib import Path
 
 
@@ -15,5 +17,23 @@ def replace_file(file: Path, content: bytes, mode: int = 0o600) -> None:
             os.fsync(stream.fileno())
         temporary.replace(file)
     except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def rewrite(file: Path, text: str) -> None:
+    """The same for a file of the user's, which keeps its rights; a link must have been followed before."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # Nobody can have put anything there before: in a worktree a name that can be guessed might be a link.
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            temporary.chmod(stat.S_IMODE(file.stat().st_mode))
+        temporary.replace(file)
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -4,10 +4,8 @@ Reading within the directory is served at once. Whatever changes something is pu
 Nothing outside the directory is touched, asked or not.
 """
 
-import secrets
 import shlex
 import signal
-import stat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -29,6 +27,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from segue.drivers import Launch
 from segue.model.errors import SegueError
 from segue.model.events import JsonObject
+from segue.workspace.files import rewrite
 from segue.workspace.git_folder import in_git_folder
 from segue.workspace.processes import GuardedProcess, guarded
 
@@ -89,7 +88,7 @@ class Services:
         if in_git_folder(path.relative_to(self._root)):
             raise RequestError(_INTERNAL_ERROR, f"{asked.path} belongs to git, and is changed by git commands only.")
         await self._permit(f"Write {path.relative_to(self._root)}", "edit", path)
-        await anyio.to_thread.run_sync(_replace, path, asked.content)
+        await anyio.to_thread.run_sync(rewrite, path, asked.content)
         return {}
 
     def _inside(self, given: str) -> Path:
@@ -152,21 +151,6 @@ def _extract(text: str, line: int | None, limit: int | None) -> str:
     first = max((line or 1) - 1, 0)
     lines = text.splitlines(keepends=True)
     return "".join(lines[first:] if limit is None else lines[first : first + limit])
-
-
-def _replace(path: Path, content: str) -> None:
-    """The whole new content, or the old one; with the rights the file had."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with new.open("x", encoding="utf-8", newline="") as file:
-            file.write(content)
-        if path.exists():
-            new.chmod(stat.S_IMODE(path.stat().st_mode))
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
 
 
 class Terminal:

@@ -33,7 +33,7 @@ from acp.schema import (
 from pydantic_ai.messages import BinaryContent, UserContent
 
 from segue import __version__
-from segue.drivers.api.history import Damaged, History, Memory
+from segue.drivers.api.history import Damaged, Held, History, Memory
 from segue.drivers.api.models import Models
 from segue.drivers.api.place import Place
 from segue.drivers.api.turns import Setting, Turn
@@ -86,14 +86,17 @@ class ApiAgent:
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
         _refuse(mcp_servers)
-        history = self._enter(self._find(session_id), cwd)
+        if session_id in self._turns:
+            raise RequestError(-32603, "The conversation is in its turn.")
+        self._leave(session_id)
+        history = self._enter(self._find(session_id, hold=True), cwd)
         return ResumeSessionResponse(config_options=self._offers(history))
 
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ForkSessionResponse:
         _refuse(mcp_servers)
-        history = self._enter(self._memory.copy(self._find(session_id), cwd), cwd)
+        history = self._enter(self._memory.copy(self._find(session_id, hold=False), cwd), cwd)
         return ForkSessionResponse(session_id=history.token, config_options=self._offers(history))
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
@@ -105,7 +108,7 @@ class ApiAgent:
         )
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        self._settings.pop(session_id, None)
+        self._leave(session_id)
         return CloseSessionResponse()
 
     async def set_config_option(
@@ -130,6 +133,8 @@ class ApiAgent:
             return await turn.play(list(_content(prompt)))
         finally:
             del self._turns[session_id]
+            if session_id not in self._settings:
+                setting.history.close()
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if turn := self._turns.get(session_id):
@@ -137,10 +142,10 @@ class ApiAgent:
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _find(self, token: str) -> History:
+    def _find(self, token: str, *, hold: bool) -> History:
         try:
-            history = self._memory.find(token)
-        except Damaged as error:
+            history = self._memory.find(token, hold=hold)
+        except (Damaged, Held) as error:
             raise RequestError(-32603, str(error)) from error
         if history is None:
             raise RequestError(-32002, f"Session not found: {token}")
@@ -150,6 +155,12 @@ class ApiAgent:
         if token not in self._settings:
             raise RequestError.invalid_params({"details": f"Session not open: {token}"})
         return self._settings[token]
+
+    def _leave(self, token: str) -> None:
+        setting = self._settings.pop(token, None)
+        # A turn that is not over has more to write down.
+        if setting is not None and token not in self._turns:
+            setting.history.close()
 
     def _enter(self, history: History, cwd: str) -> History:
         if self._client is None:

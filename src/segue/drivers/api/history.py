@@ -1,9 +1,12 @@
 """What the agent remembers: each conversation is a file of lines, and every line is on disk before the work goes on.
 
 So a process that is killed at any moment leaves a history that can be gone on with. A last line that was not written to
-its end is cut off. A tool call that was begun and has no result gets one that says so, before the next prompt.
+its end is cut off. A tool call that was begun and has no result gets one that says so, before the next prompt. Whoever
+goes on with a conversation holds its file, so that no second process writes into it; anybody may read it meanwhile.
 """
 
+import fcntl
+import io
 import json
 import os
 import re
@@ -33,6 +36,10 @@ class Damaged(Exception):
     """A conversation cannot be read any more."""
 
 
+class Held(Exception):
+    """A conversation is open in another process."""
+
+
 def home(environment: Mapping[str, str]) -> Path:
     """Where the agent keeps its conversations."""
     if own := environment.get("SEGUE_API_HOME"):
@@ -43,18 +50,26 @@ def home(environment: Mapping[str, str]) -> Path:
 
 
 class History:
-    """One conversation."""
+    """One conversation. It is added to only by whoever holds it, until it is closed."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, hold: bool) -> None:
         self.token = file.stem
         self.directory = ""
         self.model: str | None = None
-        self._file = _LineFile(file)
+        self._file = _LineFile(file, hold=hold)
         self._messages: list[ModelMessage] = []
         self._spent: float | None = 0.0
         self._priced = 0
-        for line in self._file.lines():
-            self._take(line)
+        try:
+            for line in self._file.lines():
+                self._take(line)
+        except Damaged:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Others may go on with it now."""
+        self._file.close()
 
     # ── what is known ───────────────────────────────────────────────────────────────────────────────
 
@@ -145,15 +160,15 @@ class Memory:
 
     def begin(self, directory: str) -> History:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        history = History(self._path(f"api-{secrets.token_hex(8)}"))
+        history = History(self._path(f"api-{secrets.token_hex(8)}"), hold=True)
         history.open_in(directory)
         return history
 
-    def find(self, token: str) -> History | None:
+    def find(self, token: str, *, hold: bool) -> History | None:
         # A token comes from outside and becomes a file name.
         if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
             return None
-        return History(self._path(token))
+        return History(self._path(token), hold=hold)
 
     def copy(self, history: History, directory: str) -> History:
         copy = self.begin(directory)
@@ -166,7 +181,7 @@ class Memory:
     def all(self, directory: str) -> Iterator[History]:
         for file in sorted(self._directory.glob("*.jsonl")):
             try:
-                history = History(file)
+                history = History(file, hold=False)
             except Damaged:
                 continue
             if not directory or Path(history.directory).resolve() == Path(directory).resolve():
@@ -192,8 +207,9 @@ def _results(messages: Sequence[ModelMessage]) -> Iterator[ToolReturnPart]:
 class _LineFile:
     """Lines that are on disk when they were appended."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, hold: bool) -> None:
         self.file = file
+        self._held = _held(file) if hold else None
         content = file.read_bytes() if file.exists() else b""
         # What a process that was killed was about to write was never acted on; the next line is written over it.
         self._whole = content[: content.rfind(b"\n") + 1]
@@ -207,17 +223,35 @@ class _LineFile:
                 raise Damaged(f"The conversation {self.file.stem} is damaged.") from error
 
     def append(self, line: dict[str, Any]) -> None:
-        fresh = not self.file.exists()
+        if self._held is None:
+            raise ValueError(f"The conversation {self.file.stem} is not held, and cannot be added to.")
         content = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-        with os.fdopen(os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as stream:
-            stream.truncate(self._end)
-            stream.seek(self._end)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        self._held.truncate(self._end)
+        self._held.seek(self._end)
+        rest = content
+        while rest:
+            rest = rest[self._held.write(rest) :]
+        os.fsync(self._held.fileno())
         self._end += len(content)
-        if fresh:
-            _sync(self.file.parent)
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+def _held(file: Path) -> io.FileIO:
+    """The file, which is nobody else's until it is closed; a process that dies closes it."""
+    fresh = not file.exists()
+    stream = io.FileIO(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
+    try:
+        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.close()
+        raise Held(f"The conversation {file.stem} is open in another process.") from None
+    if fresh:
+        _sync(file.parent)
+    return stream
 
 
 def _sync(directory: Path) -> None:

@@ -22,6 +22,7 @@ from pydantic_ai.tools import ToolDefinition
 from segue.drivers.api.place import Place, ToolFailed
 from segue.drivers.environment import allowed
 from segue.drivers.text import shortened
+from segue.workspace.files import rewrite
 from segue.workspace.processes import EXECUTION, CompletedRun, run_guarded
 
 FILES_WITHIN = 30.0
@@ -146,8 +147,7 @@ def _write(given: WriteFile, place: Place) -> str:
     file = place.to_change(given.path)
     if file.exists() and not file.is_file():
         raise ToolFailed(f"{given.path} is no file.")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(given.content, "utf-8", newline="")
+    rewrite(file, given.content)
     return f"Wrote {given.path}."
 
 
@@ -158,7 +158,7 @@ def _edit(given: EditFile, place: Place) -> str:
     times = text.count(given.find) if given.find else 0
     if times != 1:
         raise ToolFailed(f"The text to replace stands {times} times in {given.path}, not once.")
-    file.write_text(text.replace(given.find, given.replace), "utf-8", newline="")
+    rewrite(file, text.replace(given.find, given.replace))
     return f"Edited {given.path}."
 
 
@@ -185,8 +185,9 @@ def _with_files(use: Callable[[Any, Place], str]) -> Callable[[Any, Place], Awai
 
 async def _search(given: SearchFiles, place: Place) -> str:
     path = place.name(place.find(given.path))
-    words = ("git", "grep", "--no-index", "--exclude-standard", "-I", "-n", "-E", "-e", given.expression, "--", path)
-    done = await _run(words, place, FILES_WITHIN)
+    # Else a colon at the beginning of a name, or a star in it, would mean something to git.
+    grep = ("git", "--literal-pathspecs", "grep", "--no-index", "--exclude-standard", "-I", "-n", "-E")
+    done = await _run((*grep, "-e", given.expression, "--", path), place, FILES_WITHIN)
     if done.code == 1 and not done.output:
         return "Nothing was found."
     return _finished(done, FILES_WITHIN)

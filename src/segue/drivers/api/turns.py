@@ -49,8 +49,9 @@ from segue.drivers.api.models import Models, refused
 from segue.drivers.api.place import Place, ToolFailed
 from segue.drivers.api.tools import TOOLS, Given, Tool, use
 
-INSTRUCTIONS = """You are a coding agent at work in a git worktree. Your tools see that worktree and nothing else; \
-paths are relative to it. Look before you change something, keep to what was asked, and run the tests where there are \
+INSTRUCTIONS = """You are a coding agent at work in a git worktree. Your file tools reach that worktree and nothing \
+else; paths are relative to it. The shell starts there, but is not confined: it can do what the user can, so keep \
+to the worktree yourself. Look before you change something, keep to what was asked, and run the tests where there are \
 some. Edits and commands may be refused by the user: then say what you would have done, and go on without. When you \
 are done, say in a few sentences what you did and what is left."""
 

@@ -52,7 +52,6 @@ _MODES = {
     "default": "Ask",
     "acceptEdits": "Accept edits",
     "plan": "Plan only",
-    "dontAsk": "Refuse what is not allowed",
 }
 
 

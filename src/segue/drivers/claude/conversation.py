@@ -15,15 +15,18 @@ from claude_agent_sdk import (
     ClaudeSDKClient,
     ClaudeSDKError,
     HookMatcher,
+    Message,
     PermissionResultAllow,
     PermissionResultDeny,
     ResultMessage,
     ToolPermissionContext,
 )
+from claude_agent_sdk._errors import MessageParseError
 
+from segue.drivers.claude.asking import must_ask
 from segue.drivers.claude.files import unknown
 from segue.drivers.claude.mirror import Mirror
-from segue.drivers.claude.options import Setup, Wanted, options
+from segue.drivers.claude.options import MODE, Setup, Wanted, options
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
 from segue.drivers.claude.translation import Translation, asked
@@ -58,6 +61,8 @@ class Conversation:
                 wanted,
                 can_use_tool=self._permitted,
                 hooks={
+                    # A call that this hook could not judge is not made.
+                    "PreToolUse": [HookMatcher(hooks=[self._before_tool], on_failure="block")],
                     "PreCompact": [HookMatcher(hooks=[self._before_compaction])],
                     "Stop": [HookMatcher(hooks=[self._at_stop])],
                 },
@@ -65,7 +70,11 @@ class Conversation:
                 **({"session_store": mirror, "session_store_flush": "eager"} if mirror else {}),
             )
         )
+        self._mode = MODE
         self._answer: asyncio.Future[ResultMessage] | None = None
+        self._taken = asyncio.Event()
+        """Clear while a turn has its answer and is not told to be over."""
+        self._taken.set()
         self.busy = False
         self._cancelling = False
         self._listener: asyncio.Task[None] | None = None
@@ -118,6 +127,7 @@ class Conversation:
 
     async def choose_mode(self, mode: Any) -> None:
         await self._claude.set_permission_mode(mode)
+        self._mode = mode
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,6 +138,7 @@ class Conversation:
             return await self._turn(content)
         finally:
             self.busy = False
+            self._taken.set()
 
     async def cancel(self) -> None:
         if self.busy:
@@ -159,6 +170,7 @@ class Conversation:
         if self._ended is not None:
             raise _over(self._ended)
         self._answer = asyncio.get_running_loop().create_future()
+        self._taken.set()
         known = self._register.find(self.token)
         # On disk before it is said: from now on there is something to go back to.
         self._register.update(self.token, message_count=(known.message_count if known else 0) + 1)
@@ -172,25 +184,57 @@ class Conversation:
 
     async def _listen(self) -> None:
         try:
-            async for message in self._claude.receive_messages():
-                for update in self._translation.hear(message):
-                    await self._tell(update)
-                if isinstance(message, ResultMessage):
-                    self._take(message)
+            while not await self._heard_all():
+                pass
             self._end(ClaudeSDKError("it ended"))
         except Exception as error:  # noqa: BLE001 - whoever waits for an answer is told
             self._end(error)
 
+    async def _heard_all(self) -> bool:
+        """Whether there is nothing more to hear; not so after a message that the SDK could not read."""
+        try:
+            async for message in self._claude.receive_messages():
+                await self._hear(message)
+                if isinstance(message, ResultMessage):
+                    self._take(message)
+                    # The end of a turn is told before what is said after it.
+                    await self._taken.wait()
+        except MessageParseError as error:
+            await self._left_out(error)
+            if (error.data or {}).get("type") == "result":
+                self._fail(RequestError(-32603, f"The end of Claude Code's turn could not be read: {error}"))
+            return False
+        return True
+
+    async def _hear(self, message: Message) -> None:
+        try:
+            updates = list(self._translation.hear(message))
+        except Exception as error:  # noqa: BLE001 - one message that means nothing to us does not end the conversation
+            await self._left_out(error)
+            return
+        for update in updates:
+            await self._tell(update)
+
+    async def _left_out(self, error: Exception) -> None:
+        _log.warning("A message of Claude Code's was left out", exc_info=error)
+        reason = f"{type(error).__name__}: {error}"
+        await self._tell(update_agent_thought_text(f"A message of Claude Code's could not be read: {reason}\n"))
+
     def _take(self, result: ResultMessage) -> None:
         # Claude Code also begins turns by itself, for example when a command in the background has ended.
-        ours = result.origin is None or result.origin["kind"] == "human"
+        ours = result.origin is None or result.origin.get("kind") == "human"
         if ours and self._answer is not None and not self._answer.done():
             self._answer.set_result(result)
+            self._taken.clear()
 
     def _end(self, error: Exception) -> None:
         self._ended = error
+        self._fail(_over(error))
+
+    def _fail(self, error: RequestError) -> None:
+        """Whoever waits for an answer gets none."""
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(_over(error))
+            self._answer.set_exception(error)
 
     def _note(self, result: ResultMessage) -> None:
         if result.session_id != self.token:
@@ -236,6 +280,11 @@ class Conversation:
         if isinstance(answer.outcome, AllowedOutcome) and answer.outcome.option_id == "allow":
             return PermissionResultAllow()
         return PermissionResultDeny(message="The user refused this.", interrupt=self._cancelling)
+
+    async def _before_tool(self, given: Any, *_: Any) -> Any:
+        if not must_ask(given["tool_name"], given["tool_input"], self._mode):
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
 
     async def _before_compaction(self, *_: Any) -> Any:
         for update in self._translation.compacting():

@@ -9,6 +9,9 @@ from typing import Any
 from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio, SseMcpServer
 from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
 
+MODE = "default"
+"""How much Claude Code may do unasked, until the user says otherwise."""
+
 MAX_TURNS = 20
 """How often Claude is asked to go on by itself, where it stopped in the middle."""
 
@@ -66,6 +69,8 @@ def chosen(setup: Setup, wanted: Wanted) -> dict[str, Any]:
         "cwd": wanted.cwd,
         "system_prompt": {"type": "preset", "preset": "claude_code", **({"append": added} if added else {})},
         "include_partial_messages": True,
+        # Else a file of the repository's could say that nobody need be asked.
+        "permission_mode": MODE,
         # Prompts hold what agents and files said: no name in them may make Claude Code read a file or run a command.
         "verbatim_prompts": True,
         # Nobody sits before it.

@@ -128,9 +128,8 @@ class Translation:
     # ── how full it is ──────────────────────────────────────────────────────────────────────────────
 
     def _result(self, result: ResultMessage) -> Iterator[Any]:
-        windows = {model: usage["contextWindow"] for model, usage in (result.model_usage or {}).items()}
-        if self.model in windows:
-            self.window = windows[self.model] or self.window
+        told: Given = (result.model_usage or {}).get(self.model or "") or {}
+        self.window = told.get("contextWindow") or self.window
         yield from self._usage(result.total_cost_usd)
 
     def _usage(self, dollars: float | None) -> Iterator[Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 20.0
+_LOOK_AGAIN = 0.05
 _started: "list[Popen[bytes]]" = []
 
 
@@ -247,12 +248,25 @@ def ensure_server(arguments: Sequence[str] = ()) -> tuple[Server, bool]:
     try:
         # Two commands given at once start one server: the second waits here, for as long as a start may take.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with suppress(NotRunning):
-            call("GET", "/api/status")
-            return find(), False
+        if (server := _settled()) is not None:
+            return server, False
         return start_server(arguments), True
     finally:
         os.close(descriptor)
+
+
+def _settled() -> Server | None:
+    """The server that serves, or None where none does; one that is just coming or going is waited for."""
+    from time import monotonic, sleep
+
+    deadline = monotonic() + STOP_TIMEOUT
+    while True:
+        with suppress(NotRunning):
+            call("GET", "/api/status")
+            return find()
+        if not _is_served() or monotonic() > deadline:
+            return None
+        sleep(_LOOK_AGAIN)
 
 
 def start_server(
@@ -349,9 +363,10 @@ def _last_words(log: int, before: int) -> str:
 
 
 def stop_idle_server() -> None:
-    """Take a server back that was started for nothing; one that others use by now stays."""
-    with suppress(SegueError):
+    """Take a server back that was started for nothing, and see it go; one that others use by now stays."""
+    with suppress(SegueError, ProcessLookupError), _Exit(find().pid) as gone:
         call("POST", "/api/shutdown", {"if_idle": True})
+        gone.wait(STOP_TIMEOUT)
 
 
 def stop_server(timeout: float = STOP_TIMEOUT) -> Server:

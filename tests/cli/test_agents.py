@@ -65,7 +65,5 @@ def test_a_server_that_was_started_only_for_a_look_at_the_agents_goes_again(
 ) -> None:
     monkeypatch.setenv("STANDIN", "idle")
     assert segue("agents", "list").exit_code == 0
-    for process in client._started:
-        process.wait(30)
     with pytest.raises(NotRunning):
         client.find()

@@ -212,6 +212,26 @@ def test_a_server_is_started_once_however_many_ask(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("standin_command")
+def test_a_server_that_is_just_stopping_is_waited_for_and_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN", "hangs")
+    before, _ = client.ensure_server()
+    client.call("POST", "/api/shutdown", {})
+    monkeypatch.delenv("STANDIN")
+    after, started = client.ensure_server()
+    assert started and after.pid != before.pid
+    assert client.call("GET", "/api/status")["pid"] == after.pid
+
+
+@pytest.mark.usefixtures("standin_command")
+def test_a_server_that_was_started_for_nothing_is_gone_when_it_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN", "idle")
+    client.ensure_server()
+    client.stop_idle_server()
+    [process] = client._started
+    assert process.poll() == 0
+
+
+@pytest.mark.usefixtures("standin_command")
 def test_a_started_server_does_not_hold_the_terminal_or_the_pipes_of_its_starter(home: Path) -> None:
     code = (
         f"from segue import client; client.server_command = lambda: {client.server_command()!r}; client.ensure_server()"

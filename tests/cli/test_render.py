@@ -4,7 +4,7 @@ import pytest
 from standin_service import NOON
 
 from segue.cli.follow import fit
-from segue.cli.output import block, moment, plain, table
+from segue.cli.output import block, moment, plain, reason, table
 from segue.cli.render import MILESTONES, TABLE, Names, line
 from segue.model import events as e
 from segue.model.agents import Limits
@@ -198,6 +198,14 @@ def test_chatter_is_not_a_milestone() -> None:
 def test_what_an_agent_writes_cannot_move_the_cursor() -> None:
     assert plain("one\x1b[2Jtwo\r\nthree\x07\u202efour") == "one [2Jtwo three four"
     assert plain("x" * 300, 10) == "x" * 9 + "…"
+
+
+def test_of_a_long_reason_the_end_is_shown_too() -> None:
+    files = "  File x\n" * 90
+    shown = reason(f"The agent's process ended: Traceback\n{files}ModuleNotFoundError: No module named 'y'")
+    assert shown.startswith("The agent's process ended: Traceback File x") and len(shown) == 200
+    assert shown.endswith("File x ModuleNotFoundError: No module named 'y'")
+    assert reason("It ended:\n no more.") == "It ended: no more."
 
 
 def test_several_lines_of_an_agent_stay_as_they_are_but_for_what_moves_the_cursor() -> None:

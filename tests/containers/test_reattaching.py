@@ -298,6 +298,18 @@ def test_a_container_of_another_segue_is_left_alone(
     boxed.check()
 
 
+@pytest.mark.parametrize("word", ["sweep", "cancel"])
+def test_the_container_of_an_agent_that_was_taken_out_of_the_settings_is_ended(word: str, boxed: Boxed) -> None:
+    killed_in_the_middle(boxed)
+    seconds = 0.2 if word == "sweep" else 300
+    address = json.dumps(boxed.engine.address)
+    (boxed.stage.home / "segue.toml").write_text(f"container_engine = {address}\nsweep_interval = {seconds}\n")
+    boxed.stage.up()
+    if word == "cancel":
+        boxed.work.cancel()
+    until(lambda: boxed.engine.containers() == [])
+
+
 def test_without_an_engine_nothing_is_begun_and_one_sentence_says_why(tmp_path: Path, nursery: Nursery) -> None:
     boxed = Boxed(tmp_path, Engine(f"unix://{tmp_path}/nobody.sock"), nursery)
     with boxed.stage:

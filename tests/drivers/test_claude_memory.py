@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ResultMessage, SessionMessage
+from claude_agent_sdk import AssistantMessage, ResultMessage, SessionMessage, ToolUseBlock
 
 from segue.drivers.claude.history import INTERRUPTED, Message, reconstruct, should_resume
 from segue.drivers.claude.options import MAX_TURNS, Setup, Wanted, chosen
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.stops import Ended, Failed, TurnState, Unfinished, Verdict, should_continue, verdict
+from segue.drivers.claude.translation import Translation
 
 CALL = {"type": "tool_use", "id": "call-1", "name": "Bash", "input": {"command": "make"}}
 RESULT = {"type": "tool_result", "tool_use_id": "call-1", "content": "made"}
@@ -172,6 +173,13 @@ def result(**fields: Any) -> ResultMessage:
 def test_every_reason_has_its_meaning(fields: dict[str, Any], expected: Verdict) -> None:
     assert verdict(result(**fields), cancelled=False) == expected
     assert verdict(result(**fields), cancelled=True) == Ended("cancelled")
+
+
+def test_the_tools_that_claude_uses_are_counted() -> None:
+    translation = Translation()
+    uses = [ToolUseBlock(id=name, name="Bash", input={"command": "true"}) for name in ("call-1", "call-2")]
+    told = [*translation.hear(AssistantMessage(content=uses, model="opus"))]
+    assert len(told) == translation.calls == 2
 
 
 def test_claude_is_asked_as_often_as_is_set_and_no_more() -> None:

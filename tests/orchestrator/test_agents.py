@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 async def test_an_agent_whose_driver_is_not_installed_is_missing_and_says_what_installs_it(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(drivers.EXTRAS, "api", "a_library_that_is_not_there")
+    monkeypatch.setitem(drivers.EXTRAS, "api", ("a_library_that_is_not_there",))
     async with theatre.open() as play:
         agent = AgentConfiguration(name="api", command=("sh",), driver="api", install="pip install 'segue[api]'")
         house = replace(play.house, agents={"api": agent})

@@ -100,12 +100,13 @@ async def test_a_context_is_compiled_without_starting_anybody(theatre: Theatre) 
         assert len(started) == 1 and head > 0
 
 
+@pytest.mark.usefixtures("halved")
 async def test_what_cannot_take_over_is_refused_before_anything_changes(theatre: Theatre) -> None:
     async with theatre.open():
         await paused(theatre)
-        for successor, kind in ((Successor(agent="missing"), AgentMissing), (Successor(agent="nobody"), BadInput)):
+        for name, kind in (("missing", AgentMissing), ("halved", AgentMissing), ("nobody", BadInput)):
             with pytest.raises(kind):
-                await theatre.orchestrator.resume("build-it", theatre.environment, None, successor)
+                await theatre.orchestrator.resume("build-it", theatre.environment, None, Successor(agent=name))
         with pytest.raises(BadInput, match="keeps the model"):
             same = Successor(agent="rehearsal", model="another")
             await theatre.orchestrator.resume("build-it", theatre.environment, None, same)

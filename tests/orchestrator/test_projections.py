@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from segue.model.agents import Choices
 from segue.model.views import SessionFiles
 from tests.orchestrator.test_resuming import paused, session_of
 from tests.orchestrator.theatre import Theatre
@@ -44,6 +45,16 @@ async def test_the_whole_conversation_pairs_calls_and_results(theatre: Theatre) 
     assert document["messages"][3]["content"] == [{"type": "text", "text": "A is done."}]
     metadata = document["metadata"]
     assert (metadata["status"], metadata["turnCount"], metadata["lastStopReason"]) == ("paused", 1, "end_turn")
+
+
+async def test_the_document_names_the_model_as_the_agent_called_it(theatre: Theatre) -> None:
+    theatre.choices = Choices(model="large")
+    counted = "turns: [{match: Do A, do: [{usage: {used: 10, size: 100}}, {say: A is done.}]}]"
+    async with theatre.open():
+        await theatre.begin(f"models: [small, large]\n{counted}")
+        await theatre.until("build-it", "completed")
+        document = json.loads(Path((files := await rebuilt(theatre)).session).read_text())
+    assert files.were_right and document["metadata"]["model"] == "large"
 
 
 @pytest.mark.parametrize("damage", [b"", b"{torn", b"\0\0\0\0", b'{"seq": "nonsense"}\n'])

@@ -407,13 +407,17 @@ async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre
     [
         ({"agent": "nobody"}, UnknownAgent),
         ({"agent": "missing"}, AgentMissing),
+        ({"agent": "halved"}, AgentMissing),
         ({"choices": Choices(review=Review(agent="nobody"))}, UnknownAgent),
         ({"choices": Choices(review=Review(agent="missing"))}, AgentMissing),
+        ({"choices": Choices(review=Review(agent="halved"))}, AgentMissing),
+        ({"choices": Choices(fixer="halved")}, AgentMissing),
         ({"choices": Choices(fixer="nobody")}, UnknownAgent),
         ({"choices": Choices(verify=Verify(command="TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz make"))}, BadInput),
         ({"plan": "[{id: a, title: A, depends_on: [b]}, {id: b, title: B, depends_on: [a]}]"}, BadPlan),
     ],
 )
+@pytest.mark.usefixtures("halved")
 async def test_what_cannot_work_is_refused_before_anything_is_written(
     theatre: Theatre, change: dict, error: type[Exception]
 ) -> None:

@@ -10,7 +10,7 @@ import click
 
 from segue import client
 from segue.cli.command import borrowed_server, environment, in_group
-from segue.cli.output import Output, plain, table
+from segue.cli.output import Output, plain, reason, table
 
 
 @click.group()
@@ -46,7 +46,7 @@ def check(out: Output, name: str) -> None:
     with borrowed_server():
         found = client.call("POST", path, {"environment": environment()}, timeout=180)
     out.result(found)
-    out.say(f"{'✓' if found['ok'] else '✗'} {name}" + ("" if found["ok"] else f": {plain(found['problem'])}"))
+    out.say(f"{'✓' if found['ok'] else '✗'} {name}" + ("" if found["ok"] else f": {reason(found['problem'])}"))
     for line in table(list(_facts(found))):
         out.say(f"  {line}")
     if not found["ok"]:
@@ -63,6 +63,6 @@ def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "logins", ", ".join(plain(each) for each in found["logins"]) or "none named"
     yield "comes back", found["resume"] or agent["resume"]
     if found["hint"]:
-        yield "do" if not found["ok"] else "note", plain(found["hint"])
+        yield "do" if not found["ok"] else "note", reason(found["hint"])
     if agent["login"] and agent["login"] not in found["hint"]:
         yield "login", agent["login"]

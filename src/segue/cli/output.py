@@ -53,9 +53,19 @@ def _write(stream: Any, text: str) -> None:
 
 def plain(text: object, limit: int = 200) -> str:
     """One line that cannot move the cursor: what agents write is shown, not obeyed."""
-    words = "".join(character if character.isprintable() else " " for character in str(text)).split()
-    line = " ".join(words)
+    line = _line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def reason(text: object, limit: int = 200) -> str:
+    """The same for why something failed: programs say what happened first, and what was wrong last."""
+    line = _line(text)
+    head = limit // 3
+    return line if len(line) <= limit else f"{line[:head]}…{line[head + 1 - limit :]}"
+
+
+def _line(text: object) -> str:
+    return " ".join("".join(character if character.isprintable() else " " for character in str(text)).split())
 
 
 def moment(at: str | None) -> str:

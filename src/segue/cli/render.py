@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from segue.cli import words
-from segue.cli.output import counted, moment, plain
+from segue.cli.output import counted, moment, plain, reason
 
 Fields = Mapping[str, Any]
 
@@ -37,8 +37,8 @@ def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = No
 
 
 def _because(event: Fields) -> str:
-    reason = plain(event.get("reason") or "")
-    return f": {reason}" if reason else ""
+    why = reason(event.get("reason") or "")
+    return f": {why}" if why else ""
 
 
 def _limits_changed(event: Fields, _names: Names) -> str:
@@ -103,7 +103,7 @@ def _price(event: Fields) -> str:
 
 def _turn_failed(event: Fields, _names: Names) -> str:
     again = f"; full again at {moment(event['reset_at'])}" if event["reset_at"] else ""
-    return f"! The agent could not go on ({event['failure'].replace('_', ' ')}): {plain(event['message'])}{again}"
+    return f"! The agent could not go on ({event['failure'].replace('_', ' ')}): {reason(event['message'])}{again}"
 
 
 def _permission_requested(event: Fields, names: Names) -> str:
@@ -118,7 +118,7 @@ def _agent_exited(event: Fields, _names: Names) -> str | None:
     if event["code"] == 0:
         return None
     how = "was ended" if event["code"] is None else f"ended with code {event['code']}"
-    detail = plain(event.get("detail") or "")
+    detail = reason(event.get("detail") or "")
     return f"The agent's process {how}" + (f": {detail}" if detail else "")
 
 
@@ -250,7 +250,7 @@ MILESTONES: Mapping[str, Writer] = {
     "limits.changed": _limits_changed,
     "capacity.reached": _capacity_reached,
     "warning": lambda e, n: f"! {plain(e['message'])}",
-    "incident": lambda e, n: f"! {plain(e['what'])}" + (f": {plain(e['detail'])}" if e["detail"] else ""),
+    "incident": lambda e, n: f"! {plain(e['what'])}" + (f": {reason(e['detail'])}" if e["detail"] else ""),
 }
 """What `run` and `resume` show while they follow."""
 

@@ -8,7 +8,7 @@ import click
 from segue import client
 from segue.cli import find, words
 from segue.cli.command import chosen, ensure_server, environment, in_group
-from segue.cli.output import Output, beside, counted, moment, plain, table
+from segue.cli.output import Output, beside, counted, moment, plain, reason, table
 from segue.model.errors import SessionNotFound, WorkflowNotFound
 
 FORKED_WITHIN = 900.0
@@ -134,7 +134,7 @@ def _latest(name: str | None) -> dict[str, Any]:
 
 
 def _facts(detail: dict[str, Any], workflow: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "status", _status(detail) + (f": {plain(detail['reason'])}" if detail["reason"] else "")
+    yield "status", _status(detail) + (f": {reason(detail['reason'])}" if detail["reason"] else "")
     yield "agent", detail["agent"]
     yield "started", moment(detail["started_at"])
     yield "runs", str(detail["runs"])

@@ -6,7 +6,7 @@ from segue import client
 from segue.cli import render, words
 from segue.cli.command import environment
 from segue.cli.follow import LONG_POLL, events
-from segue.cli.output import Output, block, plain
+from segue.cli.output import Output, block, plain, reason
 from segue.model.errors import SegueError, ServerError
 
 PATIENCE = 150.0
@@ -90,7 +90,7 @@ def _not_delivered(view: dict[str, Any], prompted: dict[str, Any]) -> NotDeliver
     now = client.call("GET", f"/api/workflows/{view['id']}")
     kept = "It is kept, and is the first thing the agent gets when it is back." if now["waiting_messages"] else ""
     hint = "\n  ".join(part for part in (*words.trouble(now)[1:], kept) if part)
-    return NotDelivered(f"The agent did not get it: {plain(prompted['reason'])}", hint=hint)
+    return NotDelivered(f"The agent did not get it: {reason(prompted['reason'])}", hint=hint)
 
 
 def _listen(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> None:
@@ -109,7 +109,7 @@ def _listen(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> No
     if end["kind"] == "run.ended":
         now = client.call("GET", f"/api/workflows/{view['id']}")
         raise NotAnswered(
-            f"The agent did not answer to the end: {plain(end['reason'] or end['outcome'])}",
+            f"The agent did not answer to the end: {reason(end['reason'] or end['outcome'])}",
             hint="\n  ".join(words.trouble(now)[1:]),
         )
     if end["reason"] != "end_turn":

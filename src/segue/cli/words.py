@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from segue.cli.output import moment, plain, table
+from segue.cli.output import moment, plain, reason, table
 
 Fields = Mapping[str, Any]
 
@@ -81,7 +81,7 @@ def failure(view: Fields, slug: str) -> list[str]:
         return []
     again = f" It is full again at {moment(found['reset_at'])}." if found["reset_at"] else ""
     remedies = ", ".join(remedy(each, slug, view["agent"]) for each in found["remedies"])
-    lines = [f"{found['failure'].replace('_', ' ')}: {plain(found['meaning'])}{again}"]
+    lines = [f"{found['failure'].replace('_', ' ')}: {reason(found['meaning'])}{again}"]
     return [*lines, f"you can: {remedies}"] if remedies else lines
 
 
@@ -104,7 +104,7 @@ def rest(view: Fields) -> list[str]:
     """Why a workflow is paused, and how it goes on where nothing else says so."""
     if view["status"] != "paused":
         return []
-    why = [f"paused: {plain(view['reason'])}"] if view["reason"] else []
+    why = [f"paused: {reason(view['reason'])}"] if view["reason"] else []
     return why if trouble(view) else [*why, f"go on with: segue resume {view['slug']}"]
 
 

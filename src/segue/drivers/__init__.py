@@ -220,19 +220,40 @@ DRIVERS = {
 }
 """Four of them are programs of ours that speak the Agent Client Protocol, so they need no way of their own."""
 
-EXTRAS = {"api": "pydantic_ai", "claude": "claude_agent_sdk", "langgraph": "langgraph"}
-"""What is no part of Segue itself, and comes with the extra of the driver's own name."""
+EXTRAS = {
+    "api": ("pydantic_ai", "anthropic", "google.genai", "openai"),
+    "claude": ("claude_agent_sdk",),
+    "langgraph": ("langgraph.graph", "langgraph.checkpoint.sqlite", "langgraph.checkpoint.postgres"),
+}
+"""What is no part of Segue itself, and comes with the extra of the driver's own name.
+
+To look for `a.b` is to import `a`, so nothing stands here below a package that has something to import.
+"""
 
 
-def installed(name: str) -> bool:
-    """Whether what this driver needs is there."""
-    return name not in EXTRAS or find_spec(EXTRAS[name]) is not None
+def missing(name: str) -> list[str]:
+    """What this driver needs and is not there."""
+    return [module for module in EXTRAS.get(name, ()) if not _is_there(module)]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a package that it would be in
+        return False
+
+
+def require(name: str) -> None:
+    """Refuse a driver that is not installed, or not whole."""
+    if absent := missing(name):
+        whole = len(absent) == len(EXTRAS[name])
+        what = "not installed" if whole else f"installed in part only, without {', '.join(absent)}"
+        raise AgentMissing(f"The driver {name} is {what}; install it with: pip install 'segue[{name}]'")
 
 
 def load(name: str) -> Driver:
     """A name from DRIVERS, or any `package.module:Class`."""
-    if not installed(name):
-        raise AgentMissing(f"The driver {name} is not installed; install it with: pip install 'segue[{name}]'")
+    require(name)
     module, colon, cls = DRIVERS.get(name, name).partition(":")
     if not colon:
         raise BadSettings(

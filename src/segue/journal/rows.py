@@ -216,6 +216,14 @@ def runtime_of(connection: Connection, session_id: str) -> RuntimeRow:
     return _as(RuntimeRow, connection.execute(select(t.runtimes).where(t.runtimes.c.session_id == session_id)).one())
 
 
+def any_container(connection: Connection) -> bool:
+    """Whether an agent was ever in a container."""
+    return (
+        connection.scalar(select(t.runtimes.c.session_id).where(t.runtimes.c.container.is_not(None)).limit(1))
+        is not None
+    )
+
+
 def workflow_holding(connection: Connection, token: str) -> WorkflowRow | None:
     """The open workflow that one of an agent's own conversations belongs to."""
     run = (

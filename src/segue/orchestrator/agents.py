@@ -19,6 +19,7 @@ from segue.model.views import AgentCheck, AgentView, Successor
 from segue.model.work import OFF, SAME
 from segue.orchestrator.containers import engine_of
 from segue.orchestrator.house import House
+from segue.workspace.programs import require_program_of
 
 
 def agent_named(house: House, name: str) -> AgentConfiguration:
@@ -26,6 +27,12 @@ def agent_named(house: House, name: str) -> AgentConfiguration:
         known = ", ".join(sorted(house.agents))
         raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
     return house.agents[name]
+
+
+def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
+    """Refuse an agent that cannot be started here, before anything is begun with it."""
+    drivers.require(agent.driver)
+    require_program_of(agent, environment)
 
 
 def helpers(house: House, choices: Choices) -> list[AgentConfiguration]:
@@ -106,7 +113,7 @@ def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentVie
         name=agent.name,
         driver=agent.driver,
         command=agent.command,
-        program=found if drivers.installed(agent.driver) else None,
+        program=None if drivers.missing(agent.driver) else found,
         resume=_way(agent, None),
         install=agent.install,
         login=agent.login,

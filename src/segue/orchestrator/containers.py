@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from segue.drivers import Capabilities, Given, Introduction, Left
-from segue.journal.rows import RunRow, open_runs, runs_by_attempt, runtime_of, session_by_id, sessions_of
+from segue.journal.rows import RunRow, any_container, open_runs, runs_by_attempt, runtime_of, session_by_id, sessions_of
 from segue.model import events as e
 from segue.model.errors import SegueError
 from segue.model.events import Record
@@ -29,9 +29,9 @@ def engine_of(house: House) -> str:
     return engine_address(house.rules.container_engine, os.environ)
 
 
-def in_use(house: House) -> bool:
-    """Whether any agent runs in a container; where none does, no engine is ever asked."""
-    return any(agent.container for agent in house.agents.values())
+async def in_use(house: House) -> bool:
+    """Whether any agent runs in a container, or ever did; where none does, no engine is ever asked."""
+    return any(agent.container for agent in house.agents.values()) or await house.journal.read(any_container)
 
 
 # ── joining one again ───────────────────────────────────────────────────────────────────────────────
@@ -161,6 +161,10 @@ async def _is_wanted(house: House, found: Found, run: RunRow) -> bool:
     workflow = await house.journal.workflow(run.workflow_id)
     session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
     runtime = await house.journal.read(lambda c: runtime_of(c, run.session_id))
+    agent = house.agents.get(session.agent)
+    if agent is None or agent.container is None:
+        # It was taken out of the settings while it was in there, and only they say how it is joined.
+        return False
     current = session.number == workflow.session_count and session.status not in _OVER
     return found.running and current and runtime.container == found.id and workflow.status not in WORKFLOW_ENDED
 
@@ -177,7 +181,7 @@ async def _end(house: House, unwanted: Callable[[RunRow, Found], bool]) -> None:
 
 async def _ours(house: House) -> list[tuple[Found, RunRow]]:
     """The containers whose runs are in this journal; others may belong to another Segue on this machine."""
-    if not in_use(house):
+    if not await in_use(house):
         return []
     try:
         everyones = await managed(engine_of(house))

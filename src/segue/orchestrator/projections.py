@@ -192,6 +192,7 @@ def _document(
         "id": session_id,
         "metadata": {
             "agent": session.agent,
+            "model": session.model,
             "cwd": worktree,
             "createdAt": created_at,
             "lastMessageAt": messages[-1]["timestamp"] if messages else created_at,

@@ -15,7 +15,7 @@ from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, Role, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor, WorkspaceRestored
 from segue.orchestrator import containers, forking, rewinding
-from segue.orchestrator.agents import agent_named, choices_for
+from segue.orchestrator.agents import agent_named, choices_for, require
 from segue.orchestrator.house import House
 from segue.orchestrator.launching import (
     Ask,
@@ -30,7 +30,6 @@ from segue.orchestrator.launching import (
 )
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.planner import plan_resume
-from segue.workspace.programs import require_program_of
 from segue.workspace.worktrees import ensure_worktree, require_worktree
 
 log = logging.getLogger("segue")
@@ -185,7 +184,7 @@ class Resuming:
         successor: Successor | None = None,
     ) -> Ask:
         agent = agent_named(self.house, successor.agent if successor else row.agent)
-        require_program_of(agent, environment)
+        require(agent, environment)
         choices = choices_for(successor, row) if successor else None
         return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
 

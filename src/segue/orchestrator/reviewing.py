@@ -16,7 +16,7 @@ from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import Role
 from segue.model.work import SAME
-from segue.orchestrator.agents import agent_named, helpers
+from segue.orchestrator.agents import agent_named, helpers, require
 from segue.orchestrator.helping import Help, ask_helper
 from segue.orchestrator.house import House
 from segue.orchestrator.tenure import Tenure
@@ -25,7 +25,6 @@ from segue.snapshot.extraction import Texts, Unreadable, read_object
 from segue.state.fold import WorkflowState
 from segue.workspace.checkpoints import tree_of
 from segue.workspace.commits import difference
-from segue.workspace.programs import require_program_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +92,7 @@ def helpers_variables(house: House, choices: Choices) -> tuple[str, ...]:
 def refuse_unusable(house: House, choices: Choices, environment: Mapping[str, str]) -> None:
     """What cannot be done after a task is refused before the first one begins."""
     for agent in helpers(house, choices):
-        require_program_of(agent, environment)
+        require(agent, environment)
     if choices.verify is not None and not choices.verify.command.strip():
         raise BadInput("The command that runs the tests is empty.", hint="Give one, such as: pytest -q.")
     if choices.verify is not None and not choices.verify.seconds > 0:

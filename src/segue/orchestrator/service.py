@@ -73,7 +73,6 @@ from segue.snapshot.gather import Occasion, gather
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
 from segue.workspace.containers import require_engine
 from segue.workspace.git import branch_exists, read_state, repository_root
-from segue.workspace.programs import require_program_of
 
 W = WorkflowStatus
 END_WITHIN = 15.0
@@ -194,7 +193,7 @@ class Orchestrator:
         """Everything that can be refused is refused here, before anything is written."""
         agent = agents.agent_named(self._house, request.agent)
         for each in (agent, *agents.helpers(self._house, request.choices)):
-            require_program_of(each, request.environment)
+            agents.require(each, request.environment)
             if each.container is not None:
                 await require_engine(containers.engine_of(self._house))
         refuse_secrets(request.choices)

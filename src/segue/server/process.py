@@ -287,8 +287,10 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
     stopping = Stopping()
 
     def stop() -> None:
+        # Whoever looks for a server from now on is to find another one, or none.
+        listing.withdraw(file)
         if not stopping.begun:
-            _end_at_last(lambda: listing.withdraw(file))
+            _end_at_last()
         stopping.begin()
         server.should_exit = True
 
@@ -330,12 +332,11 @@ def _configuration(app: FastAPI) -> uvicorn.Config:
     )
 
 
-def _end_at_last(last_words: Callable[[], None]) -> None:
+def _end_at_last() -> None:
     """Let the process end in time, even if something in it does not; agents end with it, by their guardians."""
 
     def end() -> None:
         logging.getLogger(__name__).error("The server did not stop within %g seconds and is ended.", LONGEST_STOP)
-        last_words()
         os._exit(1)
 
     timer = threading.Timer(LONGEST_STOP, end)

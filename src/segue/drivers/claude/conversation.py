@@ -153,8 +153,12 @@ class Conversation:
         results: list[ResultMessage] = []
         while not self._cancelling:
             results.append(await self._ask(content))
+            state = TurnState(
+                current_turn=len(results),
+                max_turns=self._max_turns,
+                tool_calls_this_turn=self._translation.calls,
+            )
             self._note(results[-1])
-            state = TurnState(current_turn=len(results), max_turns=self._max_turns)
             match verdict(results[-1], cancelled=self._cancelling):
                 case Ended(reason):
                     return self._response(reason, results)
@@ -251,7 +255,7 @@ class Conversation:
                 last_message=self._translation.last_message or known.last_message,
                 window=self._translation.window or known.window,
             )
-        self._translation.messages = 0
+        self._translation.messages = self._translation.calls = 0
 
     def _response(self, reason: StopReason, results: Sequence[ResultMessage]) -> PromptResponse:
         new, output, read, written = (sum(_count(each.usage or {}, name) for each in results) for name in _TOKENS)

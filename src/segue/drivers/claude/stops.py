@@ -56,6 +56,8 @@ class TurnState:
 
     current_turn: int
     max_turns: int
+    tool_calls_this_turn: int = 0
+    """Tools that Claude used since it was asked last."""
 
 
 def should_continue(state: TurnState) -> bool:

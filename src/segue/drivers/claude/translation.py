@@ -63,6 +63,8 @@ class Translation:
         self.last_message: str | None = None
         self.messages = 0
         """How many were said since the last turn began."""
+        self.calls = 0
+        """How many tools were used since then."""
         self._used: dict[str, int] = {}
         self._streamed: str | None = None
         self._compaction: str | None = None
@@ -117,6 +119,7 @@ class Translation:
                 case ThinkingBlock() if aloud and block.thinking:
                     yield update_agent_thought_text(block.thinking)
                 case ToolUseBlock() | ServerToolUseBlock():
+                    self.calls += 1
                     yield _started(block)
                 case ToolResultBlock():
                     yield _finished(block.tool_use_id, _text(block.content), failed=bool(block.is_error))

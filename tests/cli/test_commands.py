@@ -575,7 +575,7 @@ def test_status_says_what_stopped_a_workflow_and_what_can_be_done(segue: Any, se
 def test_status_says_why_a_workflow_is_paused_and_how_it_goes_on(segue: Any, service: Standin) -> None:
     be(service, replace(PAUSED, reason="the fixer\ngave up " + "x" * 300))
     _, _, why, how = segue("status").stdout.splitlines()
-    assert why.startswith("      paused: the fixer gave up xxx") and why.endswith("x…")
+    assert why.startswith("      paused: the fixer gave up xxx") and "x…x" in why and len(why) < 230
     assert how == "      go on with: segue resume add-parser"
     be(service, replace(PAUSED, reason="no quota", failure=QUOTA))
     assert "\n      paused: no quota\n      ! quota: " in segue("status").stdout

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from segue.model.events import (
     TurnFailed,
 )
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
+from segue.model.pictures import Shown
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
 from segue.model.views import FailureView, Question
 
@@ -85,6 +87,17 @@ def test_words_are_read_from_standard_input_and_variables_go_along(
     assert segue("prompt", "-", typed="One\ntwo\n").stdout == "(The agent ended its turn without a word.)\n"
     _, _, text, environment = next(asked for asked in service.asked if asked[0] == "prompt")
     assert (text, environment["MY_KEY"]) == ("One\ntwo", "mine")
+
+
+def test_pictures_go_along_by_their_file_names(segue: Any, service: Standin, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one.png", "two.gif")]
+    for file in files:
+        file.write_bytes(file.name.encode() * 100_000)
+    answer(service, SENT, ENDED)
+    assert segue("prompt", "Like these", "--image", str(files[0]), "--image", str(files[1])).exit_code == 0
+    assert service.shown == tuple(Shown(name=file.name, data=file.read_bytes()) for file in files)
+    refused = segue("prompt", "Like this", "--image", str(tmp_path / "none.png"))
+    assert refused.exit_code == 2 and "does not exist" in refused.stderr
 
 
 def test_a_question_in_the_middle_says_how_it_is_answered(segue: Any, service: Standin) -> None:

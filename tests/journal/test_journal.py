@@ -6,9 +6,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from segue.journal import Journal, Transaction, open_journal
+from segue.journal.reading import shown_with
 from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WriteFailed, WrongState
-from segue.model.events import AgentMessage, Event, ToolCalled, Warned
-from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id
+from segue.model.events import AgentMessage, Event, PromptQueued, ToolCalled, Warned
+from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id, new_prompt_id
+from segue.model.pictures import Shown, pictures_of
 from segue.model.status import SessionStatus, WorkflowStatus
 from tests.journal.workflows import BOOT, TickingClock, begun, new_workflow
 
@@ -46,6 +48,21 @@ async def test_an_event_comes_back_as_it_was(journal: Journal, event: Event) -> 
     workflow_id, _ = await begun(journal)
     await journal.append(workflow_id, event)
     assert (await journal.records(workflow_id))[-1].event == event
+
+
+async def test_pictures_are_kept_beside_the_prompts_that_they_go_with(journal: Journal) -> None:
+    workflow_id, session_id = await begun(journal)
+    shown = [Shown(name=f"{name}.gif", data=b"GIF89a\0\xff" + name.encode()) for name in ("a", "b")]
+    one, two = (
+        PromptQueued(prompt_id=new_prompt_id(), text="Look.", pictures=pictures_of(each))
+        for each in (shown, shown[::-1])
+    )
+    await journal.transact(workflow_id, lambda t: t.queue_prompt(one, session_id, None, shown))
+    # The same again, in another order.
+    await journal.transact(workflow_id, lambda t: t.queue_prompt(two, session_id, None, shown[::-1]))
+    assert await journal.read(lambda c: shown_with(c, one)) == [each.data for each in shown]
+    assert await journal.read(lambda c: shown_with(c, two)) == [each.data for each in shown[::-1]]
+    assert (await journal.verify(workflow_id)).verified
 
 
 async def test_half_a_surrogate_pair_is_stored_with_a_mark_in_its_place(journal: Journal) -> None:

@@ -20,6 +20,7 @@ from segue.model.errors import NothingToAnswer, SessionNotFound, UnknownAgent, W
 from segue.model.events import Event, Price
 from segue.model.findings import ExamResult, Findings
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.pictures import Shown
 from segue.model.plan import TaskStatus
 from segue.model.snapshots import History, Message, Page, Part, Snapshot
 from segue.model.status import (
@@ -249,6 +250,7 @@ class Standin:
         self.kept = [Snapshot(checkpoint=SNAPSHOT, findings=FINDINGS)]
         self.messages: tuple[Message, ...] = ()
         self.resumed: dict[str, Any] = {}
+        self.shown: tuple[Shown, ...] = ()
         self.prompted: dict[str, Any] = {}
         self.imported: dict[str, Any] = {}
         self.waiting = threading.Event()
@@ -359,20 +361,32 @@ class Standin:
         return self._resumed(self._named(self._detail(session_id).workflow_id))
 
     async def prompt(
-        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        name: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted:
         """The answer to it is the plot."""
         self._enter("prompt", name, text, environment)
-        self.waited, self.interrupts = wait, now
+        self.waited, self.interrupts, self.shown = wait, now, tuple(shown)
         view = self._named(name)
         self._play()
         prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
         return replace(prompted, **self.prompted)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        session_id: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted:
-        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait, now)
+        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait, now, shown)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         self._enter("restore_workspace", name)

@@ -11,6 +11,7 @@ from segue import __version__
 from segue.model.agents import Choices, McpServer
 from segue.model.events import AgentMessage, TaskStarted
 from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, WorkflowId
+from segue.model.pictures import Shown
 from segue.model.plan import Issue, Task
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import Answer, NewFork, NewWorkflow, PlanText, Question, Successor
@@ -394,6 +395,13 @@ async def test_the_sessions_of_a_workflow_are_listed(app: Any) -> None:
     (shown,) = answer.body["sessions"]
     assert (shown["id"], shown["token"], shown["runtime"]["pid"]) == (SESSION.id, "token-1", 4711)
     assert shown["way_back"]["prices"][0]["tokens"] == 40000
+
+
+@pytest.mark.parametrize("door", ["workflows/add-parser", f"sessions/{SESSION.id}"])
+async def test_pictures_are_shown_to_an_agent(app: Any, service: Standin, door: str) -> None:
+    images = [{"name": "sketch.png", "data": "cGl4ZWxz"}]
+    assert (await knock(app, "POST", f"/api/{door}/prompt", {"text": "Hello", "images": images})).status == 200
+    assert service.shown == (Shown(name="sketch.png", data=b"pixels"),)
 
 
 async def test_something_is_said_to_a_workflow(app: Any, service: Standin) -> None:

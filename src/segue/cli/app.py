@@ -333,16 +333,23 @@ def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> 
 @click.argument("text")
 @click.option("--detach", is_flag=True, help="Say it, and do not wait for the answer.")
 @click.option("--now", is_flag=True, help="Interrupt an agent that is at work; it goes on with its task after.")
+@click.option(
+    "--image",
+    "images",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="Show a picture with it (PNG, JPEG, GIF or WebP, up to 5 MB); may be given five times.",
+)
 @chosen
-def prompt(out: Output, workflow: str | None, text: str, detach: bool, now: bool) -> None:
+def prompt(out: Output, workflow: str | None, text: str, detach: bool, now: bool, images: tuple[Path, ...]) -> None:
     """Say TEXT to a workflow's agent, and print its answer; - reads TEXT from standard input.
 
     An agent that is gone is brought back for it. The plan is not worked on: that is what `segue resume` is for.
     """
-    said = read_text(text)
+    said, pictures = read_text(text), [talk.picture(file) for file in images]
     ensure_server(out)
     view = find.unfinished(workflow)
-    talk.say(view, said, detach, now, out)
+    talk.say(view, said, pictures, detach, now, out)
 
 
 @command

@@ -279,7 +279,7 @@ TABLE: Mapping[str, Writer] = {
     "turn.ended": lambda e, n: f"Turn ended: {e['reason']}",
     "prompt.queued": lambda e, n: f"Prompt: {plain(e['text'], 120)}",
     "agent.reported": lambda e, n: f"Report: {plain(e['text'], 120)}",
-    "prompt.not_sent": lambda e, n: "The prompt was not sent",
+    "prompt.not_sent": lambda e, n: f"The prompt was not sent{_because(e)}",
     "snapshot.studied": _snapshot_studied,
     "context.refreshed": lambda e, n: f"Kept what was new in the conversation ({e['new_tokens']:,} tokens)",
     "feedback.addressed": lambda e, n: f"What reviewers said of {n.task(e)} is seen to",

@@ -1,5 +1,7 @@
 """Talking to an agent: what is said, how the agent is brought back for it, and its answer as it comes."""
 
+from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 from segue import client
@@ -7,7 +9,7 @@ from segue.cli import render, words
 from segue.cli.command import environment
 from segue.cli.follow import LONG_POLL, events
 from segue.cli.output import Output, block, plain, reason
-from segue.model.errors import SegueError, ServerError
+from segue.model.errors import BadInput, SegueError, ServerError
 
 PATIENCE = 150.0
 """Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
@@ -47,14 +49,22 @@ class Speech:
             self._open = False
 
 
-def say(view: dict[str, Any], text: str, detach: bool, now: bool, out: Output) -> None:
+def picture(file: Path) -> dict[str, str]:
+    """A file as the server takes it."""
+    try:
+        return {"name": file.name, "data": b64encode(file.read_bytes()).decode()}
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach: bool, now: bool, out: Output) -> None:
     """Say something to a workflow's agent, and print the answer."""
     slug, after = view["slug"], view["head"]
     answers = bool(view["question"] and view["question"]["words"])
     busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
     if busy:
         out.say(INTERRUPTED if now else "The agent is at work; it is told at the end of what it does now.")
-    body = {"text": text, "wait": not detach, "now": now, "environment": environment()}
+    body = {"text": text, "images": pictures, "wait": not detach, "now": now, "environment": environment()}
     try:
         prompted = client.call("POST", f"/api/workflows/{view['id']}/prompt", body, timeout=PATIENCE)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from segue.model.errors import ChainBroken, CheckpointNotFound, DatabaseTooNew
 from segue.model.events import PromptQueued, Record, Stretch, TaskStarted
 from segue.model.findings import FINDINGS_VERSION, Findings
 from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
-from segue.store.tables import checkpoints, events, imports, journal_heads, prompts
+from segue.store.tables import checkpoints, events, imports, journal_heads, pictures, prompts
 
 VERIFY_PAGE = 1_000
 EVERYTHING = 1_000_000_000
@@ -53,6 +53,16 @@ def queued_prompt(connection: Connection, prompt_id: PromptId) -> PromptQueued:
     event = record_at(connection, row.workflow_id, row.seq).event
     assert isinstance(event, PromptQueued), "a prompt's row names the event that has its words"
     return event
+
+
+def shown_with(connection: Connection, prompt: PromptQueued) -> list[bytes]:
+    """The pictures that go with a prompt."""
+    row = connection.execute(select(prompts.c.workflow_id).where(prompts.c.id == prompt.prompt_id)).one()
+    wanted = [each.sha256 for each in prompt.pictures]
+    query = select(pictures.c.sha256, pictures.c.data)
+    query = query.where(pictures.c.workflow_id == row.workflow_id, pictures.c.sha256.in_(wanted))
+    found = {row.sha256: row.data for row in connection.execute(query)}
+    return [found[each] for each in wanted]
 
 
 def last_records(

@@ -1,7 +1,7 @@
 """One transaction on one workflow: guarded moves, each with its event, all or nothing."""
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,7 @@ from segue.model.ids import (
     WorkflowId,
     checkpoint_id,
 )
+from segue.model.pictures import Shown
 from segue.model.plan import Issue, Plan, TaskStatus
 from segue.model.status import (
     Carrying,
@@ -477,8 +478,12 @@ class Transaction:
 
     # ── prompts and questions ───────────────────────────────────────────────────────────────────────
 
-    def queue_prompt(self, prompt: e.PromptQueued, session_id: SessionId, run: int | None) -> None:
-        """Without a run it waits for the next one that can take it."""
+    def queue_prompt(
+        self, prompt: e.PromptQueued, session_id: SessionId, run: int | None, shown: Sequence[Shown] = ()
+    ) -> None:
+        """Without a run it waits for the next one that can take it. What was shown before need not be given again."""
+        for picture, each in zip(prompt.pictures, shown, strict=False):
+            self._keep(picture.sha256, each.data)
         row = {
             "id": prompt.prompt_id,
             "workflow_id": self.workflow_id,
@@ -490,6 +495,11 @@ class Transaction:
             "carries": False,
         }
         self.connection.execute(insert(t.prompts), row)
+
+    def _keep(self, sha256: str, data: bytes) -> None:
+        row = {"workflow_id": self.workflow_id, "sha256": sha256}
+        if self.connection.execute(select(t.pictures.c.sha256).filter_by(**row)).first() is None:
+            self.connection.execute(insert(t.pictures), {**row, "data": data})
 
     def take_message(self, message: rows.PromptRow, session_id: SessionId, run: int) -> e.PromptQueued:
         """What somebody said becomes this run's next prompt."""
@@ -513,12 +523,17 @@ class Transaction:
         run: int | None,
         *,
         understood: bool = True,
+        reason: str = "",
     ) -> None:
-        """`understood`: what the prompt carries has reached the conversation, and not only the program."""
+        """`understood`: what the prompt carries has reached the conversation, and not only the program.
+
+        `reason`: why it is not sent at all.
+        """
         before, event = _PROMPT_MOVES[after]
         if not self._prompt(prompt_id, t.prompts.c.status == before, status=after):
             raise WrongState(f"Prompt {prompt_id} cannot become {after} now.")
-        self.append(event(prompt_id=prompt_id), session_id=session_id, run=run)
+        told = e.PromptNotSent(prompt_id=prompt_id, reason=reason) if reason else event(prompt_id=prompt_id)
+        self.append(told, session_id=session_id, run=run)
         if after is PromptStatus.ACKNOWLEDGED and understood and rows.prompt_by_id(self.connection, prompt_id).carries:
             self.carried(session_id)
 

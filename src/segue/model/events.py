@@ -12,6 +12,7 @@ from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.findings import ExamResult, Findings, ReviewerFeedback, TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
+from segue.model.pictures import Picture
 from segue.model.plan import Issue, Plan, TaskStatus
 from segue.model.status import (
     Failure,
@@ -442,6 +443,8 @@ class PromptQueued:
     task_id: TaskId | None = None
     report: bool = False
     """It asks what was decided and what went wrong, and is no part of the work."""
+    pictures: tuple[Picture, ...] = ()
+    """What is shown with it; the words name them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -487,6 +490,8 @@ class PromptNotSent:
 
     kind: Literal["prompt.not_sent"] = "prompt.not_sent"
     prompt_id: PromptId
+    reason: str = ""
+    """Why it never will be, if it is not said again in another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

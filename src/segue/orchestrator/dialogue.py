@@ -184,8 +184,8 @@ class Dialogue:
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run, now = t.workflow, self._tenure.run(t), t.catch_up(state)
             plan, planning = now.plan, now.planning
-            if workflow.pause_trigger is None and t.messages:
-                return self._message(t, t.messages[0], told or self._introduction(issue, carrying))
+            if workflow.pause_trigger is None and (message := self._turns.next_message(t)) is not None:
+                return self._message(t, message, told or self._introduction(issue, carrying))
             task = now.next_task if not planning else None
             if run.purpose is Purpose.WORK and not (task or planning or t.messages):
                 return End(WorkflowStatus.COMPLETED)

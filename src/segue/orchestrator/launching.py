@@ -22,7 +22,7 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import SegueError, WrongState
-from segue.model.events import PersonAnswered, PlanReopened, Price, PromptQueued, RunQueued, Warned
+from segue.model.events import PersonAnswered, PlanReopened, Price, RunQueued, Warned
 from segue.model.ids import SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import (
@@ -390,9 +390,9 @@ def _give_back(t: Transaction, state: WorkflowState) -> None:
 def _say_again(t: Transaction) -> None:
     """What somebody said and nobody got yet belongs to what comes now, and not to what was undone."""
     for message in t.messages:
-        words = queued_prompt(t.connection, message.id).text
+        said = queued_prompt(t.connection, message.id)
         t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
-        t.queue_prompt(PromptQueued(prompt_id=new_prompt_id(), text=words), t.session.id, None)
+        t.queue_prompt(replace(said, prompt_id=new_prompt_id()), t.session.id, None)
 
 
 def refuse_if_overtaken(t: Transaction, ask: Ask) -> None:

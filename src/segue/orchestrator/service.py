@@ -26,6 +26,7 @@ from segue.model.ids import (
     new_workflow_id,
     slugify,
 )
+from segue.model.pictures import Shown
 from segue.model.snapshots import History, Page, Part, Snapshot
 from segue.model.status import PromptStatus, Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
@@ -359,14 +360,26 @@ class Orchestrator:
         return await self._resuming.open(session_id, environment)
 
     async def prompt(
-        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        name: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted:
-        return await self._talking.prompt(name, text, environment, wait, now)
+        return await self._talking.prompt(name, text, environment, wait, now, shown)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        session_id: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted:
-        return await self._talking.prompt_session(session_id, text, environment, wait, now)
+        return await self._talking.prompt_session(session_id, text, environment, wait, now, shown)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         return await self._resuming.restore_workspace(name)

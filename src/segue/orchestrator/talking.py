@@ -1,6 +1,6 @@
 """What people say to a workflow's agent, and whether it arrived."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import anyio
@@ -9,13 +9,15 @@ from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, prompt_by_id
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput
-from segue.model.events import PromptQueued, PromptSent, RunEnded
+from segue.model.events import PromptNotSent, PromptQueued, PromptSent, RunEnded
 from segue.model.ids import PromptId, Seq, new_prompt_id
+from segue.model.pictures import Shown, pictures_of, with_names
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
 from segue.orchestrator.launching import Ask
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.resuming import Resuming
+from segue.state.fold import WorkflowState
 
 W = WorkflowStatus
 GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
@@ -32,7 +34,13 @@ class Talking:
         self._journal = resuming.house.journal
 
     async def prompt(
-        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        name: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted:
         """Say something to a workflow's agent, which is brought back for it if it is gone.
 
@@ -42,12 +50,15 @@ class Talking:
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
         row = await self._journal.workflow(name)
-        if (answered := await self._answer_in_words(row, text)) is not None:
+        pictures = pictures_of(shown)
+        if pictures:
+            _refuse_unseen(await self._journal.state(row.id), row.agent)
+        if (answered := await self._answer_in_words(row, with_names(text, pictures))) is not None:
             return answered
-        said = PromptQueued(prompt_id=new_prompt_id(), text=text)
+        said = PromptQueued(prompt_id=new_prompt_id(), text=with_names(text, pictures), pictures=pictures)
         ask = self._resuming.ask(row, Purpose.TALK, environment)
         head = await self._journal.head(row.id)
-        launched = await self._launching.launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None))
+        launched = await self._launching.launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None, shown))
         crash_point("prompt.queued")
         if now and (live := self._house.live.get(row.id)) is not None:
             live.urgent.put_nowait(said.prompt_id)
@@ -55,9 +66,16 @@ class Talking:
         return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
 
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        session_id: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted:
-        return await self.prompt((await self._resuming.workflow_of(session_id)).id, text, environment, wait, now)
+        row = await self._resuming.workflow_of(session_id)
+        return await self.prompt(row.id, text, environment, wait, now, shown)
 
     # ── after something was said ────────────────────────────────────────────────────────────────────
 
@@ -91,12 +109,14 @@ class Talking:
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
         with anyio.move_on_after(self._house.rules.delivery_wait * patience):
             ended = await self._sent_or_ended(launched, prompt_id, head)
-            if ended is not None and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
+            if isinstance(ended, RunEnded) and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launching.launch(row, ask)
                 answer = replace(answer, session=again.session, way=again.way)
                 ended = await self._sent_or_ended(again, prompt_id, head)
             if ended is None:
                 return replace(answer, status="sent", reason="")
+            if isinstance(ended, PromptNotSent):
+                return replace(answer, status="not_delivered", reason=ended.reason)
             return await self._not_taken(row, prompt_id, answer, ended)
         return answer
 
@@ -108,17 +128,31 @@ class Talking:
             await self._journal.transact(row.id, lambda t: _withdraw(t, prompt_id))
         return replace(answer, status="not_delivered", reason=ended.reason or f"The workflow is {ended.outcome}.")
 
-    async def _sent_or_ended(self, launched: Resumed, prompt_id: PromptId, head: Seq) -> RunEnded | None:
-        """None when it was sent; else how the run ended that was to take it."""
+    async def _sent_or_ended(
+        self, launched: Resumed, prompt_id: PromptId, head: Seq
+    ) -> RunEnded | PromptNotSent | None:
+        """None when it was sent; else how the run ended that was to take it, or why it will not be sent."""
         async for record in self._journal.follow(launched.workflow_id, head):
             match record.event:
                 case PromptSent(prompt_id=sent) if sent == prompt_id:
                     return None
+                case PromptNotSent(prompt_id=unsent, reason=reason) if unsent == prompt_id and reason:
+                    return record.event
                 case RunEnded() if (record.session_id, record.run) == (launched.session, launched.run):
                     return record.event
                 case _:
                     pass
         raise AssertionError("a journal is followed for ever")
+
+
+def _refuse_unseen(state: WorkflowState, agent: str) -> None:
+    """An agent that said of itself that it takes no pictures is not shown any; of others it comes out later."""
+    told = [each.capabilities for each in state.sessions.values() if each.agent == agent]
+    known = [each for each in told if each is not None]
+    if known and "images" not in known[-1]:
+        raise BadInput(f"{agent} takes no pictures.", hint="Say it in words, or hand the work to an agent that does.")
+    if state.session and any(each.words for each in state.session.questions.values()):
+        raise BadInput("An open question is answered in words.", hint="Answer it first, and show the pictures after.")
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import anyio
 
-from segue.drivers import Agent
+from segue.drivers import Agent, Image
 from segue.journal import Transaction
-from segue.journal.rows import prompt_by_id
+from segue.journal.reading import queued_prompt, shown_with
+from segue.journal.rows import PromptRow, prompt_by_id
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered, NothingToAnswer
@@ -34,6 +35,7 @@ WINDOW_UNKNOWN = (
 )
 LOOK_EVERY = 60.0
 """Seconds between two looks at whether the agent is silent."""
+NO_PICTURES = "the agent takes no pictures, so neither they nor the words were sent"
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
 
@@ -127,7 +129,7 @@ class Turns:
         self._gives_way, self._over = False, anyio.Event()
         self.under_way = True
         if not joins:
-            await self._agent.prompt(prompt.prompt_id, text)
+            await self._agent.prompt(prompt.prompt_id, text, await self._images(prompt))
             crash_point("prompt.delivered")
         self._watch = Watch(sent_at=self._house.clock.now())
         try:
@@ -135,6 +137,12 @@ class Turns:
                 return await self._hear_out(prompt)
         finally:
             self._over.set()
+
+    async def _images(self, prompt: e.PromptQueued) -> list[Image]:
+        if not prompt.pictures:
+            return []
+        shown = await self._house.journal.read(lambda c: shown_with(c, prompt))
+        return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
     async def _hear_out(self, prompt: e.PromptQueued) -> e.StopReason:
         acknowledged = False
@@ -185,7 +193,7 @@ class Turns:
 
     async def _after_what_was_said(self, interrupted: e.PromptQueued) -> e.StopReason:
         """Everything that people have said, in their order; then the work goes on that was interrupted for it."""
-        while (message := await self._tenure.step("message.now", self._next_message)) is not None:
+        while (message := await self._tenure.step("message.now", self._take_message)) is not None:
             reason = await self._turn(message, message.text)
             if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
                 return reason
@@ -194,11 +202,19 @@ class Turns:
         await self._tenure.step("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
         return await self._turn(again, again.text)
 
-    def _next_message(self, t: Transaction) -> e.PromptQueued | None:
+    def _take_message(self, t: Transaction) -> e.PromptQueued | None:
         if t.session.status is not SessionStatus.RUNNING:
             self._tenure.move(t, SessionStatus.RUNNING)
+        message = self.next_message(t)
+        return t.take_message(message, self._tenure.session_id, self._tenure.number) if message else None
+
+    def next_message(self, t: Transaction) -> PromptRow | None:
+        """What somebody said; pictures that the agent turns out not to take are given back, with their words."""
         for message in t.messages:
-            return t.take_message(message, self._tenure.session_id, self._tenure.number)
+            if self._agent.capabilities.images or not queued_prompt(t.connection, message.id).pictures:
+                return message
+            session_id, run = self._speaker.session_id, self._speaker.run
+            t.move_prompt(message.id, PromptStatus.NOT_SENT, session_id, run, reason=NO_PICTURES)
         return None
 
     # ── silence ─────────────────────────────────────────────────────────────────────────────────────

@@ -7,11 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, StringConstraints
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, StringConstraints
 
 from segue.model.agents import Choices, CommitPolicy, Limits, McpServer
 from segue.model.errors import BadInput
 from segue.model.ids import BootId, CheckpointId, RequestId, SessionId, WorkflowId
+from segue.model.pictures import Shown
 from segue.model.plan import Issue
 from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
@@ -141,13 +142,26 @@ class OpenRequest(Request):
     environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
 
 
+class PictureGiven(Request):
+    """A PNG, JPEG, GIF or WebP, of 5 MB at most."""
+
+    name: str = "picture"
+    data: Base64Bytes = Field(repr=False)
+
+
 class PromptRequest(Request):
     text: str
+    images: list[PictureGiven] = Field(default_factory=list[PictureGiven])
+    """Pictures that go with the words, five at most; refused where the agent is known to take none."""
     wait: bool = True
     """Whether to wait until the agent has it, also while it is in the middle of a task."""
     now: bool = False
     """Whether the agent is interrupted for it; it goes on with its task after."""
     environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+
+    @property
+    def shown(self) -> tuple[Shown, ...]:
+        return tuple(Shown(name=each.name, data=each.data) for each in self.images)
 
 
 class AgentsRequest(Request):

@@ -199,7 +199,8 @@ async def restore_workspace(name: str, service: WithService) -> WorkspaceRestore
 async def prompt(name: str, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the workflow's agent; it is brought back for that if it is gone."""
     with context.stopping.interrupts():
-        return await context.service.prompt(name, request.text, request.environment, request.wait, request.now)
+        service, variables, shown = context.service, request.environment, request.shown
+        return await service.prompt(name, request.text, variables, request.wait, request.now, shown)
 
 
 @api.post("/workflows/{name}/approve")
@@ -295,8 +296,8 @@ async def open_session(session_id: SessionName, service: WithService, request: O
 async def prompt_session(session_id: SessionName, request: PromptRequest, context: InContext) -> Prompted:
     """Say something to the session's agent."""
     with context.stopping.interrupts():
-        service, variables = context.service, request.environment
-        return await service.prompt_session(session_id, request.text, variables, request.wait, request.now)
+        service, variables, shown = context.service, request.environment, request.shown
+        return await service.prompt_session(session_id, request.text, variables, request.wait, request.now, shown)
 
 
 @api.post("/sessions/{session_id}/fork", status_code=201)

@@ -9,6 +9,7 @@ from segue.memory import Memory
 from segue.model.accounts import WorkflowAccount
 from segue.model.agents import AgentConfiguration, Limits
 from segue.model.ids import BootId
+from segue.model.pictures import Shown
 from segue.model.snapshots import History, Page, Part, Snapshot
 from segue.model.status import Way
 from segue.model.views import (
@@ -69,10 +70,22 @@ class Service(Protocol):
     async def fork(self, request: NewFork) -> Forked: ...
     async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed: ...
     async def prompt(
-        self, name: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        name: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted: ...
     async def prompt_session(
-        self, session_id: str, text: str, environment: Mapping[str, str], wait: bool = True, now: bool = False
+        self,
+        session_id: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
     ) -> Prompted: ...
     async def restore_workspace(self, name: str) -> WorkspaceRestored: ...
     async def answer(self, name: str, answer: Answer) -> Answered: ...

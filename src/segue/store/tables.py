@@ -14,6 +14,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -403,4 +404,13 @@ kept_entries = Table(
     Column("name", String),
     Column("entry", Text, nullable=False),
     UniqueConstraint("kept_id", "name"),
+)
+
+# What was shown to agents; the event that queued the prompt has the name, the kind and the size.
+pictures = Table(
+    "pictures",
+    metadata,
+    Column("workflow_id", String, ForeignKey("workflows.id"), primary_key=True),
+    Column("sha256", String, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
 )

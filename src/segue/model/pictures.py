@@ -1,0 +1,71 @@
+"""Pictures that people show to an agent with what they say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from segue.model.errors import BadInput
+
+LARGEST = 5_000_000
+"""Bytes of one picture; vendors take no larger ones."""
+MOST = 5
+"""Pictures that go with one prompt."""
+LONGEST_NAME = 100
+
+_BEGINNINGS = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What the journal says of one; its bytes are kept beside the events, by their hash."""
+
+    name: str
+    media_type: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A picture as somebody gave it."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+
+def pictures_of(shown: Sequence[Shown]) -> tuple[Picture, ...]:
+    """What they are, as their bytes say and not their names."""
+    if len(shown) > MOST:
+        raise BadInput(f"{MOST} pictures go with one prompt at most, not {len(shown)}.", hint="Show the others after.")
+    return tuple(map(_picture, shown))
+
+
+def _picture(shown: Shown) -> Picture:
+    name = _one_line(shown.name)
+    if len(shown.data) > LARGEST:
+        size = f"{len(shown.data) / 1e6:,.1f} MB"
+        raise BadInput(f"The picture {name} is too large: {size}, and {LARGEST / 1e6:g} MB is the most.")
+    media_type = _media_type(shown.data)
+    if media_type is None:
+        raise BadInput(f"{name} is no picture that can be shown.", hint="Those are PNG, JPEG, GIF and WebP.")
+    return Picture(name=name, media_type=media_type, sha256=sha256(shown.data).hexdigest(), size=len(shown.data))
+
+
+def _media_type(data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for kind, beginnings in _BEGINNINGS.items() if data.startswith(beginnings)), None)
+
+
+def _one_line(name: str) -> str:
+    words = "".join(each if each.isprintable() else " " for each in name).split()
+    return " ".join(words)[:LONGEST_NAME] or "picture"
+
+
+def with_names(text: str, pictures: Sequence[Picture]) -> str:
+    """The words name what was shown with them, for whoever reads them later and cannot see it."""
+    return "\n".join([text.rstrip(), "", *(f"[Picture: {each.name}]" for each in pictures)]) if pictures else text

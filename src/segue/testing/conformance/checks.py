@@ -5,6 +5,7 @@ import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from unittest import SkipTest
 
 import anyio
 
@@ -318,6 +319,23 @@ async def a_copy_remembers_and_the_original_stays(candidate: Candidate) -> None:
 
 
 @needs(Say)
+async def a_copy_up_to_a_bookmark_knows_nothing_that_was_said_after_it(candidate: Candidate) -> None:
+    async with candidate.cast(Line(_WORDS, Say("I will remember."))) as launch:
+        async with candidate.driver.start(launch) as agent:
+            able(agent.capabilities, "fork")
+            token = agent.token
+            ended = [each for each in await turn(agent, f"{_WORDS}, please", WITHIN) if isinstance(each, TurnEnded)]
+            if not ended or (bookmark := ended[0].bookmark) is None:
+                raise SkipTest("its agent gives no bookmarks")
+            await turn(agent, "SAID-LATER", WITHIN)
+        async with candidate.driver.fork(launch, token, bookmark) as copy:
+            ensure(await candidate.remembers(copy, _WORDS), "A copy does not remember what came before its bookmark.")
+            ensure(not await candidate.remembers(copy, "SAID-LATER"), "A copy knows what came after its bookmark.")
+        async with candidate.driver.resume(launch, token) as agent:
+            ensure(await candidate.remembers(agent, "SAID-LATER"), "Since there is a copy, the original knows less.")
+
+
+@needs(Say)
 async def conversations_are_listed_by_their_tokens(candidate: Candidate) -> None:
     async with candidate.cast(_HELLO) as launch:
         async with candidate.driver.start(launch) as agent:
@@ -420,6 +438,7 @@ CHECKS: tuple[Check, ...] = (
     a_token_that_nobody_knows_is_rejected,
     another_conversation_than_the_one_asked_for_is_not_taken_for_it,
     a_copy_remembers_and_the_original_stays,
+    a_copy_up_to_a_bookmark_knows_nothing_that_was_said_after_it,
     conversations_are_listed_by_their_tokens,
     what_is_said_after_a_turn_still_comes_and_before_the_next,
 )

@@ -10,7 +10,7 @@ from segue.model import events as e
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.ends import FORCED
-from segue.orchestrator.house import Stop
+from segue.orchestrator.house import Stop, sleep_until
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
@@ -62,7 +62,7 @@ class Pausing:
         """False when somebody wants the pause sooner."""
         with anyio.CancelScope() as scope:
             async with alongside(lambda: self._cancel_at_a_pause(scope)):
-                await self._house.clock.sleep(max(0.0, (moment - self._house.clock.now()).total_seconds()))
+                await sleep_until(self._house.clock, moment)
                 return True
         return False
 

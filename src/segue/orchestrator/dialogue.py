@@ -85,7 +85,7 @@ class Dialogue:
         self._turns = Turns(tenure, agent, recorder, speaker, capacity)
         self._reports = Reports(tenure, self._turns, recorder)
         self._finishing = Finishing(tenure, self._turns, recorder, environment, self._broken_off)
-        self._pausing = Pausing(tenure, self._turns, recorder, self._at_work)
+        self._pausing = Pausing(tenure, recorder, self._turns, self._at_work)
         self._planner = Planner(tenure, self._turns, recorder, self._broken_off)
         self._occasion: PromptOccasion | None = occasion
         self._talking_from = WorkflowStatus.PAUSED

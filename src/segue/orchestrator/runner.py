@@ -50,6 +50,8 @@ from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.keeping import Keeper
 from segue.orchestrator.launching import queue
+from segue.orchestrator.limits import Allowance
+from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import (
     Settling,
@@ -198,7 +200,8 @@ class Run:
         state = await self.house.journal.state(self.tenure.workflow_id)
         if not retrying.wants_advice(self.house, self.workflow, state):
             return None
-        advice = await fixing.consult(self.tenure, self._environment(), state.failures)
+        async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
+            advice = await fixing.consult(self.tenure, self._environment(), state.failures)
         match advice.verdict:
             case "fix":
                 return None

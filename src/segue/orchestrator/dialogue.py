@@ -188,6 +188,8 @@ class Dialogue:
                 return self._message(t, t.messages[0], told or self._introduction(issue, carrying))
             task = now.next_task if not planning else None
             if run.purpose is Purpose.WORK and not (task or planning or t.messages):
+                # Whoever speaks after this is told how it ended.
+                t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
                 return End(WorkflowStatus.COMPLETED)
             if workflow.pause_trigger is not None:
                 return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)

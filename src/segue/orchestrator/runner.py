@@ -60,6 +60,7 @@ from segue.orchestrator.settling import (
     settle,
     settling_after,
     settling_for,
+    withdraw_messages,
     write_checkpoint,
 )
 from segue.orchestrator.tenure import Superseded, Tenure
@@ -418,6 +419,8 @@ class Run:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
                 _move_workflow(t, end)
+            if end.status is WorkflowStatus.COMPLETED:
+                withdraw_messages(t)
             if end.retry is not None and not pausing:
                 t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))

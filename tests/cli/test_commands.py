@@ -326,7 +326,8 @@ def test_pause_waits_and_names_the_snapshot(segue: Any, service: Standin) -> Non
 
 def test_pause_need_not_wait(segue: Any, service: Standin) -> None:
     result = segue("pause", "--no-wait", "--json")
-    assert json.loads(result.stdout) == {"status": "pause_requested", "workflow_id": ID, "snapshot_id": None}
+    answer = {"status": "pause_requested", "workflow_id": ID, "snapshot_id": None, "retry_called_off": False}
+    assert json.loads(result.stdout) == answer
     assert service.asked[-1] == ("pause", ID, "", False)
 
 
@@ -350,7 +351,7 @@ PAUSED = replace(VIEW, status=WorkflowStatus.PAUSED, paused_at=NOON, last_snapsh
 def test_pause_calls_off_what_would_go_on_by_itself(segue: Any, service: Standin) -> None:
     retry = RetryView(step="t1", attempt=2, of=3, at=NOON, reason="It went away.")
     be(service, replace(PAUSED, retry=retry), replace(PAUSED, id=WorkflowId("w-2"), slug="other"))
-    assert segue("pause").exit_code == 0
+    assert "\n  What was to be tried again by itself was called off.\n" in segue("pause").stdout
     assert service.asked[-1] == ("pause", ID, "", True)
 
 
@@ -443,7 +444,16 @@ def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
     assert segue("resume", "--max-cost", "5", "--pause-after", "0", "--wait-for-quota", "--detach").exit_code == 0
     limit, resume = (asked for asked in service.asked if asked[0] in ("limit", "resume"))
     assert limit == ("limit", ID, Limits(usd=5, tasks=0), True)
-    assert resume[0] == "resume"
+    assert resume[-1] is True
+
+
+def test_resume_says_that_a_quota_is_waited_for(segue: Any, service: Standin) -> None:
+    be(service, PAUSED)
+    service.resumed = {"status": "waiting", "reason": "The agent's quota is used up until noon."}
+    assert segue("resume", "--wait-for-quota", "--detach").stdout.endswith(
+        "✓ It goes on by itself when the quota is full again; no agent was started. "
+        "The agent's quota is used up until noon.\n"
+    )
 
 
 def test_resume_says_why_a_way_is_closed(segue: Any, service: Standin) -> None:
@@ -626,13 +636,21 @@ def test_up_starts_a_server_once_and_down_ends_it(segue: Any, home: Path) -> Non
     assert (over.exit_code, over.stdout) == (0, "No Segue server is running.\n")
 
 
+def test_down_says_what_waits_to_be_tried_again(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    retry = RetryView(step="t1", attempt=2, of=3, at=NOON, reason="It went away.")
+    be(service, replace(PAUSED, retry=retry), replace(PAUSED, id=WorkflowId("w-2"), slug="other"))
+    # The server is in the test's own process, which goes on.
+    monkeypatch.setattr(client, "stop_server", client.find)
+    assert segue("down").stdout.endswith("\n  1 workflow waits to be tried again; the next server does that.\n")
+
+
 @pytest.mark.usefixtures("standin_command")
 def test_up_and_down_come_as_json(segue: Any) -> None:
     started = segue("up", "--json")
     document = json.loads(started.stdout)
     assert (document["started"], document["pid"]) == (True, client.find().pid)
     assert started.stderr == f"Started the Segue server (pid {document['pid']}).\n"
-    assert json.loads(segue("down", "--json").stdout) == {"stopped": True, "pid": document["pid"]}
+    assert json.loads(segue("down", "--json").stdout) == {"stopped": True, "pid": document["pid"], "retries": 0}
     assert json.loads(segue("down", "--json").stdout)["stopped"] is False
 
 

@@ -38,3 +38,20 @@ async def test_who_sleeps_again_and_again_wakes_each_time() -> None:
         sleepers.start_soon(tick)
         await clock.advance(30)
     assert rounds == [NOON + timedelta(seconds=seconds) for seconds in (10, 20, 30)]
+
+
+async def test_who_sleeps_while_the_machine_is_suspended_sleeps_as_long_after() -> None:
+    clock, woken = FakeClock(NOON), list[datetime]()
+
+    async def sleep() -> None:
+        await clock.sleep(10)
+        woken.append(clock.now())
+
+    async with anyio.create_task_group() as sleepers:
+        sleepers.start_soon(sleep)
+        await clock.advance(4)
+        clock.suspend(3600)
+        await clock.advance(5)
+        assert woken == []
+        await clock.advance(1)
+    assert woken == [NOON + timedelta(seconds=3610)]

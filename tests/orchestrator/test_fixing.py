@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from segue.model import events as e
-from segue.model.agents import Choices, Review, Verify
-from segue.model.status import Role, WorkflowStatus
+from segue.model.agents import Choices, Limits, Review, Verify
+from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.fixing import Advice, read_advice
 from segue.snapshot.extraction import Unreadable
 from tests.orchestrator.test_workflows import worktree_of
-from tests.orchestrator.theatre import Theatre, git
+from tests.orchestrator.theatre import WITHIN, Theatre, git
 
 pytestmark = pytest.mark.anyio
 
@@ -119,6 +120,32 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
         await theatre.orchestrator.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
+
+
+SILENT = SCRIPT.replace("[{{say: '{answer}'}}]", "[{{hang: true}}]")
+
+
+@pytest.mark.parametrize(("limits", "trigger"), [(Limits(), Trigger.PAUSE), (Limits(seconds=120), Trigger.TIMEOUT)])
+async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_before_a_run(
+    theatre: Theatre, limits: Limits, trigger: Trigger
+) -> None:
+    theatre.choices = Choices(limits=limits)
+    async with theatre.open(retry_attempts=2, pause_force_after=30.0, fixer_time=3600.0):
+        await theatre.begin(SILENT.format(first="{say: Now.}, {crash: true}", second="{say: Done.}"))
+        with anyio.fail_after(WITHIN):
+            while not [each for each in theatre.diary("prompt") if "You are asked for advice" in each["text"]]:
+                await theatre.clock.advance(1)
+                await anyio.sleep(0.05)
+        asked_at = theatre.clock.now()
+        if trigger is Trigger.PAUSE:
+            await theatre.orchestrator.pause("build-it", "", wait=False)
+        view = await theatre.as_time_goes_by("build-it", "paused")
+        assert (theatre.clock.now() - asked_at).total_seconds() < 300
+        assert await theatre.events("build-it", e.FixerAdvised) == [] and view.retry is None
+        moved = (await theatre.events("build-it", e.WorkflowMoved))[-1]
+        assert moved.trigger is trigger and "asked for advice" in moved.reason
+        (warned,) = [each for each in await theatre.events("build-it", e.Warned) if each.code == "pause_forced"]
+        assert "advice" in warned.message
 
 
 def test_advice_is_read_from_whatever_stands_around_it() -> None:

@@ -8,6 +8,7 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
+from segue.orchestrator.house import LONGEST_NAP
 from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
 from tests.orchestrator.theatre import WITHIN, Theatre
 
@@ -77,6 +78,18 @@ async def test_a_workflow_pauses_at_the_boundary_after_its_time(theatre: Theatre
         trigger, reason, clean = await stopped(theatre)
         assert (trigger, clean) == (Trigger.TIMEOUT, True)
         assert "may run for 1 min" in reason
+
+
+async def test_the_time_that_the_machine_is_suspended_counts(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=7200))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        theatre.clock.suspend(7200)
+        await theatre.clock.advance(LONGEST_NAP)
+        requested = await theatre.event("build-it", e.PauseRequested)
+        assert isinstance(requested.event, e.PauseRequested) and requested.event.trigger is Trigger.TIMEOUT
+        await theatre.orchestrator.cancel("build-it", "seen enough")
 
 
 async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason(theatre: Theatre) -> None:

@@ -6,13 +6,17 @@ from datetime import datetime, timedelta
 
 import anyio
 import pytest
+from sqlalchemy import text
 
-from segue.journal.rows import next_retry
+from segue.journal.rows import scheduled_retries
+from segue.model import crash
 from segue.model import events as e
-from segue.model.agents import Choices
+from segue.model.agents import Choices, Limits
 from segue.model.errors import WrongState
 from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Action, Resumed, WorkflowView
+from segue.orchestrator.ends import INTERNAL
+from segue.orchestrator.house import LONGEST_NAP
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -60,7 +64,7 @@ async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts
         assert view.retry is None
         assert await retries(theatre) == [("a", 2, 3), ("a", 3, 3)]
         assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
-        assert await theatre.house.journal.read(next_retry) is None
+        assert await theatre.house.journal.read(scheduled_retries) == []
 
 
 async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -> None:
@@ -123,6 +127,7 @@ async def test_pause_calls_a_retry_off(theatre: Theatre) -> None:
         answer = await theatre.orchestrator.pause("build-it", "not today", wait=True)
         again = await theatre.orchestrator.pause("build-it", "not today", wait=True)
         assert (answer.status, answer.snapshot_id) == (again.status, again.snapshot_id)
+        assert (answer.retry_called_off, again.retry_called_off) == (True, False)
         (cancelled,) = await theatre.events("build-it", e.RetryCancelled)
         assert (cancelled.step, cancelled.reason) == ("a", "not today")
         await theatre.clock.advance(100)
@@ -205,7 +210,63 @@ async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre
             group.start_soon(cancel)
         view = await theatre.until("build-it", "cancelled")
         assert answers and view.retry is None
-        assert await theatre.house.journal.read(next_retry) is None
+        assert await theatre.house.journal.read(scheduled_retries) == []
+
+
+# ── one that goes wrong, and the others ─────────────────────────────────────────────────────────────
+
+
+async def two_that_failed(theatre: Theatre) -> None:
+    await failed(theatre)
+    theatre.agent_home = theatre.root / "another-agent"
+    # So that its retry comes after the first one's.
+    await theatre.clock.advance(0.5)
+    await theatre.begin(CRASHES_ONCE, title="Another")
+    await theatre.until("another", "paused")
+
+
+async def test_a_retry_that_goes_wrong_inside_segue_is_called_off_and_the_others_are_made(theatre: Theatre) -> None:
+    def fail_once(name: str) -> None:
+        if name == "resume.before":
+            crash.arm(None)
+            raise RuntimeError("a mistake")
+
+    async with theatre.open(retry_attempts=3):
+        await two_that_failed(theatre)
+        crash.arm(fail_once)
+        try:
+            await theatre.clock.advance(1)
+            await theatre.until("another", "completed")
+        finally:
+            crash.arm(None)
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.retry) == (WorkflowStatus.PAUSED, None)
+        (told,) = await theatre.events("build-it", e.RetryCancelled)
+        assert told.reason == INTERNAL.reason
+
+
+async def test_a_retry_of_a_workflow_that_cannot_even_be_read_lets_the_others_go_first(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3):
+        await two_that_failed(theatre)
+        broken = await theatre.orchestrator.workflow("build-it")
+        spoil = text("UPDATE events SET body = 'spoilt' WHERE workflow_id = :id AND seq = 1")
+        await theatre.house.journal.write(lambda c: c.execute(spoil, {"id": broken.id}))
+        theatre.house.journal.forget(broken.id)
+        await theatre.clock.advance(1)
+        await theatre.until("another", "completed")
+
+
+# ── a machine that sleeps ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_a_machine_spends_suspended_counts(theatre: Theatre) -> None:
+    theatre.choices = Choices(wait_for_quota=True)
+    reset = theatre.clock.now() + timedelta(hours=3)
+    async with theatre.open(retry_attempts=3):
+        await failed(theatre, out_of_quota(reset))
+        theatre.clock.suspend(4 * 3600)
+        await theatre.clock.advance(LONGEST_NAP)
+        await theatre.until("build-it", "completed")
 
 
 # ── across restarts ─────────────────────────────────────────────────────────────────────────────────
@@ -275,6 +336,30 @@ async def test_a_used_up_quota_is_otherwise_left_to_a_person(theatre: Theatre, c
     async with theatre.open(retry_attempts=3):
         view = await failed(theatre, out_of_quota(reset if known else None))
         assert view.retry is None and view.status is WorkflowStatus.PAUSED
+
+
+async def test_whoever_then_asks_to_wait_for_the_quota_waits_and_starts_nobody(theatre: Theatre) -> None:
+    reset = (theatre.clock.now() + timedelta(hours=3)).replace(microsecond=0)
+    async with theatre.open():
+        await failed(theatre, out_of_quota(reset))
+        await theatre.orchestrator.limit("build-it", Limits(), wait_for_quota=True)
+        for _ in range(2):
+            answer = await theatre.orchestrator.resume("build-it", theatre.environment, wait_for_quota=True)
+            assert answer.status == "waiting" and f"{reset:%H:%M}" in answer.reason
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.runs == 1 and view.retry is not None and view.retry.at == reset
+        assert len(await theatre.events("build-it", e.RetryScheduled)) == 1
+        await theatre.clock.advance(3 * 3600)
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_quota_that_must_be_full_by_now_is_not_waited_for(theatre: Theatre) -> None:
+    async with theatre.open():
+        await failed(theatre, out_of_quota(theatre.clock.now() + timedelta(hours=3)))
+        await theatre.clock.advance(3 * 3600)
+        answer = await theatre.orchestrator.resume("build-it", theatre.environment, wait_for_quota=True)
+        assert answer.status == "resumed"
+        await theatre.until("build-it", "completed")
 
 
 async def test_an_agent_that_is_killed_is_brought_back_by_its_own_conversation(theatre: Theatre) -> None:

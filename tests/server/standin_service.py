@@ -316,7 +316,8 @@ class Standin:
         view = self._named(name)
         if not wait:
             return Action(status="pause_requested", workflow_id=view.id)
-        return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id)
+        called_off = view.retry is not None
+        return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)
 
     async def resume(
         self,
@@ -326,8 +327,10 @@ class Standin:
         successor: Successor | None = None,
         snapshot: str | None = None,
         context: str | None = None,
+        wait_for_quota: bool = False,
     ) -> Resumed:
-        self._enter("resume", name, environment, way, successor, *(each for each in (snapshot, context) if each))
+        more = (each for each in (snapshot, context, wait_for_quota) if each)
+        self._enter("resume", name, environment, way, successor, *more)
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()

@@ -19,12 +19,12 @@ from segue.cli.importing import import_
 from segue.cli.issue import read_context, read_issue, read_plan, read_servers, read_text
 from segue.cli.limits import given, limited, quota, work_settings, working
 from segue.cli.memory import memorize, recall
-from segue.cli.output import Output, moment, plain
+from segue.cli.output import Output, counted, moment, plain
 from segue.cli.sessions import sessions
 from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
 from segue.cli.usage import usage
-from segue.model.errors import AgentMissing, BadInput, NotRunning
+from segue.model.errors import AgentMissing, BadInput, NotRunning, SegueError
 
 PORT = click.IntRange(0, 65535)
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -83,9 +83,22 @@ def down(out: Output) -> None:
         out.say(error.message)
         out.result({"stopped": False, "message": error.message})
         return
+    waiting = _retries()
     server = client.stop_server()
     out.say(f"Stopped the Segue server (pid {server.pid}).")
-    out.result({"stopped": True, "pid": server.pid})
+    if waiting:
+        verb = "waits" if waiting == 1 else "wait"
+        out.say(f"  {counted(waiting, 'workflow')} {verb} to be tried again; the next server does that.")
+    out.result({"stopped": True, "pid": server.pid, "retries": waiting})
+
+
+def _retries() -> int:
+    """How many workflows wait to be tried again; a server that cannot say that is stopped all the same."""
+    try:
+        found = client.call("GET", "/api/workflows", params={"status": "paused"})["workflows"]
+    except SegueError:
+        return 0
+    return sum(view["retry"] is not None for view in found)
 
 
 @command
@@ -228,6 +241,8 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
         out.say(f"✓ Workflow paused (snapshot: {action['snapshot_id']})")
     else:
         out.say("✓ Pause requested; the current task is finished first")
+    if action["retry_called_off"]:
+        out.say("  What was to be tried again by itself was called off.")
     out.say(f"  Resume with: segue resume --workflow-id {view['id']}")
     out.result(action)
 
@@ -285,7 +300,7 @@ def resume(
         client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
     way = wanted[0] if wanted else None
     body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
-    body |= {"snapshot": snapshot, "context": context}
+    body |= {"snapshot": snapshot, "context": context, "wait_for_quota": limits.get("wait_for_quota", False)}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
     _summarize(view, out)
     out.say(f"\nResuming workflow {view['id']}...")

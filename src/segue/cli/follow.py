@@ -116,6 +116,11 @@ def explain(resumed: dict[str, Any], out: Output) -> None:
     if resumed["status"] == "blocked":
         out.say("✓ It waits for your word again, as it did before the pause; no agent was started.")
         return
+    if resumed["status"] == "waiting":
+        out.say(
+            f"✓ It goes on by itself when the quota is full again; no agent was started. {plain(resumed['reason'])}"
+        )
+        return
     what = "Workflow resumed" if resumed["status"] == "resumed" else "It was on its way already"
     way = f"{resumed['agent']}, session {resumed['session_number']}, run {resumed['run']}, {words.way(resumed['way'])}"
     out.say(f"✓ {what} ({way}: {plain(resumed['reason'])})")

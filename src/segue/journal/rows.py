@@ -185,11 +185,11 @@ def all_workflows(connection: Connection, statuses: Collection[WorkflowStatus] =
     return [_as(WorkflowRow, row) for row in connection.execute(query)]
 
 
-def next_retry(connection: Connection) -> WorkflowRow | None:
-    """The workflow that is to be tried again first."""
+def scheduled_retries(connection: Connection) -> list[WorkflowRow]:
+    """The workflows that are to be tried again by themselves, the first one first."""
     query = select(t.workflows).where(t.workflows.c.retry_at.is_not(None), t.workflows.c.status.not_in(WORKFLOW_ENDED))
-    row = connection.execute(query.order_by(t.workflows.c.retry_at, t.workflows.c.id).limit(1)).first()
-    return None if row is None else _as(WorkflowRow, row)
+    query = query.order_by(t.workflows.c.retry_at, t.workflows.c.id)
+    return [_as(WorkflowRow, row) for row in connection.execute(query)]
 
 
 def slugs_like(connection: Connection, slug: str) -> set[str]:

@@ -185,12 +185,14 @@ class Transaction:
         self._workflow(retry_at=retry.at)
         self.append(retry, session_id=session_id, run=run)
 
-    def cancel_retry(self, state: WorkflowState, reason: str) -> None:
-        """Nothing goes on by itself; does nothing where nothing was to."""
+    def cancel_retry(self, state: WorkflowState, reason: str) -> bool:
+        """Nothing goes on by itself; false, and nothing is done, where nothing was to."""
         retry = self.catch_up(state).retry
-        if retry is not None:
-            self._workflow(retry_at=None)
-            self.append(e.RetryCancelled(step=retry.step, reason=reason))
+        if retry is None:
+            return False
+        self._workflow(retry_at=None)
+        self.append(e.RetryCancelled(step=retry.step, reason=reason))
+        return True
 
     def adopt_plan(self, adopted: e.PlanAdopted) -> None:
         """The tasks are those of this plan from now on; what was done stays done."""

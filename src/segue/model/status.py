@@ -107,7 +107,7 @@ class Purpose(StrEnum):
     TALK = "talk"
     """To answer what people say, and to wait for more of it."""
     LEAVING = "leaving"
-    """The talk is over and the agent is being put away; nobody joins it any more."""
+    """The talk is over, or the work is done, and the agent is being put away; nobody joins it any more."""
 
 
 class Carrying(StrEnum):

@@ -378,6 +378,8 @@ class Action:
     status: Literal["pause_requested", "paused", "cancelled"]
     workflow_id: WorkflowId
     snapshot_id: CheckpointId | None = None
+    retry_called_off: bool = False
+    """Something was to be tried again by itself, and is not any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -410,9 +412,10 @@ class Imported:
 class Resumed:
     """How a workflow goes on, why this way, and what changed while it stood."""
 
-    status: Literal["resumed", "joined", "blocked", "paused"] = "resumed"
+    status: Literal["resumed", "joined", "blocked", "paused", "waiting"] = "resumed"
     """`joined`: somebody else had asked for the same just before. No agent was started where it is `blocked`: its plan
-    waits for a word as before the pause; or `paused`: somebody's word was taken, and the budget is used up."""
+    waits for a word as before the pause; or `paused`: somebody's word was taken, and the budget is used up; or
+    `waiting`: it goes on by itself when the quota is full again."""
     workflow_id: WorkflowId
     session: SessionId
     session_number: int

@@ -85,7 +85,7 @@ class Dialogue:
         self._turns = Turns(tenure, agent, recorder, speaker, capacity)
         self._reports = Reports(tenure, self._turns, recorder)
         self._finishing = Finishing(tenure, self._turns, recorder, environment, self._broken_off)
-        self._pausing = Pausing(tenure, self._turns, recorder, self._at_work)
+        self._pausing = Pausing(tenure, recorder, self._turns, self._at_work)
         self._planner = Planner(tenure, self._turns, recorder, self._broken_off)
         self._occasion: PromptOccasion | None = occasion
         self._talking_from = WorkflowStatus.PAUSED
@@ -188,6 +188,8 @@ class Dialogue:
                 return self._message(t, message, told or self._introduction(issue, carrying))
             task = now.next_task if not planning else None
             if run.purpose is Purpose.WORK and not (task or planning or t.messages):
+                # Whoever speaks after this is told how it ended.
+                t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
                 return End(WorkflowStatus.COMPLETED)
             if workflow.pause_trigger is not None:
                 return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)

@@ -38,6 +38,15 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+LONGEST_NAP = 60.0
+"""Seconds between two looks at the time of day: what a machine spends suspended counts in no sleep."""
+
+
+async def sleep_until(clock: Clock, moment: datetime) -> None:
+    while (left := (moment - clock.now()).total_seconds()) > 0:
+        await clock.sleep(min(left, LONGEST_NAP))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The numbers that the orchestrator goes by; times are in seconds."""

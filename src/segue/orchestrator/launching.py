@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import anyio
 
@@ -53,12 +53,15 @@ from segue.resume.planner import Means, ResumePlan, plan_resume
 from segue.resume.planning import planning_prompt
 from segue.resume.prompts import Occasion, task_prompt
 from segue.state.fold import TELLING, SessionState, WorkflowState
-from segue.state.moves import SESSION_ENDED
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
 
+T = TypeVar("T")
 W = WorkflowStatus
 
+FILES_WITHIN = 30.0
+"""Seconds that whoever decides about a workflow waits until its files are in place."""
 RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
     Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
     Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.BLOCKED}),
@@ -180,13 +183,13 @@ class Launching:
     def __init__(self, house: House) -> None:
         self.house = house
         self._journal = house.journal
-        self._files_moving: set[WorkflowId] = set()
-        """Workflows whose files are being put in place; no agent is started there meanwhile."""
+        self._files_moving: dict[WorkflowId, anyio.Event] = {}
+        """Workflows whose files are being put in place, and when they are there; no agent is started meanwhile."""
 
     async def launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
-        spent = used_up(limits_of(row), state, self.house.clock.now()) if ask.purpose is Purpose.WORK else None
+        spent = self._spent(row, state) if ask.purpose is Purpose.WORK else None
         if spent is not None and ask.word is None:
             refuse_used_up(spent)
         after = rewinding.after(state, ask.back.event) if ask.back else state
@@ -235,6 +238,14 @@ class Launching:
             await projections.refresh(self.house, state.current_session)
         return launched
 
+    def _spent(self, row: WorkflowRow, state: WorkflowState) -> Stopping | None:
+        return used_up(limits_of(row), state, self.house.clock.now())
+
+    async def refuse_spent(self, row: WorkflowRow) -> None:
+        """For those who do something before the launch that is better not done in vain."""
+        if (spent := self._spent(row, await self._journal.state(row.id))) is not None:
+            refuse_used_up(spent)
+
     def _rest(self, t: Transaction, spent: Stopping) -> Resumed:
         """The word counts, and the work stands where its budget ends."""
         if t.open_run is not None:
@@ -265,6 +276,9 @@ class Launching:
             return None
         if ask.back is not None:
             refuse_at_work(t)
+        if t.workflow.status in WORKFLOW_ENDED:
+            # Cancelled just now: its run is torn away, and nobody hears anything in it any more.
+            refuse_unless_resumable(t.workflow, ask.purpose)
         if run.purpose is Purpose.LEAVING:
             raise Leaving
         if ask.purpose is Purpose.WORK and ask.agent.name != t.session.agent:
@@ -284,12 +298,14 @@ class Launching:
         return _answer(t, run, "joined", "it was on its way already")
 
     async def put_away(self, workflow_id: WorkflowId, reason: str) -> None:
-        """An agent that waits for a word makes room."""
+        """An agent that waits for a word makes room; one that leaves anyway may finish."""
         live = self.house.live.get(workflow_id)
         runs = await self._journal.read(lambda c: open_runs(c, workflow_id))
-        if live is not None and runs and runs[0].purpose is not Purpose.WORK:
+        if live is None or not runs or runs[0].purpose is Purpose.WORK:
+            return
+        if runs[0].purpose is Purpose.TALK:
             live.tear_away(Stop(trigger=Trigger.PAUSE, reason=reason))
-            await self._until_gone(workflow_id)
+        await self._until_gone(workflow_id)
 
     def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
         session = means.session
@@ -308,13 +324,17 @@ class Launching:
         session_id = self._session_for(t, plan, child, ask, means.session)
         if ask.purpose is Purpose.WORK and t.workflow.status is not W.PENDING:
             t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
-        choices = decode(Choices, t.workflow.choices)
-        wanted = (*ask.agent.environment, *choices.variables, *helpers_variables(self.house, choices))
         context = (ask.context or _untold(session)) if plan.way is Way.CONTEXT else ""
-        queue(self.house, t, session_id, plan, ask.purpose, allowed(ask.environment, wanted), context)
+        queue(self.house, t, session_id, plan, ask.purpose, self.variables(t.workflow, ask), context)
         run = t.open_run
         assert run is not None, "it was queued just now"
         return _answer(t, run, "resumed", plan.reason, plan.prices)
+
+    def variables(self, row: WorkflowRow, ask: Ask) -> dict[str, str]:
+        """Those of the caller's that the agent and its helpers need."""
+        choices = decode(Choices, row.choices)
+        wanted = (*ask.agent.environment, *choices.variables, *helpers_variables(self.house, choices))
+        return allowed(ask.environment, wanted)
 
     def _session_for(
         self, t: Transaction, plan: ResumePlan, child: SessionId, ask: Ask, session: SessionState
@@ -355,20 +375,47 @@ class Launching:
         if standing is None or standing.git is None or state.worktree is None:
             return ()
         try:
-            return await divergence(Path(state.worktree), standing.git, standing.commit)
+            changes = await divergence(Path(state.worktree), standing.git, standing.commit)
+            return (*rewinding.unfinished(state, standing), *changes) if changes else ()
         except SegueError as error:
             # The worktree may be gone; the run makes it again or says why not.
             return (error.message,)
+
+    # ── whose files are moving ──────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def alone_with(self, workflow_id: WorkflowId) -> Generator[None]:
         if workflow_id in self._files_moving:
             raise FilesMoving
-        self._files_moving.add(workflow_id)
+        self._files_moving[workflow_id] = anyio.Event()
         try:
             yield
         finally:
-            self._files_moving.discard(workflow_id)
+            self._files_moving.pop(workflow_id).set()
+
+    async def decide(self, workflow_id: WorkflowId, decision: Callable[[Transaction], T]) -> T:
+        """A decision about a workflow falls before its files are moved or after, and never in the middle."""
+        try:
+            return await self._journal.transact(workflow_id, self.still(decision))
+        except FilesMoving:
+            await self.until_still(workflow_id)
+            return await self._journal.transact(workflow_id, self.still(decision))
+
+    def still(self, decision: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        """The decision, refused under the lock while files are moving."""
+
+        def decided(t: Transaction) -> T:
+            if t.workflow_id in self._files_moving:
+                raise FilesMoving
+            return decision(t)
+
+        return decided
+
+    async def until_still(self, workflow_id: WorkflowId) -> None:
+        """Until the files are in place, but not for ever."""
+        if (there := self._files_moving.get(workflow_id)) is not None:
+            with anyio.move_on_after(FILES_WITHIN):
+                await there.wait()
 
 
 def _refuse_a_longer_line(t: Transaction, most: int) -> None:
@@ -434,7 +481,7 @@ def _answer(
     )
 
 
-def at_rest(t: Transaction, status: Literal["blocked", "paused"], reason: str) -> Resumed:
+def at_rest(t: Transaction, status: Literal["blocked", "paused", "waiting"], reason: str) -> Resumed:
     """What there is instead of a run."""
     session, tasks = t.session, t.tasks
     way = run_by_id(t.connection, session.id, session.run_count).way if session.run_count else Way.FIRST

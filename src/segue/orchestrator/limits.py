@@ -10,6 +10,7 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
+from segue.orchestrator.house import sleep_until
 from segue.orchestrator.tenure import Tenure
 from segue.protocol.accounts import sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded, unmeasured
@@ -47,7 +48,7 @@ class Allowance:
         state = await self._house.journal.state(self._tenure.workflow_id)
         now = self._house.clock.now()
         over = (state.working_since or now) + timedelta(seconds=self._limits.seconds)
-        await self._house.clock.sleep(max(0.0, (over - now).total_seconds()))
+        await sleep_until(self._house.clock, over)
         stopping = self.used_up(await self._house.journal.state(self._tenure.workflow_id))
         reason = stopping.reason if stopping else "the time is over"
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)

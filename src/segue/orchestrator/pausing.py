@@ -9,18 +9,28 @@ import anyio
 from segue.model import events as e
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
-from segue.orchestrator.ends import FORCED
-from segue.orchestrator.house import Stop
+from segue.orchestrator.ends import FORCED, UNADVISED
+from segue.orchestrator.house import Stop, sleep_until
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import CANCEL_GRACE, FLUSH_EVERY, Turns
 
+INTERRUPTED = "The task did not come to its end in time; the agent is interrupted in the middle of it."
+NO_ADVICE = "The second agent did not give its advice in time; it is not waited for any longer."
+
 
 class Pausing:
-    """Forces a pause whose time has come while a task is under way."""
+    """Forces a pause whose time has come while a task is under way; without turns, while a second agent is asked before
+    there are any."""
 
-    def __init__(self, tenure: Tenure, turns: Turns, recorder: Recorder, at_work: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        tenure: Tenure,
+        recorder: Recorder,
+        turns: Turns | None = None,
+        at_work: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._tenure = tenure
         self._house = tenure.house
         self._live = tenure.live
@@ -31,17 +41,16 @@ class Pausing:
         """A pause was forced, so a turn that ends cancelled is no failure."""
 
     async def force(self) -> None:
-        while True:
+        # Looked at before it is waited for: somebody may have asked before there was anybody to hear it.
+        while (trigger := await self._due()) is None:
             await self._live.pause.wait()
             self._live.pause = anyio.Event()
-            if (trigger := await self._due()) is not None:
-                break
-        self.forced = replace(FORCED, trigger=trigger)
-        message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
+        stop, message = (FORCED, INTERRUPTED) if self._turns else (UNADVISED, NO_ADVICE)
+        self.forced = replace(stop, trigger=trigger)
         await self._recorder.record(e.Warned(code="pause_forced", message=message))
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
-        if self._turns.under_way:
+        if self._turns and self._turns.under_way:
             with anyio.move_on_after(CANCEL_GRACE):
                 await self._turns.cancel()
             await self._house.clock.sleep(CANCEL_GRACE)
@@ -62,7 +71,7 @@ class Pausing:
         """False when somebody wants the pause sooner."""
         with anyio.CancelScope() as scope:
             async with alongside(lambda: self._cancel_at_a_pause(scope)):
-                await self._house.clock.sleep(max(0.0, (moment - self._house.clock.now()).total_seconds()))
+                await sleep_until(self._house.clock, moment)
                 return True
         return False
 

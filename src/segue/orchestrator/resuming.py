@@ -14,7 +14,7 @@ from segue.model.events import RetryScheduled
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, Role, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor, WorkspaceRestored
-from segue.orchestrator import containers, forking, rewinding
+from segue.orchestrator import containers, forking, retrying, rewinding
 from segue.orchestrator.agents import agent_named, choices_for, require
 from segue.orchestrator.house import House
 from segue.orchestrator.launching import (
@@ -28,6 +28,7 @@ from segue.orchestrator.launching import (
     refuse_if_overtaken,
     refuse_unless_resumable,
 )
+from segue.orchestrator.rewinding import Target
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.planner import plan_resume
 from segue.workspace.worktrees import ensure_worktree, require_worktree
@@ -53,12 +54,16 @@ class Resuming:
         successor: Successor | None,
         snapshot: str | None = None,
         context: str | None = None,
+        wait_for_quota: bool = False,
     ) -> Resumed:
         """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflow(name)
         if context is not None:
             way = _way_of_own_context(context, way)
-        if (waiting := await self._block_again(row, as_it_is=not (way or successor or snapshot))) is not None:
+        as_it_is = not (way or successor or snapshot)
+        if (waiting := await self._block_again(row, as_it_is=as_it_is)) is not None:
+            return waiting
+        if wait_for_quota and as_it_is and (waiting := await self._wait_for_quota(row, environment)) is not None:
             return waiting
         ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "")
         if ask.choices is not None:
@@ -83,6 +88,7 @@ class Resuming:
 
     async def try_again(self, row: WorkflowRow, due: datetime) -> None:
         """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
+        await self.launching.until_still(row.id)
         environment = self.house.kept_environments.get(row.id, self.house.environment)
         ask = replace(self.ask(row, Purpose.WORK, environment), due=due)
         with suppress(Overtaken):
@@ -102,15 +108,21 @@ class Resuming:
         if target is None:
             return await self.launching.launch(row, ask)
         await rewinding.require_worktree_of(row, target)
+        return await self._take_back(row, ask, target, "the work is taken back")
+
+    async def _take_back(self, row: WorkflowRow, ask: Ask, target: Target, reason: str) -> Resumed:
+        """The files of then and the run that goes on from them, or neither."""
+        await self.launching.refuse_spent(row)
 
         def admit(t: Transaction) -> None:
             refuse_if_overtaken(t, ask)
             refuse_at_work(t)
 
         with self.launching.alone_with(row.id):
-            await self.launching.put_away(row.id, "the work is taken back")
-            back = await rewinding.take_back(self.house, row, target, admit)
-            return await self.launching.launch(row, replace(ask, back=back))
+            await self.launching.put_away(row.id, reason)
+            async with rewinding.taken_back(self.house, row, target, admit) as back:
+                launched = await self.launching.launch(row, replace(ask, back=back))
+        return replace(launched, saved=back.event.saved, undone=back.event.undone, left_alone=back.left_alone)
 
     async def after_a_word(
         self,
@@ -146,6 +158,26 @@ class Resuming:
             return at_rest(t, "blocked", "its plan waits for a word; no agent was started")
 
         return await self._journal.transact(row.id, block)
+
+    async def _wait_for_quota(self, row: WorkflowRow, environment: Mapping[str, str]) -> Resumed | None:
+        """What is known to be used up still is not asked for: it goes on by itself when it is full again."""
+        state = await self._journal.state(row.id)
+        ask = self.ask(row, Purpose.WORK, environment)
+
+        def wait(t: Transaction) -> Resumed | None:
+            now = t.catch_up(state)
+            retry = retrying.until_full(self.house, t.workflow, now)
+            if retry is None or t.workflow.status is not W.PAUSED or t.open_run is not None:
+                return None
+            if now.retry is None:
+                t.schedule_retry(retry, t.session.id, None)
+            return at_rest(t, "waiting", retry.reason)
+
+        waiting = await self.launching.decide(row.id, wait)
+        if waiting is not None:
+            self.house.kept_environments[row.id] = self.launching.variables(row, ask)
+            self.house.retry_scheduled.set()
+        return waiting
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
         """Bring the agent of a session back, and ask nothing of it."""
@@ -198,11 +230,7 @@ class Resuming:
         foreseen = rewinding.foreseen(await self._journal.state(row.id), target)
         means = await means_of(self.house, foreseen, row.id, ask.agent)
         plan_resume(replace(means, goes_back=True), ask.way)
-        with self.launching.alone_with(row.id):
-            await self.launching.put_away(row.id, f"the work is taken back to {target.checkpoint.id}")
-            back = await rewinding.take_back(self.house, row, target, refuse_at_work)
-            launched = await self.launching.launch(row, replace(ask, back=back))
-        return replace(launched, saved=back.event.saved, undone=back.event.undone, left_alone=back.left_alone)
+        return await self._take_back(row, ask, target, f"the work is taken back to {target.checkpoint.id}")
 
     async def _refuse_while_at_work(self, row: WorkflowRow) -> None:
         """An agent that only talks makes room; one that works does not."""

@@ -63,6 +63,21 @@ def wants_advice(house: House, row: WorkflowRow, state: WorkflowState) -> bool:
     return isinstance(following, Fixer) and _may_be_helped(row, last.step)
 
 
+def until_full(house: House, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:
+    """The wait for a used-up quota that somebody asks for, if it is known when that is full again, and not yet."""
+    if state.failures:
+        policy = replace(policy_for(house, row), wait_for_quota=True, attempts=2)
+        match next_step(policy, state.failures[-1:], (now := house.clock.now()), chance=0):
+            case Wait(until=until, reason=reason) if until > now:
+                step = state.failures[-1].step
+                attempt = 1 + sum(each.step == step for each in state.failures)
+                of = max(attempt, house.rules.retries.attempts)
+                return RetryScheduled(step=step, attempt=attempt, of=of, at=until, reason=reason)
+            case _:
+                pass
+    return None
+
+
 def start_over(step: str, reason: str, now: datetime) -> RetryScheduled:
     """This way leads nowhere: what was done for the step is undone, and what is left is planned again."""
     return RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)

@@ -1,11 +1,14 @@
 """Taking a workflow back to an earlier checkpoint, so that this too can be undone.
 
 First the present is saved as a snapshot, then the files are brought back. That the work was taken back is written with
-the run that goes on from there: whoever dies before that leaves files that differ from the last snapshot, which is said
-at the next resume, and the same command again does the rest.
+the run that goes on from there; if it cannot be written, the files are put back as they were. Only whoever dies before
+that leaves files that differ from the last snapshot, which is said at the next resume. The same command again does the
+rest, and so does the retry that it was done for.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,12 +28,16 @@ from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.snapshot.gather import Occasion, gather
 from segue.state.fold import WorkflowState, rewound
 from segue.state.story import story
-from segue.workspace.checkpoints import restore, tree_in, tree_of
-from segue.workspace.comparison import between
+from segue.workspace.checkpoints import restore, tree_in
+from segue.workspace.comparison import between, is_on_the_way
 from segue.workspace.git import read_state
+
+log = logging.getLogger("segue")
 
 PREVIOUS = "previous"
 """The snapshot before the one that the work stands on."""
+BEFORE = "before going back to "
+"""How the reason of a snapshot begins that was taken for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +132,36 @@ def after(state: WorkflowState, event: WorkflowRewound) -> WorkflowState:
     return replace(rewound(state, event, following), seq=following)
 
 
-async def take_back(house: House, row: WorkflowRow, target: Target, admit: Callable[[Transaction], None]) -> TakenBack:
-    """Save the present, then bring the files back. `admit` refuses, under the lock, while somebody is at work."""
+@asynccontextmanager
+async def taken_back(
+    house: House, row: WorkflowRow, target: Target, admit: Callable[[Transaction], None]
+) -> AsyncGenerator[TakenBack]:
+    """Save the present, then bring the files back, for a body that writes it down; if it does not, they are put back as
+    they were. `admit` refuses, under the lock, while somebody is at work."""
     await house.journal.transact(row.id, admit)
-    worktree, state = Path(row.worktree), await house.journal.state(row.id)
     saved = await _left_by_a_dead_try(house, row, target) or await _save(house, row, target)
     crash_point("rewind.saved")
+    try:
+        yield await _bring_back(house, row, target, saved)
+    except (Exception, anyio.get_cancelled_exc_class()):
+        with anyio.CancelScope(shield=True):
+            await _unless_written(house, row, saved)
+        raise
+
+
+async def _unless_written(house: House, row: WorkflowRow, saved: Checkpoint) -> None:
+    """What was there before is there again; the journal knows whether the work was taken back after all."""
+    assert saved.commit is not None, "nothing is touched before it is saved"
+    try:
+        last = await house.journal.last_records(row.id, ["workflow.rewound"], limit=1)
+        if not any(isinstance(each.event, WorkflowRewound) and each.event.saved == saved.id for each in last):
+            await restore(Path(row.worktree), saved.commit)
+    except Exception:  # the error that led here is the one to tell; the files' state is said at the next resume
+        log.exception("the files of %s were not put back as snapshot %s has them", row.slug, saved.id)
+
+
+async def _bring_back(house: House, row: WorkflowRow, target: Target, saved: Checkpoint) -> TakenBack:
+    worktree, state = Path(row.worktree), await house.journal.state(row.id)
     assert saved.commit is not None, "nothing is touched before it is saved"
     try:
         left_alone = await restore(worktree, target.commit)
@@ -164,17 +195,25 @@ def _tasks_undone(state: WorkflowState, target: Target) -> list[str]:
 
 
 def _reason(target: Target) -> str:
-    return f"before going back to {target.checkpoint.id}"
+    return f"{BEFORE}{target.checkpoint.id}"
+
+
+def unfinished(state: WorkflowState, standing: Checkpoint) -> tuple[str, ...]:
+    """A sentence where somebody died while the files were brought back, and nothing was made of it since."""
+    if not standing.reason.startswith(BEFORE) or any(rewind.at > standing.after for rewind in state.rewinds):
+        return ()
+    target = standing.reason.removeprefix(BEFORE)
+    told = f"Going back to snapshot {target} was interrupted; snapshot {standing.id} holds what was there before."
+    return (told,)
 
 
 async def _left_by_a_dead_try(house: House, row: WorkflowRow, target: Target) -> Checkpoint | None:
-    """What an earlier try saved that brought the files back, and died before it was written down."""
+    """What an earlier try saved that brought files back, all or some, and died before it was written down."""
     standing = await house.journal.standing(row.id, await house.journal.state(row.id))
-    if standing is None or standing.reason != _reason(target):
+    if standing is None or standing.reason != _reason(target) or standing.commit is None:
         return None
-    worktree = Path(row.worktree)
-    there = await tree_of(worktree) == await tree_in(worktree, target.commit)
-    return standing if there else None
+    on_the_way = await is_on_the_way(Path(row.worktree), standing.commit, target.commit)
+    return standing if on_the_way else None
 
 
 async def _save(house: House, row: WorkflowRow, target: Target) -> Checkpoint:

@@ -50,6 +50,8 @@ from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.keeping import Keeper
 from segue.orchestrator.launching import queue
+from segue.orchestrator.limits import Allowance
+from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import (
     Settling,
@@ -58,6 +60,7 @@ from segue.orchestrator.settling import (
     settle,
     settling_after,
     settling_for,
+    withdraw_messages,
     write_checkpoint,
 )
 from segue.orchestrator.tenure import Superseded, Tenure
@@ -198,7 +201,8 @@ class Run:
         state = await self.house.journal.state(self.tenure.workflow_id)
         if not retrying.wants_advice(self.house, self.workflow, state):
             return None
-        advice = await fixing.consult(self.tenure, self._environment(), state.failures)
+        async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
+            advice = await fixing.consult(self.tenure, self._environment(), state.failures)
         match advice.verdict:
             case "fix":
                 return None
@@ -418,6 +422,8 @@ class Run:
                 self.tenure.move(t, session_to, reason=end.reason)
             if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
                 _move_workflow(t, end)
+            if end.status is WorkflowStatus.COMPLETED:
+                withdraw_messages(t)
             if end.retry is not None and not pausing:
                 t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))

@@ -1,6 +1,7 @@
 """What people can do: the one service behind every door."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from segue.model.ids import (
 )
 from segue.model.pictures import Shown
 from segue.model.snapshots import History, Page, Part, Snapshot
-from segue.model.status import PromptStatus, Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
     AgentCheck,
@@ -58,13 +59,20 @@ from segue.orchestrator import agents, containers, forking, importing, projectio
 from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
-from segue.orchestrator.launching import queue
+from segue.orchestrator.launching import FilesMoving, queue
 from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets
-from segue.orchestrator.settling import Settling, checkpoint_ref, settle, settling_for, write_checkpoint
+from segue.orchestrator.settling import (
+    Settling,
+    checkpoint_ref,
+    settle,
+    settling_for,
+    withdraw_messages,
+    write_checkpoint,
+)
 from segue.orchestrator.talking import Talking
 from segue.orchestrator.views import plan_view, view_of
 from segue.protocol.accounts import account_of
@@ -254,36 +262,37 @@ class Orchestrator:
         state = await self._journal.state(row.id)
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
 
-        def ask(t: Transaction) -> bool:
-            """True when there is a run to wait for."""
+        def ask(t: Transaction) -> tuple[bool, bool]:
+            """Whether there is a run to wait for, and whether there was a retry to call off."""
             workflow, run = t.workflow, t.open_run
-            t.cancel_retry(state, reason or "somebody wants it paused")
+            called_off = t.cancel_retry(state, reason or "somebody wants it paused")
             if workflow.status is W.PAUSED:
-                return False
+                return False, called_off
             if workflow.status in FINISHED:
                 raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
             if run is None or run.status is RunStatus.QUEUED or workflow.status is not W.IN_PROGRESS:
-                return False
+                return False, called_off
             if workflow.pause_trigger is None:
                 t.request_pause(Trigger.PAUSE, reason, force_at)
-            return True
+            return True, called_off
 
         crash_point("pause.before")
-        running = await self._journal.transact(row.id, ask)
+        running, called_off = await self._resuming.launching.decide(row.id, ask)
         crash_point("pause.requested")
         self._house.kept_environments.pop(row.id, None)
         if not running:
             await self._resuming.launching.put_away(row.id, reason or "the workflow is paused")
             try:
                 await self._pause_at_once(row, reason)
-            except Starting:
-                # Now there is a run to wait for.
-                return await self.pause(name, reason, wait)
+            except (Starting, FilesMoving):
+                # Now there is a run to wait for, or soon will be.
+                again = await self.pause(name, reason, wait)
+                return replace(again, retry_called_off=called_off or again.retry_called_off)
         elif (live := self._house.live.get(row.id)) is not None:
             live.pause.set()
         if running and wait:
             await self._until_settled(row.id)
-        return await self._pause_answer(row.id)
+        return replace(await self._pause_answer(row.id), retry_called_off=called_off)
 
     async def _pause_at_once(self, row: WorkflowRow, reason: str) -> None:
         """No agent is at work, so the boundary is here."""
@@ -309,7 +318,7 @@ class Orchestrator:
                 unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
-        await self._journal.transact(row.id, pause)
+        await self._journal.transact(row.id, self._resuming.launching.still(pause))
         for run in unstarted:
             # It stands in line for nothing, and the next one may not stand behind it.
             self._house.environments.pop((run.session_id, run.number), None)
@@ -341,8 +350,9 @@ class Orchestrator:
         successor: Successor | None = None,
         snapshot: str | None = None,
         context: str | None = None,
+        wait_for_quota: bool = False,
     ) -> Resumed:
-        return await self._resuming.resume(name, environment, way, successor, snapshot, context)
+        return await self._resuming.resume(name, environment, way, successor, snapshot, context, wait_for_quota)
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from its next run on."""
@@ -408,15 +418,14 @@ class Orchestrator:
             if t.workflow.status is W.CANCELLED:
                 return
             t.cancel_retry(state, stop.reason)
-            for message in t.messages:
-                t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
+            withdraw_messages(t)
             t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
             session = t.session
             if t.open_run is None and session.status not in SESSION_ENDED | {SessionStatus.FAILED}:
                 t.move_session(session.id, SessionStatus.CANCELLED, reason=stop.reason)
 
         crash_point("cancel.before")
-        await self._journal.transact(row.id, cancel)
+        await self._resuming.launching.decide(row.id, cancel)
         crash_point("cancel.after")
         self._house.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))

@@ -35,6 +35,7 @@ from segue.orchestrator.house import House, Stop
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
 from segue.state.fold import Failed, WorkflowState
+from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import end_marked
 
 
@@ -160,6 +161,8 @@ def _settle(
     mid_turn = is_mid_turn(session)
     close_questions(t, session.id, run.number)
     _return_prompts(t, session.id, run.number)
+    if t.workflow.status in WORKFLOW_ENDED:
+        withdraw_messages(t)
     _end_helpers(t, settling.stop.reason)
     interrupted = give_task_back(t, session.id, run.number, settling.stop.reason)
     if started and settling.checkpoint:
@@ -168,7 +171,7 @@ def _settle(
             trigger=settling.stop.trigger,
             reason=settling.stop.reason,
             # Torn away from a talk, the work itself stands where it stood.
-            snapshot=run.purpose is Purpose.WORK or mid_turn,
+            snapshot=_at_work(t, run) or mid_turn,
             clean_boundary=not mid_turn and not interrupted,
         )
         write_checkpoint(t, session.id, run.number, occasion, state, workspace)
@@ -185,9 +188,15 @@ def _settle(
     return retry is not None
 
 
+def _at_work(t: Transaction, run: RunRow) -> bool:
+    """Also when all was done and it only had to leave."""
+    leaves = run.purpose is Purpose.LEAVING and t.workflow.status is WorkflowStatus.IN_PROGRESS
+    return run.purpose is Purpose.WORK or leaves
+
+
 def _failed(t: Transaction, run: RunRow, settling: Settling, state: WorkflowState) -> Failed | None:
     """The step that failed with the agent; while people only talk to it, nothing is being tried."""
-    if settling.failure is None or run.purpose is not Purpose.WORK:
+    if settling.failure is None or not _at_work(t, run):
         return None
     step = retrying.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
@@ -256,6 +265,12 @@ def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
             t.return_message(prompt)
         else:
             t.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, run)
+
+
+def withdraw_messages(t: Transaction) -> None:
+    """There will be no agent any more to hear them, and the journal says so."""
+    for message in t.messages:
+        t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
 
 
 def _end_helpers(t: Transaction, reason: str) -> None:

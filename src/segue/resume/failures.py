@@ -20,6 +20,7 @@ class Remedy(StrEnum):
     TRY_AGAIN = "segue resume --native"
     WORKSPACE_ONLY = "segue resume --workspace-only"
     CHECK = "segue agents check"
+    WAIT = "segue resume --wait-for-quota"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,11 @@ POLICIES: Mapping[Failure, Policy] = {
     ),
     Failure.QUOTA: Policy(
         session=SessionStatus.SUSPENDED,
-        meaning="The quota is used up, or too much was asked in a short time. It is waited for only if you chose so.",
-        remedies=_KEPT,
+        meaning=(
+            "The quota is used up, or too much was asked in a short time. "
+            "It is waited for only if you chose so (`--wait-for-quota`)."
+        ),
+        remedies=(Remedy.WAIT, *_KEPT),
     ),
     Failure.LOGIN_REQUIRED: Policy(
         session=None, meaning="The agent's vendor wants you to log in.", remedies=(Remedy.CHECK, *_KEPT)

@@ -121,6 +121,8 @@ class ResumeRequest(SuccessorRequest):
     """The files and tasks are taken back to it first: its id, its number, or `previous`."""
     context: str | None = None
     """What a new conversation begins with, in place of a compiled context; `GET …/context` has one to begin with."""
+    wait_for_quota: bool = False
+    """Where a quota is known to be used up still, it is waited for, and no agent is started now."""
 
 
 class ForkRequest(SuccessorRequest):

@@ -179,8 +179,8 @@ async def pause(
 @api.post("/workflows/{name}/resume")
 async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
     """Go on where the workflow stopped, or from an earlier snapshot."""
-    environment, successor = request.environment, request.successor
-    return await service.resume(name, environment, request.way, successor, request.snapshot, request.context)
+    environment, successor, wait = request.environment, request.successor, request.wait_for_quota
+    return await service.resume(name, environment, request.way, successor, request.snapshot, request.context, wait)
 
 
 @api.post("/workflows/{name}/limits")

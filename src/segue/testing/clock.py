@@ -41,6 +41,12 @@ class FakeClock:
         self._now = end
         await _let_others_work()
 
+    def suspend(self, seconds: float) -> None:
+        """The machine itself sleeps: the time of day goes on, and everybody has as long to sleep as before."""
+        away = timedelta(seconds=seconds)
+        self._now += away
+        self._sleepers = [(hour + away, number, woken) for hour, number, woken in self._sleepers]
+
 
 async def _let_others_work() -> None:
     for _ in range(_ROUNDS):

@@ -68,6 +68,17 @@ async def between(worktree: Path, before: str, now: str) -> list[str]:
     return [sentence for verb, paths in by_verb.items() for sentence in _about(paths, verb)]
 
 
+async def is_on_the_way(worktree: Path, before: str, after: str) -> bool:
+    """Whether every file is as it is in one of two trees."""
+    now = await tree_of(worktree)
+    return not (await _differing(worktree, before, now) & await _differing(worktree, now, after))
+
+
+async def _differing(worktree: Path, one: str, other: str) -> set[str]:
+    listing = await git("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other, cwd=worktree)
+    return set(listing.split("\0")[:-1])
+
+
 def _about(paths: list[str], what: str) -> list[str]:
     if not paths:
         return []

@@ -1,0 +1,137 @@
+"""Words that come when the work is about to end: whoever speaks is told the truth, and nothing waits for ever."""
+
+import anyio
+import pytest
+
+from segue.model import events as e
+from segue.model.errors import WrongState
+from segue.model.status import Trigger, WorkflowStatus
+from segue.model.views import Prompted
+from segue.orchestrator.runner import Run
+from segue.orchestrator.turns import Turns
+from tests.orchestrator.test_pause_races import told_as_it_is
+from tests.orchestrator.theatre import WITHIN, Theatre
+
+pytestmark = pytest.mark.anyio
+
+ONE = "[{id: a, title: Do A}]"
+SCRIPT = "turns: [{match: Do A, do: [{say: A is there.}]}]"
+
+
+class Held:
+    """A step of the run that waits until it may."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, where: type, name: str, *, time: int = 1) -> None:
+        self.there, self.go, self._before = anyio.Event(), anyio.Event(), time
+        self._step = getattr(where, name)
+
+        async def slowly(*what, **more):
+            self._before -= 1
+            if not self._before:
+                self.there.set()
+                await self.go.wait()
+            return await self._step(*what, **more)
+
+        monkeypatch.setattr(where, name, slowly)
+
+    async def until_there(self) -> None:
+        with anyio.fail_after(WITHIN):
+            await self.there.wait()
+
+
+async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
+    with anyio.fail_after(WITHIN):
+        return await theatre.orchestrator.prompt("build-it", text, theatre.environment, False)
+
+
+async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finishing = Held(monkeypatch, Run, "_finish")
+    async with theatre.open():
+        await theatre.begin(SCRIPT, plan=ONE)
+        await finishing.until_there()
+        async with anyio.create_task_group() as both:
+            both.start_soon(refused, theatre)
+            await anyio.wait_all_tasks_blocked()
+            finishing.go.set()
+        view = await theatre.until("build-it", "completed")
+        assert view.waiting_messages == 0
+        assert len(await theatre.events("build-it", e.PromptQueued)) == 1
+
+
+async def refused(theatre: Theatre) -> None:
+    with pytest.raises(WrongState, match="The workflow is completed; there is nothing to talk to"):
+        await say(theatre)
+
+
+async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_there(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        finishing = Held(patched, Run, "_finish")
+        async with theatre.open():
+            await theatre.begin(SCRIPT, plan=ONE)
+            await finishing.until_there()
+    async with theatre.open():
+        view = await theatre.orchestrator.workflow("build-it")
+        assert view.status is WorkflowStatus.PAUSED and view.last_snapshot is not None
+        snapshot = (await theatre.orchestrator.snapshot("build-it", view.last_snapshot)).checkpoint
+        assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.CRASH, True)
+        await theatre.resume("build-it")
+        await theatre.until("build-it", "completed")
+    assert len(theatre.diary("prompt")) == 1
+
+
+async def test_a_resume_another_way_lets_the_last_steps_be_done(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finishing = Held(monkeypatch, Run, "_finish")
+    async with theatre.open():
+        await theatre.begin(SCRIPT, plan=ONE)
+        await finishing.until_there()
+
+        async def resume() -> None:
+            with pytest.raises(WrongState, match="The workflow is completed"):
+                await theatre.orchestrator.resume("build-it", theatre.environment, snapshot="000")
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(resume)
+            await anyio.wait_all_tasks_blocked()
+            finishing.go.set()
+        assert (await theatre.until("build-it", "completed")).runs == 1
+
+
+async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wait_for_nobody(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speaking = Held(monkeypatch, Turns, "take", time=2)
+    script = "turns: [{match: Do A, do: [{wait_for: go}]}]"
+    async with theatre.open():
+        await theatre.begin(script, plan=ONE)
+        await theatre.until_prompted(1)
+        assert (await say(theatre)).status == "waiting"
+        (theatre.root / "worktrees" / "build-it" / "go").touch()
+        await speaking.until_there()
+        await theatre.orchestrator.cancel("build-it", "not wanted any more")
+        view = await theatre.until("build-it", "cancelled")
+        assert view.waiting_messages == 0
+        (said,) = [each for each in await theatre.events("build-it", e.PromptQueued) if each.task_id is None]
+        assert [each.prompt_id for each in await theatre.events("build-it", e.PromptNotSent)] == [said.prompt_id]
+        await told_as_it_is(theatre)
+
+
+async def test_who_speaks_while_a_cancelled_run_is_torn_away_is_told_that_it_is_over(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settling = Held(monkeypatch, Run, "_settle")
+    async with theatre.open():
+        await theatre.begin("turns: [{match: Do A, do: [{hang: true}]}]", plan=ONE)
+        await theatre.until_prompted(1)
+        async with anyio.create_task_group() as both:
+            both.start_soon(theatre.orchestrator.cancel, "build-it", "not wanted any more")
+            await settling.until_there()
+            with pytest.raises(WrongState, match="The workflow is cancelled"):
+                await say(theatre)
+            settling.go.set()
+        assert (await theatre.until("build-it", "cancelled")).waiting_messages == 0

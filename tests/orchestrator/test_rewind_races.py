@@ -1,0 +1,282 @@
+"""The work is taken back by itself, and somebody decides otherwise meanwhile, or something fails: it is taken back as a
+whole or not at all, and the journal says which."""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from segue.model import crash
+from segue.model import events as e
+from segue.model.agents import Review
+from segue.model.errors import DatabaseUnusable
+from segue.model.status import WorkflowStatus
+from segue.model.views import Action
+from segue.orchestrator import launching, rewinding
+from segue.orchestrator.launching import FilesMoving
+from tests.orchestrator.test_going_back import Died, after_two_tasks, dying_at, files, go_back, snapshots_of
+from tests.orchestrator.test_pause_races import told_as_it_is
+from tests.orchestrator.test_workflows import worktree_of
+from tests.orchestrator.theatre import WITHIN, Theatre
+
+pytestmark = pytest.mark.anyio
+
+WRONG = '{"approved": false, "severity": "critical", "comments": ["no"], "wrong_approach": true}'
+SCRIPT = f"""
+turns:
+  - match: "/asked for a review[^$]*that was done: Do B/"
+    do: [{{say: '{WRONG}'}}]
+  - match: asked for a review
+    do: [{{say: '{{"approved": true, "severity": "low", "comments": []}}'}}]
+  - match: "## Make a plan"
+    do: [{{say: '{{"tasks": [{{"id": "c", "title": "Do C"}}]}}'}}]
+  - match: Do A
+    do: [{{write: {{path: a.txt, content: a}}}}, {{say: a}}]
+  - match: Do B
+    do: [{{write: {{path: b.txt, content: b}}}}, {{say: b}}]
+"""
+
+
+class Held:
+    """Where a part of going back stands still: before it is done, or before it is written down."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, part: str = "restore", *, before: bool = False) -> None:
+        self.there, self.go = anyio.Event(), anyio.Event()
+        self._part = getattr(rewinding, part)
+        self._before = before
+        monkeypatch.setattr(rewinding, part, self._slowly)
+
+    async def _slowly(self, *what: Any) -> Any:
+        done = None if self._before else await self._part(*what)
+        self.there.set()
+        await self.go.wait()
+        return await self._part(*what) if self._before else done
+
+    async def while_time_goes_by(self, theatre: Theatre) -> None:
+        with anyio.fail_after(WITHIN):
+            while not self.there.is_set():
+                await theatre.clock.advance(6)
+                with anyio.move_on_after(0.2):
+                    await self.there.wait()
+
+    async def let_go_while(self, call: Callable[[], Awaitable[Action]]) -> Action:
+        """What is answered to somebody who asks in the middle of it."""
+        answers: list[Action] = []
+
+        async def ask() -> None:
+            answers.append(await call())
+
+        with anyio.fail_after(WITHIN):
+            async with anyio.create_task_group() as asking:
+                asking.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                self.go.set()
+        return answers[0]
+
+
+def reviewed(theatre: Theatre) -> None:
+    theatre.choices = replace(theatre.choices, review=Review(agent="same"), approve_plan=True, fixer="off")
+
+
+def names(theatre: Theatre) -> list[str]:
+    return sorted(path.name for path in worktree_of(theatre).iterdir() if path.name != ".git")
+
+
+@contextmanager
+def failing_at(point: str, error: Exception) -> Generator[None]:
+    """Something goes wrong there, once."""
+
+    def fail(name: str) -> None:
+        if name == point:
+            crash.arm(None)
+            raise error
+
+    crash.arm(fail)
+    try:
+        yield
+    finally:
+        crash.arm(None)
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_pause_in_the_middle_comes_after_it(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    held = Held(monkeypatch, before=before)
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(SCRIPT)
+        await held.while_time_goes_by(theatre)
+        answer = await held.let_go_while(lambda: theatre.orchestrator.pause("build-it", "stop it", True))
+        view = await theatre.until("build-it", "paused")
+        assert (answer.status, answer.snapshot_id, answer.retry_called_off) == ("paused", view.last_snapshot, False)
+        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
+        assert names(theatre) == ["a.txt"] and "b.txt" in " ".join(rewound.undone)
+        assert len(await theatre.events("build-it", e.PlanReopened)) == 1
+        await told_as_it_is(theatre)
+        assert (await theatre.resume("build-it")).divergence == ()
+        await theatre.until("build-it", "completed")
+    assert "disappeared" not in "".join(entry["text"] for entry in theatre.diary("prompt"))
+
+
+async def test_a_cancel_in_the_middle_comes_after_it(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(monkeypatch)
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(SCRIPT)
+        await held.while_time_goes_by(theatre)
+        answer = await held.let_go_while(lambda: theatre.orchestrator.cancel("build-it", "stop it"))
+        await theatre.until("build-it", "cancelled")
+        assert answer.status == "cancelled" and "b.txt" not in names(theatre)
+        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
+        await told_as_it_is(theatre)
+
+
+async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        held = Held(monkeypatch)
+        async with anyio.create_task_group() as others:
+            others.start_soon(go_back, theatre, first.id)
+            await held.there.wait()
+            await held.let_go_while(lambda: theatre.orchestrator.cancel("build-it", "stop it"))
+        await theatre.until("build-it", "cancelled")
+        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
+        await told_as_it_is(theatre)
+
+
+async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch, "require_worktree_of")
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(SCRIPT)
+        await held.while_time_goes_by(theatre)
+        answer = await theatre.orchestrator.pause("build-it", "stop it", True)
+        assert answer.retry_called_off
+        held.go.set()
+        await anyio.wait_all_tasks_blocked()
+        assert names(theatre) == ["a.txt", "b.txt"]
+        view = await theatre.orchestrator.workflow("build-it")
+        assert (view.status, view.retry, view.last_snapshot) == (WorkflowStatus.PAUSED, None, answer.snapshot_id)
+        assert (await theatre.resume("build-it")).divergence == ()
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    monkeypatch.setattr(launching, "FILES_WITHIN", 0.1)
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(SCRIPT)
+        await held.while_time_goes_by(theatre)
+        with pytest.raises(FilesMoving):
+            await theatre.orchestrator.pause("build-it", "stop it", True)
+        with pytest.raises(FilesMoving):
+            await theatre.orchestrator.cancel("build-it", "stop it")
+        held.go.set()
+        await theatre.until("build-it", "completed")
+
+
+# ── something fails ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_cannot_be_written_down_is_undone_and_the_retry_called_off(theatre: Theatre) -> None:
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        with failing_at("resume.before", DatabaseUnusable("The disk is full.")):
+            await theatre.begin(SCRIPT)
+            told = (await theatre.event("build-it", e.RetryCancelled)).event
+        assert isinstance(told, e.RetryCancelled) and "The disk is full." in told.reason
+        assert names(theatre) == ["a.txt", "b.txt"]
+        assert await theatre.events("build-it", e.WorkflowRewound) == []
+        assert (await theatre.resume("build-it")).divergence == ()
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+async def test_what_was_written_down_stays_though_something_fails_after(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        with failing_at("resume.after", DatabaseUnusable("Too late.")), pytest.raises(DatabaseUnusable):
+            await go_back(theatre, first.id)
+        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
+        assert not (worktree_of(theatre) / "sub").exists()
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+async def test_a_server_that_is_stopped_in_the_middle_puts_the_files_back_and_the_next_one_does_it_all(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        with monkeypatch.context() as patched:
+            held = Held(patched)
+            await theatre.begin(SCRIPT)
+            await held.while_time_goes_by(theatre)
+        assert names(theatre) == ["a.txt"]
+    assert names(theatre) == ["a.txt", "b.txt"]
+    async with theatre.open(retry_attempts=3, environment=theatre.environment):
+        await theatre.until("build-it", "completed")
+        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
+
+
+# ── the server dies ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_server_that_dies_with_the_files_back_is_followed_by_one_that_does_the_rest(theatre: Theatre) -> None:
+    reviewed(theatre)
+    with pytest.raises(Died):
+        async with theatre.open(retry_attempts=3):
+            with dying_at("rewind.restored"):
+                await theatre.begin(SCRIPT)
+                await theatre.as_time_goes_by("build-it", "completed")
+    assert names(theatre) == ["a.txt"]
+    async with theatre.open(retry_attempts=3, environment=theatre.environment):
+        await theatre.until("build-it", "completed")
+        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
+        assert "b.txt" in " ".join(rewound.undone)
+        saved = [each for each in await snapshots_of(theatre) if each.reason.startswith(rewinding.BEFORE)]
+        assert [each.id for each in saved] == [rewound.saved]
+
+
+async def test_files_that_are_back_by_half_are_brought_back_for_the_rest(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        before = files(worktree_of(theatre))
+        with dying_at("rewind.saved"):
+            await go_back(theatre, first.id)
+        (worktree_of(theatre) / "sub/b.txt").unlink()
+    async with theatre.open():
+        saved = (await theatre.orchestrator.workflow("build-it")).last_snapshot
+        back = await go_back(theatre, first.id)
+        assert back.saved == saved
+        await theatre.event("build-it", e.ContextCarried)
+        await theatre.orchestrator.pause("build-it", "", wait=False)
+        (worktree_of(theatre) / "go-b").touch()
+        await theatre.until("build-it", "paused", "completed")
+        commit = (await theatre.house.journal.checkpoint(back.workflow_id, back.saved or "")).commit
+        assert commit is not None
+        await rewinding.restore(worktree_of(theatre), commit)
+        assert files(worktree_of(theatre)) == before
+
+
+async def test_whoever_goes_on_otherwise_is_told_that_going_back_was_interrupted(theatre: Theatre) -> None:
+    async with theatre.open():
+        first, _ = await after_two_tasks(theatre)
+        with dying_at("rewind.restored"):
+            await go_back(theatre, first.id)
+    async with theatre.open():
+        view = await theatre.orchestrator.workflow("build-it")
+        resumed = await theatre.resume("build-it")
+        said = f"Going back to snapshot {first.id} was interrupted; snapshot {view.last_snapshot} holds"
+        assert resumed.divergence[0].startswith(said)
+        assert view.status is WorkflowStatus.PAUSED
+        await theatre.orchestrator.cancel("build-it", "seen enough")

@@ -1,6 +1,7 @@
 """The claude agent: a real process on the real SDK, and a stand-in for Claude Code itself."""
 
 import json
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ async def test_a_turn_that_ended_by_itself_says_where_and_a_copy_may_end_there(c
     async with load("claude").fork(launch, agent.token, first) as copy:
         assert words(await turn(copy, "recall")) == "ALPHA recall"
     with pytest.raises(errors.TokenRejected):
-        async with load("claude").fork(launch, agent.token, str(uuid4())):
+        async with load("claude").fork(launch, agent.token, str(uuid.uuid4())):
             pass
 
 

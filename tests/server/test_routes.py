@@ -123,10 +123,11 @@ async def test_a_pause_is_accepted_at_once_or_answered_when_it_is_done(app: Any,
     at_once = await knock(app, "POST", path, {"reason": "lunch"})
     assert (at_once.status, at_once.body) == (
         202,
-        {"status": "pause_requested", "workflow_id": ID, "snapshot_id": None},
+        {"status": "pause_requested", "workflow_id": ID, "snapshot_id": None, "retry_called_off": False},
     )
     done = await knock(app, "POST", f"{path}?wait=true")
-    assert (done.status, done.body) == (200, {"status": "paused", "workflow_id": ID, "snapshot_id": SNAPSHOT.id})
+    paused = {"status": "paused", "workflow_id": ID, "snapshot_id": SNAPSHOT.id, "retry_called_off": False}
+    assert (done.status, done.body) == (200, paused)
     assert service.asked == [("pause", "add-parser", "lunch", False), ("pause", "add-parser", "", True)]
 
 

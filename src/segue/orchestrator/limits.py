@@ -1,11 +1,12 @@
 """The limits of a workflow, kept while an agent is at work on it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from math import inf
 from typing import Never
 
 from segue.model.agents import Limits
+from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger, WorkflowStatus
 from segue.orchestrator.ends import End
@@ -68,10 +69,14 @@ class Allowance:
         await self._tenure.request_pause(Trigger.TIMEOUT, reason, force_at)
 
 
+MOSTS: Mapping[str, float] = {"tasks": MOST, "seconds": LONGEST, "tokens": MOST, "usd": MOST}
+
+
 def refuse_unlimited(limits: Limits) -> None:
     for name, value in asdict(limits).items():
-        if value is not None and not 0 <= value < inf:
-            raise BadInput(f"{value} is no limit of {name}.", hint="Give a number above 0, or 0 for no limit.")
+        if value is not None and not 0 <= value <= MOSTS[name]:
+            hint = f"Give a number from 0, which is no limit, to {MOSTS[name]:.13g}."
+            raise BadInput(f"{value} is no limit of {name}.", hint=hint)
 
 
 def changed(before: Limits, given: Limits) -> Limits:

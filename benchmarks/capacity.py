@@ -1,6 +1,8 @@
-"""What the capacity ladder adds to each report of usage: the decision alone, beside the writing down of the report."""
+"""What the capacity ladder and the budgets add to each report of usage: the decision alone, beside the writing down of
+the report."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -9,32 +11,49 @@ from typing import Any, cast
 from benchmarks.figures import percentile
 from benchmarks.history import WallClock, new_workflow
 from segue.journal import open_journal
-from segue.model.agents import AgentConfiguration
+from segue.model.accounts import ModelUsage
+from segue.model.agents import AgentConfiguration, Limits
 from segue.model.events import Event, UsageReported
+from segue.model.ids import SessionId
 from segue.orchestrator.capacity import Capacity, event_of
+from segue.orchestrator.spending import Purse
 from segue.orchestrator.tenure import Tenure
 from segue.protocol.capacity import Reached
+from segue.state.fold import SessionState, WorkflowState
 
 REPORTS = 5_000
 WINDOW = 200_000
+SESSIONS = 1_000
+"""Those that were at work before."""
+WRITER = SessionId("session-writer")
+MODEL = "claude-opus-5-5"
+NOW = datetime(2026, 11, 18, tzinfo=UTC)
 AIM = 1.0
 """Milliseconds."""
 
 
 async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
     """A context that fills from nothing to the last rung, report by report; each is written down as the run does it."""
-    capacity = new_capacity()
+    capacity, purse = new_capacity(), full_purse()
     decided: list[float] = []
     written: list[float] = []
     said = 0
     async with open_journal(f"sqlite:///{directory / 'segue.db'}", WallClock()) as journal:
         workflow_id, session_id = await new_workflow(journal, 0)
         for number in range(1, reports + 1):
-            report = UsageReported(context_tokens=WINDOW * number // reports, window=WINDOW)
+            report = UsageReported(
+                context_tokens=WINDOW * number // reports,
+                window=WINDOW,
+                input_tokens=100,
+                output_tokens=10,
+                model=MODEL,
+            )
             start = perf_counter()
             await journal.append(workflow_id, report, session_id=session_id, run=1)
             between = perf_counter()
             events = decide(capacity, report)
+            purse.hear(WRITER, report, NOW)
+            purse.empty(NOW)
             decided.append(perf_counter() - between)
             written.append(between - start)
             said += len(events)
@@ -53,6 +72,17 @@ def new_capacity() -> Capacity:
     house = SimpleNamespace(rules=SimpleNamespace(capacity={}))
     run = SimpleNamespace(house=house, workflow=SimpleNamespace(choices="{}"))
     return Capacity(cast(Tenure, run), AgentConfiguration(name="any", command=("any",)), joined=False)
+
+
+def full_purse() -> Purse:
+    """Of a workflow with a long story, which has limits of both kinds and keeps them."""
+    used = {MODEL: ModelUsage(input_tokens=10_000, output_tokens=1_000, cost_usd=1.0, last_on=NOW.date())}
+    before = SessionState(number=0, agent="any", parent=WRITER, models=used)
+    others = {SessionId(f"session-{number}"): before for number in range(SESSIONS)}
+    purse = Purse(WRITER)
+    writer = SessionState(number=1, agent="any", parent=None)
+    purse.fill(Limits(usd=1e9, tokens=10**12), WorkflowState(sessions={WRITER: writer, **others}))
+    return purse
 
 
 def decide(capacity: Capacity, report: UsageReported) -> list[Event]:

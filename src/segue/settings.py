@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from segue.model.agents import AgentConfiguration, CommitPolicy, Container, Service
+from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadSettings
 from segue.model.findings import Extractor
 from segue.model.status import Permissions
@@ -154,9 +155,6 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
         ),
     )
 }
-
-LONGEST = 100 * 365 * 86_400.0
-"""Seconds, for times that only mean \"never\" beyond that."""
 
 SHARES: Mapping[str, float | None] = {
     "snapshot_before_compaction": None,
@@ -346,7 +344,7 @@ def _document(file: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise BadSettings(f"{file} cannot be read: {error}.") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise BadSettings(f"{file} is not TOML: {error}.") from error
 
 
@@ -392,15 +390,24 @@ def _whole(least: int, of: str = "") -> Callable[[str, object], int]:
         number = _number(key, value)
         if number != int(number) or number < least:
             raise ValueError(f"{key} must be a whole number{of}, at least {least}, not {value!r}")
-        return int(number)
+        return int(_at_most(MOST, key, number, value))
 
     return read
 
 
-def _amount(key: str, value: object) -> float:
-    number = _number(key, value)
-    if number < 0:
-        raise ValueError(f"{key} must not be less than 0, not {value!r}")
+def _amount(most: float) -> Reader:
+    def read(key: str, value: object) -> float:
+        number = _number(key, value)
+        if number < 0:
+            raise ValueError(f"{key} must not be less than 0, not {value!r}")
+        return _at_most(most, key, number, value)
+
+    return read
+
+
+def _at_most(most: float, key: str, number: float, value: object, of: str = "") -> float:
+    if number > most:
+        raise ValueError(f"{key} must be {most:.13g}{of} at most, not {value!r}")
     return number
 
 
@@ -425,13 +432,6 @@ def _personas(key: str, value: object) -> tuple[str, ...]:
     return personas
 
 
-def _count(key: str, value: object) -> int:
-    number = _number(key, value)
-    if number != int(number) or number < 1:
-        raise ValueError(f"{key} must be a whole number, at least 1, not {value!r}")
-    return int(number)
-
-
 def _number(key: str, value: object) -> float:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str) or not isfinite(float(value)):
@@ -441,14 +441,12 @@ def _number(key: str, value: object) -> float:
         raise ValueError(f"{key} must be a number, not {value!r}") from None
 
 
-def _seconds(most: float | None = None) -> Reader:
+def _seconds(most: float = LONGEST) -> Reader:
     def read(key: str, value: object) -> float:
         seconds = _number(key, value)
         if seconds <= 0:
             raise ValueError(f"{key} must be more than 0 seconds, not {value!r}")
-        if most is not None and seconds > most:
-            raise ValueError(f"{key} must be {most:.12g} seconds at most, not {value!r}")
-        return seconds
+        return _at_most(most, key, seconds, value, " seconds")
 
     return read
 
@@ -613,8 +611,8 @@ SERVER_READERS: Mapping[str, Reader] = {
     "sweep_interval": _seconds(most=300),
     "talk_linger": _seconds(),
     "agents_at_once": _whole(1),
-    "session_idle": _seconds(most=LONGEST),
-    "session_ttl": _seconds(most=LONGEST),
+    "session_idle": _seconds(),
+    "session_ttl": _seconds(),
     "delivery_wait": _seconds(),
     "messages_waiting": _whole(1),
     "stall_notice": _seconds(),
@@ -639,7 +637,7 @@ SERVER_READERS: Mapping[str, Reader] = {
     "extraction_base_url": _address,
     "container_engine": _text,
     "reattach_at_start": _switch,
-    "plan_tasks": _count,
+    "plan_tasks": _whole(1),
     "recovery": _recovery,
 }
 WORK_READERS: Mapping[str, Reader] = {
@@ -654,9 +652,9 @@ WORK_READERS: Mapping[str, Reader] = {
     "fixer": _text,
     "wait_for_quota": _switch,
     "pause_after": _whole(0),
-    "max_time": _amount,
+    "max_time": _amount(LONGEST),
     "max_tokens": _whole(0),
-    "max_cost": _amount,
+    "max_cost": _amount(MOST),
 }
 READERS: Mapping[str, Reader] = {**SERVER_READERS, **WORK_READERS}
 TABLES = ("agents", "capacity")

@@ -441,9 +441,9 @@ def test_resume_goes_back_and_says_how_to_undo_that(segue: Any, service: Standin
 
 def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
-    assert segue("resume", "--max-cost", "5", "--pause-after", "0", "--wait-for-quota", "--detach").exit_code == 0
+    assert segue("resume", "--max-cost", "5", "--max-time", "0", "--wait-for-quota", "--detach").exit_code == 0
     limit, resume = (asked for asked in service.asked if asked[0] in ("limit", "resume"))
-    assert limit == ("limit", ID, Limits(usd=5, tasks=0), True)
+    assert limit == ("limit", ID, Limits(usd=5, seconds=0), True)
     assert resume[-1] is True
 
 

@@ -155,6 +155,10 @@ def test_an_issue_of_github_or_gitlab_is_understood(document: dict[str, Any], de
         ('{"title": 5}', 'This JSON is no issue: it has no "title".'),
         ("{}", 'This JSON is no issue: it has no "title".'),
         ('[{"title": "One"}, {"title": "Two"}]', "This is a list, and a workflow is about one issue."),
+        ("[1,2]", "This is a list, and a workflow is about one issue."),
+        ("[" * 100_000, "This begins like JSON, and is none"),
+        ("12", "This is a value of JSON, and no issue."),
+        ("null", "This is a value of JSON, and no issue."),
     ],
 )
 def test_json_that_is_no_issue_gets_a_sentence(text: str, words: str) -> None:

@@ -313,12 +313,13 @@ def test_limits_are_asked_for(segue: Any, service: Standin) -> None:
 
 def test_how_tasks_are_finished_is_asked_for(segue: Any, service: Standin) -> None:
     words = ["--test", "make test", "--commit", "task", "--review", "codex", "--review-passes", "3", "--fixer", "off"]
+    words += ["--review-personas", "security, tester"]
     assert segue("run", "Do it", *words, "--wait-for-quota", "--detach").exit_code == 0
     (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
     assert request.choices == Choices(
         verify=Verify(command="make test"),
         commit=CommitPolicy.TASK,
-        review=Review(agent="codex", passes=3),
+        review=Review(agent="codex", passes=3, personas=("security", "tester")),
         fixer="off",
         wait_for_quota=True,
     )
@@ -345,8 +346,29 @@ def test_bad_settings_of_a_repository_are_refused(segue: Any, service: Standin) 
     assert [asked for asked in service.asked if asked[0] == "create"] == []
 
 
-@pytest.mark.parametrize("words", [("--max-time", "soon"), ("--pause-after", "-1"), ("--max-cost", "-1")])
-def test_a_limit_that_is_none_is_refused(segue: Any, service: Standin, words: tuple[str, str]) -> None:
-    result = segue("run", "Do it", *words)
-    assert result.exit_code == 2
+NO_NUMBERS = ("nan", "inf", "-inf", "-1", "1e300", "9" * 5000, "")
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        *(("--max-time", each) for each in (*NO_NUMBERS, "soon", "1", "0.0x", "-1h", "99999999999h", "36501d")),
+        *(("--max-cost", each) for each in (*NO_NUMBERS, "1000000000001", "five")),
+        *(("--max-tokens", each) for each in (*NO_NUMBERS, "1000000000001", "1.5")),
+        *(("--pause-after", each) for each in (*NO_NUMBERS, "1000000000001", "1.5")),
+        *(("--review-passes", each) for each in (*NO_NUMBERS, "0", "1000000000001")),
+    ],
+    ids=lambda word: word[:16],
+)
+def test_a_limit_that_is_none_is_refused(segue: Any, service: Standin, option: str, given: str) -> None:
+    result = segue("run", "Do it", option, given)
+    assert result.exit_code == 2 and f"Invalid value for '{option}': " in result.stderr
+    assert "Traceback" not in result.output
     assert service.asked == []
+
+
+def test_a_plain_0_is_no_limit(segue: Any, service: Standin) -> None:
+    words = [word for option in ("--pause-after", "--max-time", "--max-tokens", "--max-cost") for word in (option, "0")]
+    assert segue("run", "Do it", *words, "--detach").exit_code == 0
+    (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
+    assert request.choices.limits == Limits(tasks=0, seconds=0, tokens=0, usd=0)

@@ -168,12 +168,25 @@ async def test_a_limit_that_nobody_can_keep_is_said_once(theatre: Theatre) -> No
     assert len(said) == 1 and "tokens" in said[0].message
 
 
-@pytest.mark.parametrize("limits", [Limits(tasks=-1), Limits(usd=float("inf"))])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *(Limits(tasks=-1), Limits(tasks=10**12 + 1), Limits(tokens=10**300)),
+        *(Limits(seconds=1e300), Limits(seconds=float("nan")), Limits(seconds=3_153_600_001)),
+        *(Limits(usd=float("inf")), Limits(usd=float("nan")), Limits(usd=1e300), Limits(usd=-0.5)),
+    ],
+)
 async def test_a_limit_that_is_none_is_refused(theatre: Theatre, limits: Limits) -> None:
     theatre.choices = Choices(limits=limits)
     async with theatre.open():
-        with pytest.raises(BadInput, match="is no limit"):
+        with pytest.raises(BadInput, match="is no limit") as refused:
             await theatre.begin(SIMPLE)
+        assert "from 0, which is no limit, to " in refused.value.hint
+        theatre.choices = Choices(limits=Limits(seconds=3_153_600_000))
+        view = await theatre.begin(SIMPLE)
+        with pytest.raises(BadInput, match="is no limit"):
+            await theatre.orchestrator.limit(view.id, limits)
+        await theatre.until(view.id, "completed")
 
 
 async def test_a_limit_is_lifted_with_nothing(theatre: Theatre) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue.model.bounds import LONGEST
 from segue.model.status import Failure
 from segue.protocol.retries import (
     CLASSES,
@@ -167,6 +168,12 @@ failures = st.builds(
 def test_a_retry_never_waits_shorter_than_the_first_nor_longer_than_the_longest(count, chance) -> None:
     wait = backoff(POLICY.first, POLICY.longest, count, chance)
     assert POLICY.first <= wait <= timedelta(seconds=60)
+
+
+@given(st.integers(min_value=1, max_value=10_000), chances)
+def test_a_wait_has_an_end_whatever_is_set(count, chance) -> None:
+    longest = timedelta(seconds=LONGEST)
+    assert backoff(longest, longest, count, chance) == longest
 
 
 def test_many_that_failed_together_do_not_come_back_together() -> None:

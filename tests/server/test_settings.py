@@ -6,9 +6,11 @@ import pytest
 
 from segue import settings
 from segue.model.agents import AgentConfiguration
+from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadSettings
 from segue.model.status import Permissions
 from segue.model.work import WorkSettings
+from segue.server.rules import rules_of
 from segue.settings import (
     AGENT_READERS,
     BUILT_IN_AGENTS,
@@ -22,6 +24,7 @@ from segue.settings import (
     sentences,
 )
 
+DEFAULT = Settings()
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
@@ -145,6 +148,11 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
             'agents.mine = {command = ["x"], model_capacity = {big = 1}}',
             'agents.mine.model_capacity."big" must be a table',
         ),
+        ("retry_first = 1e15", "retry_first must be 3153600000 seconds at most, not 1000000000000000.0"),
+        ("max_time = 1e300", "max_time must be 3153600000 at most"),
+        ("max_time = nan", "max_time must be a number, not nan"),
+        ("max_tokens = 1000000000001", "max_tokens must be 1000000000000 at most"),
+        ("max_cost = 1e13", "max_cost must be 1000000000000 at most"),
         ("messages_waiting = 0", "messages_waiting must be a whole number, at least 1"),
         ('agents.mine = {command = ["x"], history = 1}', "agents.mine.history must be true or false"),
         ('agents.mine = {command = ["x"], install = 1}', "agents.mine.install must be a text"),
@@ -176,6 +184,43 @@ def test_a_secret_in_an_address_is_refused_and_not_repeated(file: Path, address:
 def test_a_bad_variable_is_refused_by_name(file: Path) -> None:
     with pytest.raises(BadSettings, match="In the environment, SEGUE_PORT must be a number, not 'many'"):
         load(file, {"SEGUE_PORT": "many"})
+
+
+NUMBERS_OF_OURS = [
+    *(field.name for field in fields(Settings) if type(getattr(DEFAULT, field.name)) in (int, float)),
+    *("test_timeout", "review_passes", "pause_after", "max_time", "max_tokens", "max_cost"),
+]
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e300", "-1", "1" + "0" * 400])
+@pytest.mark.parametrize("name", NUMBERS_OF_OURS)
+def test_a_number_that_is_none_or_has_no_end_is_refused_in_a_file_and_as_a_variable(
+    file: Path, name: str, number: str
+) -> None:
+    with pytest.raises(BadSettings, match=f"SEGUE_{name.upper()} must"):
+        load(file, {f"SEGUE_{name.upper()}": number})
+    file.write_text(f"{name} = {number}")
+    with pytest.raises(BadSettings, match=f"{name} must"):
+        load(file, {})
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_OURS)
+def test_with_the_largest_number_that_may_be_set_the_rules_can_be_made(file: Path, name: str) -> None:
+    for number in (LONGEST, MOST, 65535, 300):
+        try:
+            chosen = load(file, {f"SEGUE_{name.upper()}": str(number)})
+        except BadSettings:
+            continue
+        rules_of(chosen)
+        break
+    else:
+        pytest.fail("none of them may be set")
+
+
+def test_a_number_that_python_itself_does_not_read_is_refused(file: Path) -> None:
+    file.write_text(f"port = {'9' * 5000}")
+    with pytest.raises(BadSettings, match="is not TOML"):
+        load(file, {})
 
 
 def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:

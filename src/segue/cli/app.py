@@ -24,6 +24,7 @@ from segue.cli.sessions import sessions
 from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
 from segue.cli.usage import usage
+from segue.model.bounds import MOST
 from segue.model.errors import AgentMissing, BadInput, NotRunning, SegueError
 
 PORT = click.IntRange(0, 65535)
@@ -115,7 +116,7 @@ def demo(out: Output) -> None:
 
 @command
 @click.argument("source", metavar="[WORKFLOW | FILE]", required=False)
-@click.option("--budget", type=click.IntRange(min=100), help="Tokens it may take (default: the setting, 4000).")
+@click.option("--budget", type=click.IntRange(100, MOST), help="Tokens it may take (default: the setting, 4000).")
 @click.option("--exam", is_flag=True, help="Say on the error stream how much of what matters it holds.")
 def context(out: Output, source: str | None, budget: int | None, exam: bool) -> None:
     """Print what a successor would read: of a workflow, or of a session file of Claude Code or Codex.
@@ -380,7 +381,7 @@ def cancel(out: Output, workflow: str | None, reason: str) -> None:
 
 @command
 @click.option("-f", "--follow", is_flag=True, help="Go on printing as things happen, until Ctrl-C.")
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Begin after this event.")
+@click.option("--after", type=click.IntRange(0, MOST), default=0, help="Begin after this event.")
 @chosen
 def logs(out: Output, workflow: str | None, follow: bool, after: int) -> None:
     """Print what happened; with --json, one event in each line."""

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from segue.model.bounds import LONGEST, MOST
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -14,17 +16,22 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 
 
 class Duration(click.ParamType[float]):
-    """A time such as 90s, 30m, 2h or 1h30m, in seconds."""
+    """A time such as 90s, 30m, 2h or 1h30m, in seconds; a plain 0 is none at all."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
+        if value == "0":
+            return 0.0
         parts = _TIME.findall(str(value))
         if not parts or "".join(number + unit for number, unit in parts) != value:
-            self.fail(f"{value!r} is no time; write it like 90s, 30m, 2h or 1h30m.", param, ctx)
-        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+            self.fail(f"{value!r} is no time; write it like 90s, 30m, 2h or 1h30m, and 0 for no limit.", param, ctx)
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        if seconds > LONGEST:
+            self.fail(f"{value!r} is too long; {LONGEST / _UNITS['d']:.0f}d at most, and 0 for no limit.", param, ctx)
+        return seconds
 
 
 class Dollars(click.ParamType[float]):
@@ -39,7 +46,12 @@ class Dollars(click.ParamType[float]):
             amount = nan
         if not (isfinite(amount) and amount >= 0):
             self.fail(f"{value!r} is no amount of dollars; write it like 5 or 0.50, and 0 for no limit.", param, ctx)
+        if amount > MOST:
+            self.fail(f"{value!r} is too much; {MOST} dollars at most, and 0 for no limit.", param, ctx)
         return amount
+
+
+COUNT = click.IntRange(0, MOST)
 
 
 def _with(command: F, *options: Callable[[F], F]) -> F:
@@ -52,9 +64,9 @@ def limited(command: F) -> F:
     """The options that set limits; each pauses the workflow when it is reached, and 0 is none."""
     return _with(
         command,
-        click.option("--pause-after", "tasks", type=click.IntRange(min=0), help="Pause after so many tasks."),
+        click.option("--pause-after", "tasks", type=COUNT, help="Pause after so many tasks."),
         click.option("--max-time", "seconds", type=Duration(), help="Pause after so long: 90s, 30m, 2h."),
-        click.option("--max-tokens", "tokens", type=click.IntRange(min=0), help="Pause when so many tokens are used."),
+        click.option("--max-tokens", "tokens", type=COUNT, help="Pause when so many tokens are used."),
         click.option("--max-cost", "usd", type=Dollars(), help="Pause when it has cost so many dollars."),
     )
 
@@ -78,8 +90,9 @@ def working(command: F) -> F:
         click.option("--no-test", is_flag=True, help="Do not test the work."),
         click.option("--commit", type=click.Choice(["none", "task"]), help="When Segue commits the work."),
         click.option("--review", metavar="AGENT|same|off", help="Who reviews each task."),
+        click.option("--review-personas", metavar="A,B", help="As whom the reviewer looks: one review for each."),
         click.option("--no-review", is_flag=True, help="Let nobody review."),
-        click.option("--review-passes", type=click.IntRange(min=1), help="Reviews of a task before you are asked."),
+        click.option("--review-passes", type=click.IntRange(1, MOST), help="Reviews of a task before you are asked."),
         click.option("--fixer", metavar="AGENT|same|off", help="Who is asked for a fix when a step keeps failing."),
         quota,
     )
@@ -93,6 +106,8 @@ _SETTINGS = {"tasks": "pause_after", "seconds": "max_time", "tokens": "max_token
 def work_settings(options: dict[str, Any]) -> dict[str, Any]:
     """What the options say of the work, by the names of the settings."""
     said = {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
+    if "review_personas" in said:
+        said["review_personas"] = [each.strip() for each in said["review_personas"].split(",")]
     for off, (setting, option, value) in _OFF.items():
         if not said.pop(off):
             continue

@@ -14,7 +14,17 @@ LONGEST_COMMENT = 2_000
 
 
 def looks_like_json(text: str) -> bool:
-    return _JSON.match(text) is not None
+    """Whether it begins like an issue in JSON, or is another value of JSON; what stands in quotes is a text."""
+    return _JSON.match(text) is not None or _is_value(text)
+
+
+def _is_value(text: str) -> bool:
+    try:
+        return not isinstance(json.loads(text), str)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
 
 
 def tracked_issue(text: str) -> dict[str, str]:
@@ -25,6 +35,8 @@ def tracked_issue(text: str) -> dict[str, str]:
         raise BadInput(f"This begins like JSON, and is none: {error}.", hint=f"The form is: {_FORM}") from error
     if isinstance(document, list):
         raise BadInput("This is a list, and a workflow is about one issue.", hint=f"Give one of them: {_FORM}")
+    if not isinstance(document, dict):
+        raise BadInput("This is a value of JSON, and no issue.", hint=f"Write what is to be done, or: {_FORM}")
     fields = cast(dict[str, Any], document)
     title = " ".join(_string(fields, "title").split())
     if not title:

@@ -28,6 +28,7 @@ from segue.orchestrator.planning import Planner, blocked_by
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reporting import Reports
 from segue.orchestrator.settling import close_questions
+from segue.orchestrator.spending import limits_of
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
 from segue.resume.advice import advised
@@ -106,7 +107,10 @@ class Dialogue:
         beside = (turns.listen, turns.flush_regularly, turns.deliver_answers, turns.give_way, self._pausing.force)
         async with alongside(*beside, self._allowance.time_out):
             try:
-                return await self._converse(await self._join(joined) if joined else None)
+                end = await self._converse(await self._join(joined) if joined else None)
+                if (sentence := await self._allowance.passed_over(end)) is not None:
+                    await self._recorder.record(e.Warned(code="limit_passed", message=sentence))
+                return end
             finally:
                 # Torn away in the middle of a sentence, what was heard of it is still true.
                 await self._recorder.flush()
@@ -167,6 +171,8 @@ class Dialogue:
         """Whether the agent was asked, before a pause, what it decided and what went wrong."""
         if end.status is not WorkflowStatus.PAUSED or self._house.rules.extraction.by != "agent" or self._done is None:
             return False
+        if self._tenure.purse.empty(self._house.clock.now()) is not None:
+            return False
         task, self._done = self._done, None
         return await self._reports.ask(task)
 
@@ -177,13 +183,13 @@ class Dialogue:
         assert issue is not None, "every journal begins with its workflow's issue"
         carrying = await self._carrying()
         told = await self._what_came_before(state) if carrying is Carrying.NEEDED else None
-        used_up = self._allowance.used_up(state)
         if (sentence := self._allowance.cannot_be_kept(state)) is not None:
             await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
 
         def choose(t: Transaction) -> _Work | End | _Idle:
             workflow, run, now = t.workflow, self._tenure.run(t), t.catch_up(state)
             plan, planning = now.plan, now.planning
+            self._allowance.allow(limits_of(workflow))
             if workflow.pause_trigger is None and (message := self._turns.next_message(t)) is not None:
                 return self._message(t, message, told or self._introduction(issue, carrying))
             task = now.next_task if not planning else None
@@ -197,7 +203,7 @@ class Dialogue:
                 return _Idle()
             if planning and planning.proposed:
                 return blocked_by(planning.proposed)
-            if used_up is not None:
+            if (used_up := self._allowance.used_up(now)) is not None:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             if (full := self._capacity.hand_over) is not None:
                 return End(WorkflowStatus.IN_PROGRESS, full.sentence, Trigger.EXHAUSTION)

@@ -92,6 +92,7 @@ class Finishing:
 
     async def _again(self, task: Task, problem: _Again) -> End | None:
         """Another turn of the same task."""
+        self._tenure.pay_for_a_turn()
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
         await self._tenure.write("task.again", lambda t: t.queue_prompt(prompt, session_id, number))

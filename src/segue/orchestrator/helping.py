@@ -56,6 +56,7 @@ async def ask_helper(
 
     A used-up quota is raised: whoever asks the next helper, or a person, would not have it back.
     """
+    tenure.pay_for_a_turn()
     helper = _Helper(tenure, wanted)
     await helper.create()
     before = await files_of(tenure)
@@ -115,6 +116,7 @@ class _Helper:
             async with alongside(lambda: self._time_out(scope)), self._opened(environment) as turns:
                 answer = await self._ask(turns, question, read)
                 if isinstance(answer, Unreadable):
+                    self._tenure.pay_for_a_turn()
                     answer = await self._ask(turns, repair(answer), read)
                 if not isinstance(answer, Unreadable):
                     return answer

@@ -42,9 +42,10 @@ from segue.orchestrator.alongside import both
 from segue.orchestrator.capacity import ladder_of
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
-from segue.orchestrator.limits import limits_of, refuse_used_up, used_up
+from segue.orchestrator.limits import refuse_used_up, used_up
 from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
+from segue.orchestrator.spending import limits_of
 from segue.protocol.budgets import Stopping
 from segue.protocol.capacity import usable_window
 from segue.resume.history import KINDS as HISTORY_KINDS

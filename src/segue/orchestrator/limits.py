@@ -1,19 +1,19 @@
 """The limits of a workflow, kept while an agent is at work on it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from math import inf
 from typing import Never
 
-from segue.journal.rows import WorkflowRow
-from segue.model.agents import Choices, Limits
-from segue.model.codec import decode
+from segue.model.agents import Limits
+from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadInput, WrongState
-from segue.model.status import Trigger
+from segue.model.status import Trigger, WorkflowStatus
+from segue.orchestrator.ends import End
 from segue.orchestrator.house import sleep_until
+from segue.orchestrator.spending import budget_of, limits_of, spent, spent_of
 from segue.orchestrator.tenure import Tenure
-from segue.protocol.accounts import sessions_of, total
-from segue.protocol.budgets import Budget, Spent, Stopping, exceeded, unmeasured
+from segue.protocol.budgets import Stopping, exceeded, unmeasured
 from segue.state.fold import WorkflowState
 
 
@@ -37,9 +37,24 @@ class Allowance:
         self._said = True
         return unmeasured(budget_of(self._limits), spent_of(state, self._house.clock.now()))
 
+    def allow(self, limits: Limits) -> None:
+        """They may have been changed since this run began, by somebody whom it goes on for."""
+        self._limits = limits
+        self._tenure.purse.allow(limits)
+
     def used_up(self, state: WorkflowState) -> Stopping | None:
         now = self._house.clock.now()
-        return exceeded(budget_of(self._limits), spent_of(state, now), now)
+        used = spent(self._tenure.purse.used, state.working_since or now, state.done_since)
+        return exceeded(budget_of(self._limits), used, now)
+
+    async def passed_over(self, end: End) -> str | None:
+        """A sentence when a budget is used up, and the run ends without a word about that."""
+        stopping = self._tenure.purse.empty(self._house.clock.now())
+        if stopping is None or end.talked or end.trigger is stopping.trigger:
+            return None
+        asked_for = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
+        pauses = end.status not in (WorkflowStatus.COMPLETED, WorkflowStatus.FAILED)
+        return None if pauses and asked_for is stopping.trigger else stopping.reason
 
     async def time_out(self) -> None:
         """When the time is over, the work is paused like by a person: at the boundary, and by force after a while."""
@@ -55,14 +70,14 @@ class Allowance:
         await self._tenure.request_pause(Trigger.TIMEOUT, reason, force_at)
 
 
-def limits_of(row: WorkflowRow) -> Limits:
-    return decode(Choices, row.choices).limits
+MOSTS: Mapping[str, float] = {"tasks": MOST, "seconds": LONGEST, "tokens": MOST, "usd": MOST}
 
 
 def refuse_unlimited(limits: Limits) -> None:
     for name, value in asdict(limits).items():
-        if value is not None and not 0 <= value < inf:
-            raise BadInput(f"{value} is no limit of {name}.", hint="Give a number above 0, or 0 for no limit.")
+        if value is not None and not 0 <= value <= MOSTS[name]:
+            hint = f"Give a number from 0, which is no limit, to {MOSTS[name]:.13g}."
+            raise BadInput(f"{value} is no limit of {name}.", hint=hint)
 
 
 def changed(before: Limits, given: Limits) -> Limits:
@@ -79,20 +94,3 @@ def used_up(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | N
 
 def refuse_used_up(stopping: Stopping) -> Never:
     raise WrongState(stopping.reason, hint="Let it use more: segue resume --max-tokens N, or --max-cost N.")
-
-
-def budget_of(limits: Limits) -> Budget:
-    timeout = timedelta(seconds=limits.seconds) if limits.seconds else None
-    return Budget(tokens=limits.tokens or None, usd=limits.usd or None, timeout=timeout, tasks=limits.tasks or None)
-
-
-def spent_of(state: WorkflowState, now: datetime) -> Spent:
-    used = total(session.account for session in sessions_of(state))
-    return Spent(
-        since=state.working_since or now,
-        tokens=(used.input_tokens or 0) + (used.output_tokens or 0) or None,
-        usd=used.cost_usd,
-        estimated=used.cost_source == "estimated",
-        complete=used.complete,
-        tasks=state.done_since,
-    )

@@ -128,6 +128,7 @@ class Planner:
         """None when there is a plan, which waits for a word or was taken; else why the work stops here."""
         read = await self._hear(prompt, text)
         if isinstance(read, Unreadable):
+            self._tenure.pay_for_a_turn()
             words = repair_plan(read.reason)
             prompt = await self._tenure.step("plan.repaired", lambda t: self._queue(t, words))
             read = await self._hear(prompt, words)

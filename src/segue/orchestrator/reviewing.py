@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Review
+from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadInput, SegueError
 from segue.model.findings import ReviewerFeedback, Severity
 from segue.model.ids import TaskId
@@ -95,10 +96,10 @@ def refuse_unusable(house: House, choices: Choices, environment: Mapping[str, st
         require(agent, environment)
     if choices.verify is not None and not choices.verify.command.strip():
         raise BadInput("The command that runs the tests is empty.", hint="Give one, such as: pytest -q.")
-    if choices.verify is not None and not choices.verify.seconds > 0:
-        raise BadInput("The tests need some time to run.", hint="Give a number of seconds above 0.")
-    if choices.review is not None and (choices.review.passes < 1 or not choices.review.personas):
-        raise BadInput("A review needs somebody who reviews, and one pass at least.")
+    if choices.verify is not None and not 0 < choices.verify.seconds <= LONGEST:
+        raise BadInput("The tests need some time to run.", hint=f"Give seconds above 0, {LONGEST:.12g} at most.")
+    if choices.review is not None and not (1 <= choices.review.passes <= MOST and choices.review.personas):
+        raise BadInput("A review needs somebody who reviews, and one pass at least.", hint=f"Give {MOST} at most.")
 
 
 def _reviewer(tenure: Tenure, wanted: Review) -> AgentConfiguration:

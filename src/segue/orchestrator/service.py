@@ -60,7 +60,7 @@ from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.launching import FilesMoving, queue
-from segue.orchestrator.limits import changed, limits_of, refuse_unlimited
+from segue.orchestrator.limits import changed, refuse_unlimited
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
@@ -73,6 +73,7 @@ from segue.orchestrator.settling import (
     withdraw_messages,
     write_checkpoint,
 )
+from segue.orchestrator.spending import limits_of
 from segue.orchestrator.talking import Talking
 from segue.orchestrator.views import plan_view, view_of
 from segue.protocol.accounts import account_of

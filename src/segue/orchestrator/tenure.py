@@ -1,7 +1,7 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,10 +11,12 @@ from segue.journal import Transaction
 from segue.journal.rows import RunRow, SessionRow, WorkflowRow, runtime_of
 from segue.model.crash import crash_point
 from segue.model.errors import WrongState
-from segue.model.ids import AttemptId, new_attempt_id
+from segue.model.events import UsageReported
+from segue.model.ids import AttemptId, SessionId, new_attempt_id
 from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.house import House, Live
 from segue.orchestrator.settling import checkpoint_ref
+from segue.orchestrator.spending import Purse, limits_of
 from segue.snapshot.gather import Workspace, gather
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
@@ -41,9 +43,13 @@ class Tenure:
         self.has_worktree = workflow.base is not None and Path(workflow.worktree, ".git").exists()
         self.token: str | None = None
         """The agent's own name for the conversation, as far as it is known."""
+        self.purse = Purse(session.id)
 
     async def claim(self) -> bool:
-        return await self.house.journal.transact(self.workflow_id, self._claim)
+        claimed = await self.house.journal.transact(self.workflow_id, self._claim)
+        if claimed:
+            self.purse.fill(limits_of(self.workflow), await self.house.journal.state(self.workflow_id))
+        return claimed
 
     def _claim(self, t: Transaction) -> bool:
         if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
@@ -105,6 +111,18 @@ class Tenure:
 
         await self.transact(ask)
         self.live.pause.set()
+
+    async def spend(self, session_id: SessionId, report: UsageReported) -> None:
+        """What uses up a budget asks for a pause, whoever of this run it was."""
+        now = self.house.clock.now()
+        empty_before = self.purse.empty(now)
+        self.purse.hear(session_id, report, now)
+        if empty_before is None and (stopping := self.purse.empty(now)) is not None:
+            force_at = now + timedelta(seconds=self.house.rules.pause_force_after)
+            await self.request_pause(stopping.trigger, stopping.reason, force_at)
+
+    def pay_for_a_turn(self) -> None:
+        self.purse.pay_for_a_turn(self.house.clock.now())
 
     async def gather(self) -> tuple[WorkflowState, Workspace]:
         state = await self.house.journal.state(self.workflow_id)

@@ -197,6 +197,7 @@ class Turns:
             reason = await self._turn(message, message.text)
             if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
                 return reason
+        self._tenure.pay_for_a_turn()
         again = replace(interrupted, prompt_id=new_prompt_id(), text=after_a_word(interrupted.text))
         session_id, run = self._speaker.session_id, self._speaker.run
         await self._tenure.step("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
@@ -253,6 +254,7 @@ class Turns:
             case e.UsageReported():
                 await self._recorder.hold(event)
                 await self._fill(event)
+                await self._tenure.spend(self._speaker.session_id, event)
             case e.AgentHeard():
                 await self._recorder.heard(event)
             case e.TurnEnded() | e.TurnFailed() | e.AgentExited():

@@ -205,8 +205,9 @@ def may_start_over(policy: Policy, replans: int) -> bool:
 
 def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) -> timedelta:
     """How long to wait after so many failures: twice as long each time, and by chance up to a half more."""
-    # By then the doubling has passed any wait; further on, it would pass what a timedelta holds.
-    least = min(first * 2 ** min(failures - 1, 20), longest / 1.5)
+    # In seconds, which have no end like a timedelta's; by so many failures the doubling has passed any wait.
+    doubled = first.total_seconds() * 2 ** min(failures - 1, 64)
+    least = timedelta(seconds=min(doubled, longest.total_seconds() / 1.5))
     return max(least * (1 + chance / 2), min(first, longest))
 
 

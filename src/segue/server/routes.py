@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from segue import __version__
 from segue.model.accounts import WorkflowAccount
+from segue.model.bounds import MOST
 from segue.model.errors import BadInput, SessionNotFound, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
@@ -230,7 +231,7 @@ async def cancel(name: str, service: WithService, request: CancelRequest | None 
 async def events(
     name: str,
     context: InContext,
-    after: Annotated[int, Query(ge=0)] = 0,
+    after: Annotated[int, Query(ge=0, le=MOST)] = 0,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 0.0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 500,
 ) -> EventPage:
@@ -241,7 +242,7 @@ async def events(
 
 @api.get("/workflows/{name}/context")
 async def context(
-    name: str, service: WithService, budget: Annotated[int | None, Query(ge=LEAST_BUDGET)] = None
+    name: str, service: WithService, budget: Annotated[int | None, Query(ge=LEAST_BUDGET, le=MOST)] = None
 ) -> CompiledContext:
     """What a successor would read if the work went on now, and how well that did in the exam."""
     return await service.context(name, budget)

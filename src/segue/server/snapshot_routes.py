@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
+from segue.model.bounds import MOST
 from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
 from segue.model.snapshots import MESSAGES_SHOWN, GitChanges, History, Message, Page, Part, Snapshot
 from segue.server.documents import SnapshotList, SnapshotSummary
@@ -54,7 +55,7 @@ async def snapshot_messages(
     snapshot_id: str,
     service: WithService,
     limit: Annotated[int, Query(ge=1, le=MOST_MESSAGES)] = MESSAGES_SHOWN,
-    before: Annotated[int | None, Query(ge=1)] = None,
+    before: Annotated[int | None, Query(ge=1, le=MOST)] = None,
 ) -> History:
     """What was said up to the snapshot, the latest last; with `before`, what came before that event."""
     return await service.detailed_history(name, snapshot_id, Part.MESSAGES, Page(limit=limit, before=before))

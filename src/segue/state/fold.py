@@ -373,7 +373,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.UsageReported():
-            return _reported(state, record.event, record.at.date())
+            return reported(state, record.event, record.at.date())
         case e.UserSpoke():
             # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
@@ -478,7 +478,7 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 
-def _reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
+def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
     """The latest figures; what a report leaves out stays as it was. Tokens are of one stretch and add up."""
     cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
     usage = replace(

@@ -227,7 +227,7 @@ def _frames(act: Act, worktree: Path) -> list[Any]:
         case Fail(message):
             return [{"result": {"is_error": True, "result": message}}]
         case SayLate(text):
-            return [OVER, said(text)]
+            return [{**OVER, "and then": [said(text)]}]
         case Mistake():
             raise AssertionError("not a frame")
 

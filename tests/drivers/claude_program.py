@@ -116,8 +116,9 @@ class Program:
                 self._use("Write", given, lambda: Path(path).write_text(content))
             case {"hang": True}:
                 self._wait_for(lambda _: self._interrupted)
-            case {"result": dict(fields)}:
-                self._say(self._result(**fields))
+            case {"result": dict(fields), **rest}:
+                # What is said right after it comes in one piece with it.
+                self._say(self._result(**fields), *rest.get("and then", ()))
             case {"recall": True}:
                 content = [{"type": "text", "text": self._memory.prompts() if self._memory else ""}]
                 self._say({"type": "assistant", "message": _message(*content), "parent_tool_use_id": None})
@@ -188,8 +189,8 @@ class Program:
             **fields,
         }
 
-    def _say(self, frame: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(frame) + "\n")
+    def _say(self, *frames: dict[str, Any]) -> None:
+        sys.stdout.write("".join(json.dumps(frame) + "\n" for frame in frames))
         sys.stdout.flush()
 
     def _note(self, heard: dict[str, Any]) -> None:

@@ -72,9 +72,6 @@ class Conversation:
         )
         self._mode = MODE
         self._answer: asyncio.Future[ResultMessage] | None = None
-        self._taken = asyncio.Event()
-        """Clear while a turn has its answer and is not told to be over."""
-        self._taken.set()
         self.busy = False
         self._cancelling = False
         self._listener: asyncio.Task[None] | None = None
@@ -138,7 +135,6 @@ class Conversation:
             return await self._turn(content)
         finally:
             self.busy = False
-            self._taken.set()
 
     async def cancel(self) -> None:
         if self.busy:
@@ -175,7 +171,6 @@ class Conversation:
         if self._ended is not None:
             raise _over(self._ended)
         self._answer = asyncio.get_running_loop().create_future()
-        self._taken.set()
         known = self._register.find(self.token)
         # On disk before it is said: from now on there is something to go back to.
         self._register.update(self.token, message_count=(known.message_count if known else 0) + 1)
@@ -202,8 +197,6 @@ class Conversation:
                 await self._hear(message)
                 if isinstance(message, ResultMessage):
                     self._take(message)
-                    # The end of a turn is told before what is said after it.
-                    await self._taken.wait()
         except MessageParseError as error:
             await self._left_out(error)
             if (error.data or {}).get("type") == "result":
@@ -230,7 +223,6 @@ class Conversation:
         ours = result.origin is None or result.origin.get("kind") == "human"
         if ours and self._answer is not None and not self._answer.done():
             self._answer.set_result(result)
-            self._taken.clear()
 
     def _end(self, error: Exception) -> None:
         self._ended = error

@@ -1,6 +1,7 @@
 """A pause that was asked for waits for the end of the task, but not for ever."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import anyio
@@ -33,9 +34,9 @@ class Pausing:
         while True:
             await self._live.pause.wait()
             self._live.pause = anyio.Event()
-            if (due := await self._due()) is not None:
+            if (trigger := await self._due()) is not None:
                 break
-        self.forced = due
+        self.forced = replace(FORCED, trigger=trigger, reason=f"{FORCED.reason}{await self._why(trigger)}")
         message = "The task did not come to its end in time; the agent is interrupted in the middle of it."
         await self._recorder.record(e.Warned(code="pause_forced", message=message))
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
@@ -46,7 +47,7 @@ class Pausing:
             await self._house.clock.sleep(CANCEL_GRACE)
         self._live.tear_away(self.forced)
 
-    async def _due(self) -> Stop | None:
+    async def _due(self) -> Trigger | None:
         """Why to pause, when its time has come and nobody has withdrawn it meanwhile."""
         force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
         if force_at is None:
@@ -55,11 +56,7 @@ class Pausing:
             return None
         while not self._at_work():
             await self._house.clock.sleep(FLUSH_EVERY)
-        row = await self._house.journal.workflow(self._tenure.workflow_id)
-        if row.pause_trigger is None:
-            return None
-        why = "" if row.pause_trigger is Trigger.PAUSE else f": {row.pause_reason}"
-        return Stop(trigger=row.pause_trigger, reason=f"{FORCED.reason}{why}")
+        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
 
     async def _slept_until(self, moment: datetime) -> bool:
         """False when somebody wants the pause sooner."""
@@ -68,6 +65,11 @@ class Pausing:
                 await self._house.clock.sleep(max(0.0, (moment - self._house.clock.now()).total_seconds()))
                 return True
         return False
+
+    async def _why(self, trigger: Trigger) -> str:
+        """Whoever asked for a pause knows why; a limit says which one it was."""
+        row = await self._house.journal.workflow(self._tenure.workflow_id)
+        return f": {row.pause_reason}" if row.pause_reason and trigger is not Trigger.PAUSE else ""
 
     async def _cancel_at_a_pause(self, scope: anyio.CancelScope) -> None:
         await self._live.pause.wait()

@@ -1,6 +1,8 @@
 """The tests that the specification names, and where they are here."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,8 +74,34 @@ NAMED = {
 }
 
 
+WAYS_OUT = {"skip", "skipif", "xfail", "importorskip"}
+
+
+def test_what_the_specification_names_is_collected() -> None:
+    """By pytest itself, with the options of `make test`."""
+    wanted = sorted({*NAMED.values()})
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *wanted],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    collected = {line.partition("[")[0].removeprefix("tests/") for line in done.stdout.splitlines() if "::" in line}
+    assert collected == set(wanted), done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("where", NAMED.values(), ids=NAMED.keys())
-def test_what_the_specification_names_is_here(where: str) -> None:
+def test_what_the_specification_names_has_no_way_out_and_demands_something(where: str) -> None:
     file, _, name = where.partition("::")
     tree = ast.parse((TESTS / file).read_text())
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    (test,) = [
+        each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == name
+    ]
+    marks = [
+        each for each in tree.body if isinstance(each, ast.Assign) and "pytestmark" in ast.unparse(each.targets[0])
+    ]
+    words = {node.attr for part in (test, *marks) for node in ast.walk(part) if isinstance(node, ast.Attribute)}
+    assert not words & WAYS_OUT
+    assert any(isinstance(node, ast.Assert) for node in ast.walk(test))

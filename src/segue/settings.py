@@ -264,7 +264,10 @@ class Settings(WorkSettings):
 def load(file: Path, environment: Mapping[str, str]) -> Settings:
     """The settings of `file`, if it is there, and over them the server's own of the environment."""
     chosen: dict[str, Any] = {key: _read(key, value, str(file), READERS) for key, value in _document(file).items()}
-    settings = Settings(**{**chosen, **_spoken(environment, SERVER_READERS)})
+    spoken = _spoken(environment, SERVER_READERS)
+    if rungs := _spoken_capacity(environment):
+        spoken["capacity"] = {**chosen.get("capacity", {}), **rungs}
+    settings = Settings(**{**chosen, **spoken})
     _refuse_strangers(work_in(environment).over(settings), settings.agents)
     if settings.extraction == "model" and settings.extraction_model is None:
         raise BadSettings(
@@ -325,6 +328,17 @@ def _spoken(environment: Mapping[str, str], readers: Mapping[str, "Reader"]) -> 
         for name, variable in variables.items()
         if environment.get(variable)
     }
+
+
+def _spoken_capacity(environment: Mapping[str, str]) -> dict[str, float]:
+    """The table `capacity`, each key by a variable of its own."""
+    variables = {f"{VARIABLE_PREFIX}CAPACITY_{name.upper()}": name for name in (*SHARES, *TOKENS)}
+    found: dict[str, float] = {}
+    for variable, name in variables.items():
+        if said := environment.get(variable):
+            reader = _share if name in SHARES else _whole(0, " of tokens")
+            found[name] = cast(float, _read(name, said, "the environment", {name: reader}, variable))
+    return found
 
 
 def _refuse_strangers(work: WorkSettings, agents: Mapping[str, AgentConfiguration]) -> None:
@@ -658,7 +672,7 @@ WORK_READERS: Mapping[str, Reader] = {
 }
 READERS: Mapping[str, Reader] = {**SERVER_READERS, **WORK_READERS}
 TABLES = ("agents", "capacity")
-"""What no variable can say."""
+"""What no variable says as a whole; each key of `capacity` has one of its own."""
 
 
 # ── the page of the documentation ───────────────────────────────────────────────────────────────────
@@ -727,7 +741,8 @@ Segue reads settings in three places:
 
 - `segue.toml` in its data directory (`$SEGUE_HOME`, or the platform's own place for data): all of them;
 - a repository's own `segue.toml`, or `[tool.segue]` in its `pyproject.toml`, at its root: those of the work;
-- the environment: all that are no tables, as `SEGUE_<SETTING>` in capitals.
+- the environment: all that are no tables, as `SEGUE_<SETTING>` in capitals, and each key of `capacity` as
+  `SEGUE_CAPACITY_<KEY>`.
 
 An unknown setting or a value that cannot be used is refused with a sentence that names it.
 
@@ -758,8 +773,9 @@ instead of the SQLite file there.
 
 How full an agent's context may become, for all agents under `[capacity]`, for one under `[agents.NAME.capacity]`, for
 one of its models under `[agents.NAME.model_capacity."MODEL"]`, as it was chosen or as the agent itself calls it; the
-closest word counts. Shares are of the window, 0 is off. `fork`, `pause` and `force` are off for an agent that compacts
-by itself, unless they are set for it, and `snapshot_before_compaction` is 0.7 for it.
+closest word counts. A variable, such as `SEGUE_CAPACITY_PAUSE=0.9`, says it for all agents. Shares are of the window, 0
+is off. `fork`, `pause` and `force` are off for an agent that compacts by itself, unless they are set for it, and
+`snapshot_before_compaction` is 0.7 for it.
 
 | key | default |
 |---|---|

@@ -17,6 +17,7 @@ from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
 
+PASSED = "The work has cost $1.50, and the budget is $1.00."
 ONE_DOLLAR = Limits(usd=1.0)
 FAILS = Verify(command=f"{sys.executable} -c 'import sys; sys.exit(1)'", seconds=30.0)
 
@@ -81,7 +82,7 @@ async def test_tests_that_fail_are_not_tried_again(theatre: Theatre) -> None:
         await theatre.until("build-it", "paused")
         assert await stopped(theatre) == (
             Trigger.EXHAUSTION,
-            "The work has cost $1.50, and the budget is $1.00.",
+            PASSED,
             False,
         )
         assert len(await theatre.events("build-it", e.TestsRan)) == len(prompts(theatre)) == 1
@@ -103,7 +104,7 @@ async def test_a_plan_that_cannot_be_read_is_not_asked_for_again(theatre: Theatr
     async with theatre.open():
         await theatre.begin(f"turns: [{{match: '', do: [{{{spends('say: Later.', 1.5)}}}]}}]", plan=None, propose=True)
         await theatre.until("build-it", "paused")
-        assert (await stopped(theatre))[1] == "The work has cost $1.50, and the budget is $1.00."
+        assert (await stopped(theatre))[1] == PASSED
         assert len(prompts(theatre)) == 1
 
 
@@ -133,7 +134,7 @@ async def test_a_turn_that_goes_on_when_the_money_is_spent_is_interrupted_after_
         await theatre.as_time_goes_by("build-it", "paused")
         trigger, reason, clean = await stopped(theatre)
         assert (trigger, clean) == (Trigger.EXHAUSTION, False)
-        assert reason.endswith("in the middle of the task: The work has cost $1.50, and the budget is $1.00.")
+        assert reason.endswith(f"in the middle of the task: {PASSED}")
 
 
 @pytest.mark.parametrize("plan", [None, ONE_TASK])
@@ -145,19 +146,31 @@ async def test_a_task_that_was_the_last_is_complete_and_the_budget_is_said_to_be
         await theatre.begin(script(spends(YES, 1.5)), plan=plan)
         view = await theatre.until("build-it", "completed")
         assert view.tasks_done == 1
-        assert await warned(theatre) == ["The work has cost $1.50, and the budget is $1.00."]
+        assert await warned(theatre) == [PASSED]
 
 
-async def test_a_person_who_has_the_last_word_can_say_it_and_the_work_rests_all_the_same(theatre: Theatre) -> None:
+async def test_a_person_who_has_the_last_word_is_asked_and_the_work_rests_after_that(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=ONE_DOLLAR, review=Review(passes=1))
     async with theatre.open():
         await theatre.begin(script(spends(NO, 1.5)))
-        view = await theatre.until("build-it", "paused")
-        assert view.reason == "The work has cost $1.50, and the budget is $1.00." and await warned(theatre) == []
+        view = await theatre.until("build-it", "review")
+        assert "is not approved by reviewer" in view.asks
+        assert await warned(theatre) == [PASSED]
         resumed = await answer(theatre, "build-it", allow=True)
-        assert resumed is not None and resumed.status == "paused"
+        assert resumed is not None and (resumed.status, resumed.reason) == ("paused", PASSED)
         view = await theatre.until("build-it", "paused")
         assert [task.status for task in view.tasks] == ["completed", "pending"]
+
+
+async def test_a_plan_that_spent_the_budget_waits_for_its_approval_and_then_rests(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=ONE_DOLLAR)
+    plan = """say: '{"tasks": [{"id": "a", "title": "Do A"}]}'"""
+    async with theatre.open():
+        await theatre.begin(f"turns: [{{match: '', do: [{{{spends(plan, 1.5)}}}]}}]", plan=None, propose=True)
+        view = await theatre.until("build-it", "blocked")
+        assert [task.title for task in view.proposed_plan] == ["Do A"] and await warned(theatre) == [PASSED]
+        resumed = await answer(theatre, "build-it", allow=True)
+        assert resumed is not None and (resumed.status, resumed.reason) == ("paused", PASSED)
 
 
 async def test_who_is_awake_to_be_talked_to_works_with_the_money_that_was_given_since(theatre: Theatre) -> None:

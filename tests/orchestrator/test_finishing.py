@@ -108,10 +108,10 @@ async def test_after_the_last_try_a_person_is_asked_and_the_files_stay(theatre: 
 
 
 async def test_tests_that_take_too_long_are_ended_with_everything_they_started(theatre: Theatre) -> None:
-    theatre.choices = Choices(verify=Verify(command="echo begun; sleep 600 & sleep 600", seconds=0.5), fixer="off")
+    theatre.choices = Choices(verify=Verify(command="echo begun; sleep 600 & sleep 600", seconds=60), fixer="off")
     async with theatre.open():
         view = await theatre.begin("turns: []", plan=ONE_TASK)
-        await theatre.until(view.id, "review")
+        await theatre.as_time_goes_by(view.id, "review")
         (ran,) = await theatre.events(view.id, e.TestsRan)
         assert (ran.passed, ran.exit_code) == (False, None)
         started = (await theatre.event(view.id, e.RunStarted)).event

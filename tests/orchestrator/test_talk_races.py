@@ -113,6 +113,26 @@ async def test_a_resume_takes_back_a_pause_that_was_asked_for_during_a_talk(thea
     assert view.status is WorkflowStatus.COMPLETED
 
 
+async def test_whoever_says_something_waits_for_its_delivery_by_the_clock_of_the_house(theatre: Theatre) -> None:
+    answers: list[str] = []
+
+    async def speak() -> None:
+        answers.append(await say(theatre, "Hello"))
+
+    async with theatre.open(delivery_wait=90.0, silence_watchdog=1e6):
+        await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")
+        await theatre.event("build-it", e.PromptSent)
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                group.start_soon(speak)
+                while not answers:
+                    await theatre.clock.advance(30)
+                    await anyio.wait_all_tasks_blocked()
+        assert answers == ["waiting"]
+        go(theatre)
+        await theatre.until("build-it", "completed")
+
+
 async def test_words_that_wait_when_a_pause_falls_into_the_last_task_are_kept(theatre: Theatre) -> None:
     async with theatre.open(talk_linger=60.0):
         await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")

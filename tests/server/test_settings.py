@@ -181,6 +181,21 @@ def test_a_secret_in_an_address_is_refused_and_not_repeated(file: Path, address:
     assert "hunter2" not in refused.value.message
 
 
+def test_each_number_of_the_capacity_ladder_has_a_variable_of_its_own_which_wins(file: Path) -> None:
+    file.write_text("capacity = {fork = 0.5, warn = 0.6}")
+    spoken = {"SEGUE_CAPACITY_FORK": "0.7", "SEGUE_CAPACITY_PAUSE": "0.9", "SEGUE_CAPACITY_REFRESH_EVERY": "10000"}
+    assert load(file, spoken).capacity == {"fork": 0.7, "warn": 0.6, "pause": 0.9, "refresh_every": 10_000}
+    assert load(file, {"SEGUE_CAPACITY_WARN": ""}).capacity == {"fork": 0.5, "warn": 0.6}
+
+
+@pytest.mark.parametrize("name", [*SHARES, *TOKENS])
+@pytest.mark.parametrize("number", ["nan", "-1", "1e300", "most"])
+def test_a_bad_number_of_the_ladder_is_refused_by_its_variable(file: Path, name: str, number: str) -> None:
+    variable = f"SEGUE_CAPACITY_{name.upper()}"
+    with pytest.raises(BadSettings, match=f"In the environment, {variable} must be"):
+        load(file, {variable: number})
+
+
 def test_a_bad_variable_is_refused_by_name(file: Path) -> None:
     with pytest.raises(BadSettings, match="In the environment, SEGUE_PORT must be a number, not 'many'"):
         load(file, {"SEGUE_PORT": "many"})

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import anyio
 
+from segue.model.clock import Clock
+
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -21,6 +23,19 @@ async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGene
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+
+
+@asynccontextmanager
+async def within(clock: Clock, seconds: float) -> AsyncGenerator[None]:
+    """Like `anyio.move_on_after`, by a clock that may be turned by hand."""
+    with anyio.CancelScope() as scope:
+        async with alongside(lambda: cancel_after(clock, seconds, scope)):
+            yield
+
+
+async def cancel_after(clock: Clock, seconds: float, scope: anyio.CancelScope) -> None:
+    await clock.sleep(seconds)
+    scope.cancel()
 
 
 async def both(

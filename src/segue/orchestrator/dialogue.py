@@ -108,7 +108,7 @@ class Dialogue:
         async with alongside(*beside, self._allowance.time_out):
             try:
                 end = await self._converse(await self._join(joined) if joined else None)
-                if (sentence := await self._allowance.passed_over(end)) is not None:
+                if (sentence := self._allowance.passed_over(end)) is not None:
                     await self._recorder.record(e.Warned(code="limit_passed", message=sentence))
                 return end
             finally:
@@ -197,7 +197,8 @@ class Dialogue:
                 # Whoever speaks after this is told how it ended.
                 t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
                 return End(WorkflowStatus.COMPLETED)
-            if workflow.pause_trigger is not None:
+            asks = planning is not None and planning.proposed is not None
+            if workflow.pause_trigger is not None and not (asks and workflow.pause_trigger is Trigger.EXHAUSTION):
                 return End(WorkflowStatus.PAUSED, workflow.pause_reason or "", workflow.pause_trigger)
             if run.purpose is Purpose.TALK or not (task or planning):
                 return _Idle()

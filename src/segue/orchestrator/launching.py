@@ -11,8 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import anyio
-
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.reading import queued_prompt
@@ -38,7 +36,7 @@ from segue.model.status import (
 )
 from segue.model.views import Resumed
 from segue.orchestrator import containers, forking, projections, rewinding
-from segue.orchestrator.alongside import both
+from segue.orchestrator.alongside import both, within
 from segue.orchestrator.capacity import ladder_of
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
@@ -265,7 +263,7 @@ class Launching:
 
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
         if (live := self.house.live.get(workflow_id)) is not None:
-            with anyio.move_on_after(self.house.rules.delivery_wait):
+            async with within(self.house.clock, self.house.rules.delivery_wait):
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:

@@ -8,7 +8,7 @@ from typing import Never
 from segue.model.agents import Limits
 from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadInput, WrongState
-from segue.model.status import Trigger, WorkflowStatus
+from segue.model.status import Trigger
 from segue.orchestrator.ends import End
 from segue.orchestrator.house import sleep_until
 from segue.orchestrator.spending import budget_of, limits_of, spent, spent_of
@@ -47,14 +47,10 @@ class Allowance:
         used = spent(self._tenure.purse.used, state.working_since or now, state.done_since)
         return exceeded(budget_of(self._limits), used, now)
 
-    async def passed_over(self, end: End) -> str | None:
-        """A sentence when a budget is used up, and the run ends without a word about that."""
+    def passed_over(self, end: End) -> str | None:
+        """A sentence when the run ends for another reason, and a budget is used up all the same."""
         stopping = self._tenure.purse.empty(self._house.clock.now())
-        if stopping is None or end.talked or end.trigger is stopping.trigger:
-            return None
-        asked_for = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
-        pauses = end.status not in (WorkflowStatus.COMPLETED, WorkflowStatus.FAILED)
-        return None if pauses and asked_for is stopping.trigger else stopping.reason
+        return stopping.reason if stopping and stopping.trigger is not end.trigger and not end.talked else None
 
     async def time_out(self) -> None:
         """When the time is over, the work is paused like by a person: at the boundary, and by force after a while."""

@@ -42,10 +42,11 @@ class Pausing:
 
     async def force(self) -> None:
         # Looked at before it is waited for: somebody may have asked before there was anybody to hear it.
-        while (due := await self._due()) is None:
+        while (trigger := await self._due()) is None:
             await self._live.pause.wait()
             self._live.pause = anyio.Event()
-        self.forced, message = due, INTERRUPTED if self._turns else NO_ADVICE
+        stop, message = (FORCED, INTERRUPTED) if self._turns else (UNADVISED, NO_ADVICE)
+        self.forced = replace(stop, trigger=trigger, reason=f"{stop.reason}{await self._why(trigger)}")
         await self._recorder.record(e.Warned(code="pause_forced", message=message))
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
@@ -55,7 +56,7 @@ class Pausing:
             await self._house.clock.sleep(CANCEL_GRACE)
         self._live.tear_away(self.forced)
 
-    async def _due(self) -> Stop | None:
+    async def _due(self) -> Trigger | None:
         """Why to pause, when its time has come and nobody has withdrawn it meanwhile."""
         force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
         if force_at is None:
@@ -64,12 +65,7 @@ class Pausing:
             return None
         while not self._at_work():
             await self._house.clock.sleep(FLUSH_EVERY)
-        row = await self._house.journal.workflow(self._tenure.workflow_id)
-        if row.pause_trigger is None:
-            return None
-        why = "" if row.pause_trigger is Trigger.PAUSE else f": {row.pause_reason}"
-        stop = FORCED if self._turns else UNADVISED
-        return replace(stop, trigger=row.pause_trigger, reason=f"{stop.reason}{why}")
+        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
 
     async def _slept_until(self, moment: datetime) -> bool:
         """False when somebody wants the pause sooner."""
@@ -78,6 +74,11 @@ class Pausing:
                 await sleep_until(self._house.clock, moment)
                 return True
         return False
+
+    async def _why(self, trigger: Trigger) -> str:
+        """Whoever asked for a pause knows why; a limit says which one it was."""
+        row = await self._house.journal.workflow(self._tenure.workflow_id)
+        return f": {row.pause_reason}" if row.pause_reason and trigger is not Trigger.PAUSE else ""
 
     async def _cancel_at_a_pause(self, scope: anyio.CancelScope) -> None:
         await self._live.pause.wait()

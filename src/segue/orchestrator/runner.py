@@ -480,8 +480,10 @@ class Run:
 
 
 def _move_workflow(t: Transaction, end: End) -> None:
-    """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too."""
+    """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too. One for
+    want of money or room does not: waiting costs nothing."""
     wanted = t.workflow
     t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
-    if end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW) and wanted.pause_trigger is not None:
+    asks = end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW)
+    if asks and wanted.pause_trigger not in (None, Trigger.EXHAUSTION):
         t.move_workflow(WorkflowStatus.PAUSED, reason=wanted.pause_reason or "", trigger=wanted.pause_trigger)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import anyio
-
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, prompt_by_id
 from segue.model.crash import crash_point
@@ -14,6 +12,7 @@ from segue.model.ids import PromptId, Seq, new_prompt_id
 from segue.model.pictures import Shown, pictures_of, with_names
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
+from segue.orchestrator.alongside import within
 from segue.orchestrator.launching import Ask
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.resuming import Resuming
@@ -107,7 +106,7 @@ class Talking:
             reason="The agent gets it at the end of what it does now.",
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
-        with anyio.move_on_after(self._house.rules.delivery_wait * patience):
+        async with within(self._house.clock, self._house.rules.delivery_wait * patience):
             ended = await self._sent_or_ended(launched, prompt_id, head)
             if isinstance(ended, RunEnded) and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launching.launch(row, ask)

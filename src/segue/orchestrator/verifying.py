@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import anyio
+
 from segue.model.agents import Verify
 from segue.model.events import TestsRan
 from segue.model.findings import TestPhase, TestState
 from segue.model.plan import Task
+from segue.orchestrator.alongside import alongside, cancel_after
 from segue.orchestrator.tenure import Tenure
 from segue.snapshot.facts.outcomes import every_failing_test, failing_targets, test_summary
 from segue.snapshot.findings import counts_in
@@ -32,13 +35,15 @@ class Verified:
 
 async def run_tests(tenure: Tenure, environment: Mapping[str, str], verify: Verify, task: Task) -> Verified:
     """Run the command in the worktree; at the end of its time the whole tree of processes is ended."""
-    done = await run_guarded(
-        ["/bin/sh", "-c", verify.command],
-        directory=Path(tenure.workflow.worktree),
-        environment=environment,
-        execution=f"{tenure.attempt}{PART}tests",
-        timeout=verify.seconds,
-    )
+    limit = anyio.CancelScope()
+    async with alongside(lambda: cancel_after(tenure.house.clock, verify.seconds, limit)):
+        done = await run_guarded(
+            ["/bin/sh", "-c", verify.command],
+            directory=Path(tenure.workflow.worktree),
+            environment=environment,
+            execution=f"{tenure.attempt}{PART}tests",
+            timeout=limit,
+        )
     return judged(done, verify, task, tenure.house.clock.now())
 
 

@@ -169,16 +169,22 @@ async def guarded(
 
 
 async def run_guarded(
-    command: Sequence[str], *, directory: Path, environment: Mapping[str, str], execution: str, timeout: float
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    execution: str,
+    timeout: float | anyio.CancelScope,
 ) -> CompletedRun:
-    """Run a command to its end; whatever it leaves running is ended with it."""
+    """Run a command to its end, for so many seconds at most, or until somebody cancels the scope; whatever it leaves
+    running is ended with it."""
     output = Tail(_OUTPUT_LIMIT)
     code: int | None = None
     async with guarded(
         command, directory=directory, environment=environment, execution=execution, merge_stderr=True
     ) as process:
         process.stdin.close()
-        with anyio.move_on_after(timeout) as limit:
+        with timeout if isinstance(timeout, anyio.CancelScope) else anyio.move_on_after(timeout) as limit:
             await output.follow(process.stdout)
             code = await process.wait()
     return CompletedRun(code, output.text(), timed_out=limit.cancelled_caught)

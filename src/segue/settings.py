@@ -125,6 +125,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
                 *("OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "MISTRAL_*", "GROQ_*", "XAI_*", "DEEPSEEK_*"),
                 *("OPENROUTER_*", "OLLAMA_*"),
             ),
+            native_fork=True,
             install="pip install 'segue[api]'",
             login="export OPENAI_API_KEY=… # or your vendor's own variable",
         ),
@@ -148,6 +149,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
                 *("OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "MISTRAL_*", "GROQ_*", "XAI_*", "DEEPSEEK_*"),
                 *("OPENROUTER_*", "OLLAMA_*"),
             ),
+            native_fork=True,
             install="pip install 'segue[langgraph]'",
         ),
     )

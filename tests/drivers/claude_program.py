@@ -89,11 +89,14 @@ class Program:
     def _knows(self, session: str) -> bool:
         return bool(self._memory and self._memory.entries()) or bool({session, "*"} & set(self._play["knows"]))
 
-    def _remember(self, role: str, content: Any) -> None:
-        if self._memory is not None:
-            frame = self._memory.add(role, content)
-            if self._mirrors:
-                self._say(frame)
+    def _remember(self, role: str, content: Any) -> dict[str, Any]:
+        """What is to be told of it beside what was said: its name in the file."""
+        if self._memory is None:
+            return {}
+        frame = self._memory.add(role, content)
+        if self._mirrors:
+            self._say(frame)
+        return {"uuid": frame["entries"][0]["uuid"]}
 
     def _steps(self, prompt: str) -> Iterator[Any]:
         """A prompt that is answered several times has a list of answers, and the last of them stays."""
@@ -117,8 +120,7 @@ class Program:
                 message = {"id": str(uuid4()), "role": "assistant", "model": "opus", "content": content}
                 self._say({"type": "assistant", "message": message, "parent_tool_use_id": None})
             case {"type": "assistant", "message": {"content": content}}:
-                self._remember("assistant", content)
-                self._say(step)
+                self._say(step | self._remember("assistant", content))
             case _:
                 self._say(step)
 

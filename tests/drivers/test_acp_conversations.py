@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ from literally import LiteralAgent, answer, update
 
 from segue.drivers import Capabilities, Launch, load
 from segue.model import errors
-from segue.model.events import TextDelta, UsageReported
+from segue.model.events import TextDelta, TurnEnded, UsageReported
 from segue.testing.rehearsal.launch import Rehearsal, turn
 from segue.workspace.processes import marked
 
@@ -64,6 +65,35 @@ async def test_a_copy_that_is_the_original_is_none(literal: LiteralAgent) -> Non
     capable = answer(protocolVersion=1, agentCapabilities={"sessionCapabilities": {"fork": {}}})
     with pytest.raises(errors.ConversationMismatch, match="the conversation itself"):
         async with DRIVER.fork(literal.launch(initialize=[capable], session_fork=[answer(sessionId="t")]), "t"):
+            pass
+
+
+FORKS = answer(protocolVersion=1, agentCapabilities={"sessionCapabilities": {"fork": {}}})
+AT = {"segue": {"at": "mark-7"}}
+
+
+async def test_an_agent_that_says_where_its_conversation_stands_is_asked_for_a_copy_up_to_there(
+    literal: LiteralAgent,
+) -> None:
+    launch = literal.launch(
+        initialize=[FORKS],
+        session_fork=[answer(sessionId="copy", _meta=AT)],
+        session_prompt=[{"one of": [answer(stopReason="end_turn", _meta=AT), answer(stopReason="end_turn")]}],
+    )
+    async with DRIVER.fork(launch, "t", "mark-7") as agent:
+        events = [*await turn(agent, "go"), *await turn(agent, "go on")]
+    assert [each.bookmark for each in events if isinstance(each, TurnEnded)] == ["mark-7", None]
+    (asked,) = [each["params"] for each in literal.heard() if each.get("method") == "session/fork"]
+    assert (asked["sessionId"], asked["_meta"]) == ("t", AT)
+
+
+@pytest.mark.parametrize("meta", [{}, {"_meta": {"segue": {"at": "mark-8"}}}, {"_meta": None}])
+async def test_a_copy_that_does_not_say_where_it_ends_is_not_taken_for_one_that_ends_there(
+    literal: LiteralAgent, meta: dict[str, Any]
+) -> None:
+    launch = literal.launch(initialize=[FORKS], session_fork=[answer(sessionId="copy", **meta)])
+    with pytest.raises(errors.ConversationMismatch, match="up to mark-7, and does not say that it is one"):
+        async with DRIVER.fork(launch, "t", "mark-7"):
             pass
 
 

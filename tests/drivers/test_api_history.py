@@ -126,6 +126,20 @@ def test_what_a_copy_learns_stays_in_the_copy(memory: Memory) -> None:
     assert [len(each.messages()) for each in (reopened(memory, copy), reopened(memory, history))] == [2, 1]
 
 
+def test_a_copy_up_to_a_place_ends_there_whatever_was_said_later(memory: Memory) -> None:
+    history = memory.begin("/work")
+    history.add(prompt("one"))
+    history.add(calls("a", "b"))
+    for call in history.open_calls():
+        history.answer(call, "done", failed=False)
+    history.add(ModelResponse(parts=[TextPart(content="Done.")]))
+    place = history.length
+    history.add(prompt("two"))
+    copy = memory.copy(reopened(memory, history), "/work", place)
+    assert reopened(memory, copy).messages() == history.messages()[:-1]
+    assert (place, copy.length) == (5, 4)
+
+
 def test_only_its_owner_may_read_a_conversation(memory: Memory) -> None:
     file = file_of(memory, memory.begin("/work"))
     assert [stat.S_IMODE(each.stat().st_mode) for each in (file, file.parent)] == [0o600, 0o700]

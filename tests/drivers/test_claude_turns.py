@@ -114,6 +114,21 @@ async def test_a_copy_has_its_own_name_and_is_on_disk_before_anything_is_said(cl
     assert [each.token for each in await load("claude").conversations(launch)] == [TOKEN]
 
 
+async def test_a_turn_that_ended_by_itself_says_where_and_a_copy_may_end_there(claude: StandIn) -> None:
+    answers = [[[said("Alpha."), OVER]], [[said("Beta."), {"result": {"subtype": "error_max_turns"}}]]]
+    plays = {"ALPHA": answers[0], "BETA": answers[1], "recall": [[{"recall": True}, OVER]]}
+    launch = claude.launch(plays, remembers=True)
+    async with load("claude").start(launch) as agent:
+        ends = [(await turn(agent, prompt))[-1] for prompt in ("ALPHA", "BETA")]
+    first, stopped = [each.bookmark for each in ends if isinstance(each, TurnEnded)]
+    assert first is not None and stopped is None
+    async with load("claude").fork(launch, agent.token, first) as copy:
+        assert words(await turn(copy, "recall")) == "ALPHA recall"
+    with pytest.raises(errors.TokenRejected):
+        async with load("claude").fork(launch, agent.token, str(uuid4())):
+            pass
+
+
 async def test_another_conversation_than_the_one_asked_for_is_a_failure(claude: StandIn) -> None:
     other = {"result": {"stop_reason": "end_turn", "session_id": "another"}}
     async with load("claude").start(claude.launch({"hello": [[other]]})) as agent:

@@ -8,7 +8,7 @@ from segue.model.agents import AgentConfiguration
 from segue.model.checkpoint import Usage
 from segue.model.errors import WrongState
 from segue.model.status import SessionStatus, Way
-from segue.resume.planner import Means, plan_resume
+from segue.resume.planner import Means, Original, plan_resume
 from segue.state.fold import SessionState
 
 AGENT = AgentConfiguration(name="rehearsal", command=("rehearsal",))
@@ -82,3 +82,43 @@ def test_a_closed_way_that_is_asked_for_says_why_and_which_are_open() -> None:
     with pytest.raises(WrongState, match="no conversation was recorded") as refused:
         plan_resume(replace(MEANS, session=replace(TALKED, token=None)), Way.NATIVE)
     assert refused.value.hint == "Open ways: history, fresh."
+
+
+COPYING = replace(AGENT, native_fork=True)
+BEFORE = Original(
+    session=replace(TALKED, capabilities=("fork",)), clean=True, moved=True, bookmark="mark-1", tokens=5_000
+)
+FORKED = replace(MEANS, session=CHILD, agent=COPYING, original=BEFORE, budget=1000)
+
+
+@pytest.mark.parametrize(
+    ("original", "way", "reason", "tokens"),
+    [
+        (BEFORE, Way.FORK, "copies its conversation", 5_000),
+        (replace(BEFORE, moved=False), Way.FORK, "copies its conversation", 40_000),
+        (replace(BEFORE, moved=False, bookmark=None), Way.FORK, "copies its conversation", 40_000),
+        (replace(BEFORE, bookmark=None), Way.CONTEXT, "has gone beyond the snapshot", 5_000),
+        (replace(BEFORE, clean=False), Way.CONTEXT, "lies in the middle of a turn", 5_000),
+    ],
+)
+def test_a_conversation_that_has_gone_on_is_copied_up_to_where_it_stood_if_the_agent_has_a_name_for_that(
+    original: Original, way: Way, reason: str, tokens: int
+) -> None:
+    plan = plan_resume(replace(FORKED, original=original))
+    (price,) = (each for each in plan.prices if each.way is Way.FORK)
+    assert (plan.way, price.tokens) == (way, tokens)
+    assert reason in plan.reason
+
+
+def test_the_price_of_a_copy_says_how_much_of_the_conversation_it_is() -> None:
+    notes = [
+        price.note
+        for original in (BEFORE, replace(BEFORE, moved=False), replace(BEFORE, tokens=None))
+        for price in plan_resume(replace(FORKED, original=original)).prices
+        if price.way is Way.FORK
+    ]
+    assert notes == [
+        "the conversation up to the snapshot, as the agent counted it then",
+        "the whole conversation, as the agent last counted it",
+        "the agent never counted it",
+    ]

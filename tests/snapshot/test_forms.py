@@ -57,6 +57,7 @@ def test_what_is_stored_says_which_version_of_the_form_it_has() -> None:
 def test_a_snapshot_of_the_first_version_is_read() -> None:
     old = decode_checkpoint(FIRST_VERSION)
     assert (old.schema_version, old.issue, old.step, old.can_resume, old.session_seconds) == (1, None, "", True, None)
+    assert old.bookmark is None
     form = session_form(Snapshot(checkpoint=old, findings=None))
     assert (form.task_dag.original_issue, form.git_state and form.git_state.branch) == (None, "main")
 

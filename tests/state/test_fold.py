@@ -8,11 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue.model import events as e
-from segue.model.codec import decode, encode
+from segue.model.codec import decode, decode_event, encode
 from segue.model.findings import TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import Permissions, PromptStatus, Role, SessionStatus, Trigger, WaitingFor, Way, WorkflowStatus
+from segue.model.status import (
+    Failure,
+    Permissions,
+    PromptStatus,
+    Role,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
 from segue.state.fold import WorkflowState, fold
 from segue.state.story import Rewind
 
@@ -55,6 +65,31 @@ def test_a_new_workflow_has_its_plan_pending() -> None:
     assert set(state.tasks.values()) == {TaskStatus.PENDING}
     assert state.next_task == PLAN.tasks[0]
     assert state.session is not None and state.session.status is SessionStatus.CREATED
+
+
+def bookmark_after(*events: e.Event) -> str | None:
+    state = fold(records(*BEGUN, *((ONE, event) for event in events)))
+    assert state.session is not None
+    return state.session.bookmark
+
+
+def test_where_a_conversation_stands_is_known_between_two_turns_and_only_there() -> None:
+    prompt = PromptId("p")
+    captured, sent = e.TokenCaptured(token="t"), e.PromptSent(prompt_id=prompt)
+    ended = e.TurnEnded(prompt_id=prompt, reason="end_turn", bookmark="mark-1")
+    failed = e.TurnFailed(prompt_id=prompt, failure=Failure.OTHER, message="no")
+    assert bookmark_after(captured, sent, ended) == "mark-1"
+    assert bookmark_after(captured, sent, ended, captured) == "mark-1"
+    assert bookmark_after(captured, sent, ended, sent) is None
+    assert bookmark_after(captured, sent, ended, sent, failed) is None
+    assert bookmark_after(captured, sent, ended, sent, replace(ended, bookmark=None)) is None
+    assert bookmark_after(captured, sent, ended, e.TokenRefused(token="t", reason="gone")) is None
+    assert bookmark_after(captured, sent, ended, e.TokenCaptured(token="another")) is None
+
+
+def test_an_end_that_was_written_before_there_were_bookmarks_has_none() -> None:
+    old = decode_event('{"kind": "turn.ended", "prompt_id": "p", "reason": "end_turn"}')
+    assert old == e.TurnEnded(prompt_id=PromptId("p"), reason="end_turn")
 
 
 def test_tasks_move_with_their_events() -> None:
@@ -167,7 +202,7 @@ happenings = st.one_of(
         outcome=st.sampled_from(["allowed", "denied"]),
         by=st.sampled_from(["user", "policy"]),
     ),
-    st.builds(e.TurnEnded, prompt_id=prompts, reason=st.just("end_turn")),
+    st.builds(e.TurnEnded, prompt_id=prompts, reason=st.just("end_turn"), bookmark=st.sampled_from([None, "mark"])),
     st.builds(e.TaskStarted, task_id=names, attempt=st.just(ATTEMPT)),
     st.builds(e.TaskCompleted, task_id=names, attempt=st.just(ATTEMPT)),
     st.builds(e.TaskFailed, task_id=names, attempt=st.just(ATTEMPT), reason=text),

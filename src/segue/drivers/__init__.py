@@ -194,8 +194,11 @@ class Driver(Protocol):
         """Start the agent and go on with the conversation `token` names, or raise `TokenRejected`."""
         ...
 
-    def fork(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
-        """Start the agent with a new conversation that begins as a copy of the one `token` names."""
+    def fork(self, launch: Launch, token: str, at: str | None = None) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with a new conversation that begins as a copy of the one `token` names.
+
+        `at` is the bookmark of one of its turns, which only agents get that gave one: the copy ends there.
+        """
         raise AgentError("This agent cannot copy a conversation.")
 
     def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:

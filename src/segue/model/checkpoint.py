@@ -128,6 +128,9 @@ class Checkpoint:
     gate: str = ""
     step: str = ""
     """What was being worked on."""
+    bookmark: str | None = None
+    """Where the conversation stood, as the agent itself calls it; None in the middle of a turn, and where it has no
+    names for that."""
     summary: str = ""
     next_steps: tuple[str, ...] = ()
     can_resume: bool = True

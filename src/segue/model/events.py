@@ -163,6 +163,8 @@ class TurnEnded:
     kind: Literal["turn.ended"] = "turn.ended"
     prompt_id: PromptId
     reason: StopReason
+    bookmark: str | None = None
+    """The agent's own name for where its conversation stands now, if it has one: a copy may be made up to there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

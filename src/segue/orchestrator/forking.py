@@ -113,7 +113,13 @@ async def original(house: House, state: WorkflowState) -> Original | None:
         return None
     there = (await house.journal.state(origin.workflow_id)).sessions[origin.session_id]
     checkpoint = await house.journal.checkpoint(origin.workflow_id, origin.checkpoint_id)
-    return Original(session=there, clean=checkpoint.clean_boundary, moved=there.spoken_to > origin.after)
+    return Original(
+        session=there,
+        clean=checkpoint.clean_boundary,
+        moved=there.spoken_to > origin.after,
+        bookmark=checkpoint.bookmark,
+        tokens=checkpoint.usage.context_tokens,
+    )
 
 
 async def worktree_of_original(house: House, state: WorkflowState) -> str | None:

@@ -316,12 +316,15 @@ class Run:
     @asynccontextmanager
     async def _copied(self, driver: Driver, launch: Launch) -> AsyncGenerator[Agent]:
         """The agent with a copy of the original's conversation, as that was at the snapshot and not later."""
-        token = (await self._original()).session.token
+        original = await self._original()
+        token, at = original.session.token, original.bookmark
         if token is None:
             raise TokenRejected("The original has no conversation any more.")
-        async with driver.fork(launch, token) as agent:
-            if (await self._original()).moved:
+        # Drivers whose agents know no places in a conversation need not know of places either.
+        async with driver.fork(launch, token, at) if at else driver.fork(launch, token) as agent:
+            if at is None and (await self._original()).moved:
                 raise TokenRejected("The original's conversation went on before it was copied.")
+            crash_point("fork.copied")
             yield agent
 
     async def _original(self) -> Original:

@@ -22,6 +22,10 @@ class Original:
     """Whether the snapshot of the fork lies between two turns."""
     moved: bool
     """Whether something was said in it after that snapshot."""
+    bookmark: str | None = None
+    """Where it stood at the snapshot, as the agent itself calls it, if it does: then a copy up to there can be made."""
+    tokens: int | None = None
+    """Of its context at the snapshot, as the agent counted them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +146,13 @@ def _fork(means: Means) -> tuple[Price, ...]:
     if original is None or session.token is not None or session.refused_tokens or session.usage.turns:
         return ()
     why_not = _no_fork(means, original)
-    used = original.session.usage.context_tokens
-    note = "the whole conversation, as the agent last counted it" if used is not None else "the agent never counted it"
+    used = original.tokens if original.moved else original.session.usage.context_tokens
+    counted = _UP_TO_THERE if original.moved else "the whole conversation, as the agent last counted it"
+    note = counted if used is not None else "the agent never counted it"
     return (Price(way=Way.FORK, possible=not why_not, tokens=used, note=why_not or note),)
+
+
+_UP_TO_THERE = "the conversation up to the snapshot, as the agent counted it then"
 
 
 def _no_fork(means: Means, original: Original) -> str:
@@ -161,7 +169,7 @@ def _no_fork(means: Means, original: Original) -> str:
         return f"{name} does not say that it can copy a conversation"
     if not original.clean:
         return "the snapshot lies in the middle of a turn"
-    if original.moved or means.goes_back:
+    if means.goes_back or (original.moved and original.bookmark is None):
         return "the original's conversation has gone beyond the snapshot"
     return ""
 

@@ -107,6 +107,7 @@ def make_checkpoint(
         in_flight_prompt=_in_flight(session),
         usage=state.usage,
         session_seconds=(place.at - place.session_began).total_seconds(),
+        bookmark=session.bookmark,
         step=_title(tasks, state.current_task or (finished[-1] if finished else None)),
         summary=f"{_progress(state, finished)}; stopped because of {occasion.trigger}",
         next_steps=_next_steps(state, status),

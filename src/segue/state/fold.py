@@ -98,6 +98,8 @@ class SessionState:
     was_given_a_task: bool = False
     spoken_to: Seq = NOTHING_SEEN
     """The last time that something was said to the agent."""
+    bookmark: str | None = None
+    """Where the conversation stands between two turns, as the agent itself calls it, if it does."""
     failure: Failure | None = None
     """What ended the last run, if it was the agent."""
     reset_at: datetime | None = None
@@ -358,9 +360,9 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.SessionMoved(after=after, reason=reason, waiting_for=waiting_for):
             return replace(state, status=after, reason=reason, waiting_for=waiting_for)
         case e.TokenCaptured(token=token):
-            return replace(state, token=token)
+            return replace(state, token=token, bookmark=state.bookmark if token == state.token else None)
         case e.TokenRefused(token=token):
-            return replace(state, token=None, refused_tokens=(*state.refused_tokens, token))
+            return replace(state, token=None, bookmark=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way, context=context):
             told_by = way if way in TELLING else state.told_by
             own = context or state.own_context
@@ -375,7 +377,7 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.UserSpoke():
             # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
-            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq, bookmark=None)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             if task_id is None:
                 return state
@@ -385,15 +387,15 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
             given = state.was_given_a_task or sent.task_id is not None
             state = _prompt(state, prompt_id, sent)
-            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq)
+            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq, bookmark=None)
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnJoined(prompt_id=prompt_id):
             return replace(state, turn=prompt_id)
-        case e.TurnEnded() | e.TurnFailed():
-            overflowed = isinstance(record.event, e.TurnEnded) and record.event.reason == "max_tokens"
-            usage = replace(state.usage, turns=state.usage.turns + 1)
-            return replace(state, turn=None, usage=usage, overflowed=overflowed)
+        case e.TurnEnded(reason=reason, bookmark=bookmark):
+            return replace(_turn_over(state), overflowed=reason == "max_tokens", bookmark=bookmark)
+        case e.TurnFailed():
+            return replace(_turn_over(state), overflowed=False)
         case e.AgentStarted(capabilities=capabilities):
             return replace(state, capabilities=capabilities)
         case e.RunEnded(failure=failure, reset_at=reset_at):
@@ -466,6 +468,10 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
 
 def _prompt(state: SessionState, prompt_id: PromptId, prompt: OpenPrompt) -> SessionState:
     return replace(state, prompts={**state.prompts, prompt_id: prompt})
+
+
+def _turn_over(state: SessionState) -> SessionState:
+    return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
 
 
 def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:

@@ -33,8 +33,8 @@ class AcpDriver:
     def resume(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
         return _running(launch, Way(token))
 
-    def fork(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
-        return _running(launch, Way(token, copy=True))
+    def fork(self, launch: Launch, token: str, at: str | None = None) -> AbstractAsyncContextManager[Agent]:
+        return _running(launch, Way(token, copy=True, at=at))
 
     def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
         return _rejoined(launch, token, left)

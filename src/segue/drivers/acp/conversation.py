@@ -16,7 +16,7 @@ from segue.drivers import Capabilities, Given, Image, Launch, Left
 from segue.drivers.acp.hearing import Hearing
 from segue.drivers.acp.keeping import Keeping
 from segue.drivers.acp.link import Link
-from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, everything, sentence
+from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, bookmark, everything, sentence
 from segue.drivers.acp.services import Services
 from segue.drivers.acp.updates import Translation, is_object
 from segue.drivers.acp.usage import Meter
@@ -178,7 +178,8 @@ class AcpAgent:
         complaint = overheard(message, _now()) if stop in ("end_turn", "refusal") and not self._cancelling else None
         if complaint is not None:
             return [*self._meter.turn(answer), _failure(prompt_id, complaint, message.strip())]
-        return [*self._meter.turn(answer), TurnEnded(prompt_id=prompt_id, reason=stop)]
+        ended = TurnEnded(prompt_id=prompt_id, reason=stop, bookmark=bookmark(answer))
+        return [*self._meter.turn(answer), ended]
 
     def _unanswered(self, prompt_id: PromptId, error: RequestError) -> list[AgentEvent]:
         """An error in place of an answer ends a turn too; an agent that was asked to stop has stopped.

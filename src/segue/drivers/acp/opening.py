@@ -52,6 +52,8 @@ class Way:
 
     token: str | None = None
     copy: bool = False
+    at: str | None = None
+    """Where the copy ends, as the agent calls it; None is where the conversation does."""
 
 
 class Opening:
@@ -113,7 +115,7 @@ class Opening:
         if way.token is None:
             token, answer = await self._begin(hearing)
         elif way.copy:
-            token, answer = await self._copy(way.token, hearing)
+            token, answer = await self._copy(way.token, way.at, hearing)
         else:
             token, answer = await self._go_back(way.token, hearing)
         await self._choose("mode", self._launch.mode, token, answer)
@@ -157,14 +159,20 @@ class Opening:
         _verify(token, answer, hearing)
         return token, answer
 
-    async def _copy(self, token: str, hearing: Hearing) -> tuple[str, object]:
+    async def _copy(self, token: str, at: str | None, hearing: Hearing) -> tuple[str, object]:
         if not self.agent.capabilities.fork:
             raise errors.AgentError("This agent cannot copy a conversation.")
-        answer = await self._ask("session/fork", {"sessionId": token, **self._place()})
+        up_to = {"_meta": {"segue": {"at": at}}} if at else {}
+        answer = await self._ask("session/fork", {"sessionId": token, **self._place(), **up_to})
         copy = ForkSessionResponse.model_validate(answer).session_id
         if copy == token:
             raise errors.ConversationMismatch(
                 f"The agent was asked for a copy of conversation {token} and answered with the conversation itself."
+            )
+        if at is not None and bookmark(answer) != at:
+            # An agent that has never heard of bookmarks copies the whole.
+            raise errors.ConversationMismatch(
+                f"The agent was asked for a copy of conversation {token} up to {at}, and does not say that it is one."
             )
         hearing.open(copy, copied=True)
         return copy, answer
@@ -213,6 +221,15 @@ class Opening:
             f"The agent wants you to log in first: {said}",
             hint=f"Log in with the agent's own program, then try again.{offers}",
         )
+
+
+def bookmark(answer: object) -> str | None:
+    """Where a conversation stands, as the agent calls it: ours say so with the end of each turn, and of a copy."""
+    match answer:
+        case {"_meta": {"segue": {"at": str(at)}}} if at:
+            return at
+        case _:
+            return None
 
 
 def _verify(token: str, answer: object, hearing: Hearing) -> None:

@@ -1,7 +1,7 @@
 """The agent's side of the Agent Client Protocol."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -90,11 +90,19 @@ class ApiAgent:
         return ResumeSessionResponse(config_options=self._offers(history))
 
     async def fork_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+        self,
+        session_id: str,
+        cwd: str,
+        mcp_servers: Sequence[Any] | None = None,
+        segue: Mapping[str, Any] | None = None,
+        **_: Any,
     ) -> ForkSessionResponse:
         _refuse(mcp_servers)
-        history = self._enter(self._memory.copy(self._find(session_id), cwd), cwd)
-        return ForkSessionResponse(session_id=history.token, config_options=self._offers(history))
+        original, at = self._find(session_id), (segue or {}).get("at")
+        history = self._enter(self._memory.copy(original, cwd, _place_in(original, at)), cwd)
+        return ForkSessionResponse(
+            session_id=history.token, config_options=self._offers(history), field_meta={"segue": {"at": at}}
+        )
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
         return ListSessionsResponse(
@@ -171,6 +179,14 @@ class ApiAgent:
             field_meta=_OPEN_LIST,
         )
         return [option]
+
+
+def _place_in(history: History, at: str | None) -> int | None:
+    if at is None:
+        return None
+    if not at.isdecimal() or int(at) > history.length:
+        raise RequestError(-32002, f"Session {history.token} has no place {at}")
+    return int(at)
 
 
 def _refuse(servers: Sequence[Any] | None) -> None:

@@ -69,10 +69,15 @@ class History:
     def updated_at(self) -> str:
         return datetime.fromtimestamp(self._file.file.stat().st_mtime, UTC).isoformat()
 
-    def messages(self) -> list[ModelMessage]:
-        """As a model wants them: the results of one response in one message."""
+    @property
+    def length(self) -> int:
+        """Messages so far: each of them stays where it is, so that this is a name for the place behind the last."""
+        return len(self._messages)
+
+    def messages(self, until: int | None = None) -> list[ModelMessage]:
+        """As a model wants them: the results of one response in one message. `until`: that many of them."""
         merged: list[ModelMessage] = []
-        for message in self._messages:
+        for message in self._messages[:until]:
             if _answers(message) and merged and _answers(before := merged[-1]):
                 merged[-1] = replace(before, parts=[*before.parts, *message.parts])
             else:
@@ -155,11 +160,11 @@ class Memory:
             return None
         return History(self._path(token))
 
-    def copy(self, history: History, directory: str) -> History:
+    def copy(self, history: History, directory: str, until: int | None = None) -> History:
         copy = self.begin(directory)
         if history.model is not None:
             copy.choose(history.model)
-        for message in history.messages():
+        for message in history.messages(until):
             copy.add(message)
         return copy
 

@@ -105,7 +105,11 @@ class Turn:
         if self._scope.cancelled_caught:
             for call in self._history.close_calls(CANCELLED):
                 await self._tell_end(call, "failed", CANCELLED)
-        return PromptResponse(stop_reason=reason, usage=_tokens(self._usage))
+        return PromptResponse(
+            stop_reason=reason,
+            usage=_tokens(self._usage),
+            field_meta={"segue": {"at": str(self._history.length)}},
+        )
 
     async def _mend(self) -> None:
         """The process before this one may have been killed in the middle of a call."""

@@ -120,11 +120,17 @@ class ClaudeAgent:
         segue: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> ForkSessionResponse:
-        copy = await self._copied(session_id, cwd, (segue or {}).get("at"))
+        at = (segue or {}).get("at")
+        copy = await self._copied(session_id, cwd, at)
         known = self._register.find(session_id)
         self._register.begin(copy, cwd, known.model if known else None)
         conversation = await self._go_back(copy, cwd, mcp_servers)
-        return ForkSessionResponse(session_id=copy, modes=_modes(), config_options=await self._offers(conversation))
+        return ForkSessionResponse(
+            session_id=copy,
+            modes=_modes(),
+            config_options=await self._offers(conversation),
+            field_meta={"segue": {"at": at}},
+        )
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
         return ListSessionsResponse(

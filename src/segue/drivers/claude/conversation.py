@@ -139,6 +139,7 @@ class Conversation:
         for update in self._to_tell:
             await self._tell(update)
         self._to_tell.clear()
+        self._translation.last_message = None
         results: list[ResultMessage] = []
         while not self._cancelling:
             results.append(await self._ask(content))
@@ -210,6 +211,8 @@ class Conversation:
         self._translation.messages = 0
 
     def _response(self, reason: StopReason, results: Sequence[ResultMessage]) -> PromptResponse:
+        # Where it was stopped, results of calls may come after its last message, and a copy would lack them.
+        at = self._translation.last_message if reason == "end_turn" else None
         new, output, read, written = (sum(_count(each.usage or {}, name) for each in results) for name in _TOKENS)
         return PromptResponse(
             stop_reason=reason,
@@ -220,7 +223,7 @@ class Conversation:
                 cached_write_tokens=written,
                 total_tokens=new + output + read + written,
             ),
-            field_meta={"segue": {"at": self._translation.last_message}},
+            field_meta={"segue": {"at": at}},
         )
 
     async def _tell(self, update: Any) -> None:

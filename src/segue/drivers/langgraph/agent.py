@@ -1,7 +1,7 @@
 """The agent's side of the Agent Client Protocol."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -87,11 +87,17 @@ class GraphAgent:
         return ResumeSessionResponse()
 
     async def fork_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+        self,
+        session_id: str,
+        cwd: str,
+        mcp_servers: Sequence[Any] | None = None,
+        segue: Mapping[str, Any] | None = None,
+        **_: Any,
     ) -> ForkSessionResponse:
-        graph = self._usable(mcp_servers)
-        await self._find(session_id)
-        return ForkSessionResponse(session_id=self._enter(await self._threads.copy(session_id, cwd), graph))
+        graph, at = self._usable(mcp_servers), (segue or {}).get("at")
+        await self._find(session_id, at)
+        copy = self._enter(await self._threads.copy(session_id, cwd, at), graph)
+        return ForkSessionResponse(session_id=copy, field_meta={"segue": {"at": at}})
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
         directory = cwd or "."
@@ -134,9 +140,11 @@ class GraphAgent:
             raise RequestError.invalid_params({"details": "A graph brings its own tools, and takes no MCP servers."})
         return self._graph
 
-    async def _find(self, token: str) -> None:
+    async def _find(self, token: str, at: str | None = None) -> None:
         if not await self._threads.knows(token):
             raise RequestError(-32002, f"Session not found: {token}")
+        if at is not None and not await self._threads.knows(token, at):
+            raise RequestError(-32002, f"Session {token} has no checkpoint {at}")
 
     def _enter(self, token: str, graph: Graph) -> str:
         if self._client is None:

@@ -83,17 +83,22 @@ class Threads:
         await self._saver.aput(_at(token), empty_checkpoint(), cast(CheckpointMetadata, metadata), {})
         return token
 
-    async def knows(self, token: str) -> bool:
-        return await self._saver.aget_tuple(config_of(token)) is not None
+    async def knows(self, token: str, checkpoint: str | None = None) -> bool:
+        return await self._saver.aget_tuple(_at(token, checkpoint=checkpoint)) is not None
 
-    async def copy(self, token: str, directory: str) -> str:
-        """A thread of its own with the same checkpoints, so that it goes on from the last of them."""
+    async def copy(self, token: str, directory: str, at: str | None = None) -> str:
+        """A thread of its own with the same checkpoints, up to one of them, so that it goes on from the last."""
         copy = _new_token()
-        newest_first = [each async for each in self._saver.alist(config_of(token))]
-        for number, each in enumerate(reversed(newest_first)):
+        # Ids of checkpoints grow with time, in graphs within the graph too: LangGraph finds the last one by that.
+        found = [each async for each in self._saver.alist(config_of(token)) if at is None or _id(each) <= at]
+        for number, each in enumerate(reversed(found), 1):
             metadata: dict[str, Any] = {key: value for key, value in each.metadata.items() if key != _DIRECTORY}
-            if number == 0:
+            if number == len(found):
+                # The last to be written: a copy that somebody died over belongs to no directory, and is not listed.
                 metadata[_DIRECTORY] = _real(directory)
+            if _id(each) == at:
+                # Nothing was under way there. What was begun from it came later, and belongs to the original.
+                each = each._replace(pending_writes=[])
             await self._write(copy, each, cast(CheckpointMetadata, metadata))
         return copy
 
@@ -122,6 +127,10 @@ def _new_token() -> str:
 
 def _at(token: str, namespace: str = "", checkpoint: str | None = None) -> RunnableConfig:
     return {"configurable": {"thread_id": token, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}}
+
+
+def _id(found: CheckpointTuple) -> str:
+    return found.checkpoint["id"]
 
 
 def _configurable(config: RunnableConfig | None) -> dict[str, Any]:

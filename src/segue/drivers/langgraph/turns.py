@@ -82,6 +82,8 @@ class Turn:
         self._config = config_of(setting.token)
         self._work: asyncio.Task[StopReason] | None = None
         self._cancelled = False
+        self._stands_at: str | None = None
+        """The checkpoint at which the graph came to its end; where it was stopped is no place to begin a copy at."""
         self._telling = Telling(setting.tell, None, nodes=False)
 
     def cancel(self) -> None:
@@ -105,7 +107,9 @@ class Turn:
             raise RequestError(-32603, f"{type(error).__name__}: {error}") from error
         if reason == "cancelled":
             await self._break_off("was cancelled")
-        return PromptResponse(stop_reason=reason, usage=self._telling.usage())
+        return PromptResponse(
+            stop_reason=reason, usage=self._telling.usage(), field_meta={"segue": {"at": self._stands_at}}
+        )
 
     async def _break_off(self, how: str) -> None:
         # A node in a thread goes on without its turn, and the next turn must not find it at work.
@@ -120,13 +124,17 @@ class Turn:
             await self._run(given)
             state = await self._state()
             if not state.next:
-                return "end_turn"
+                return self._at_its_end(state)
             if state.interrupts:
                 given = Command(resume=await self._answers(state))
             elif await self._may_pass(state):
                 given = None
             else:
-                return "end_turn"
+                return self._at_its_end(state)
+
+    def _at_its_end(self, state: Any) -> StopReason:
+        self._stands_at = state.config["configurable"]["checkpoint_id"]
+        return "end_turn"
 
     async def _run(self, given: Any) -> None:
         modes = ["messages", "updates", "tasks"]

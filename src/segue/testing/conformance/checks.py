@@ -5,6 +5,7 @@ import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from unittest import SkipTest
 
 import anyio
 
@@ -15,6 +16,7 @@ from segue.model.events import (
     AgentExited,
     AgentHeard,
     PermissionRequested,
+    StopReason,
     TextDelta,
     ToolCalled,
     ToolFinished,
@@ -113,7 +115,7 @@ async def a_turn_comes_out_in_order_and_ends_with_its_prompt(candidate: Candidat
         await agent.prompt(_PROMPT, _HELLO.prompt)
         events = await rest_of_turn(agent, WITHIN)
     ensure(_said(events) == "Hello there.", f"The agent's words came out as {_said(events)!r}.")
-    ensure(events[-1] == TurnEnded(prompt_id=_PROMPT, reason="end_turn"), f"The turn ended with {events[-1]}.")
+    ensure(_is_end(events[-1], "end_turn"), f"The turn ended with {events[-1]}.")
 
 
 @needs(Say)
@@ -209,7 +211,7 @@ async def a_cancelled_turn_ends_and_the_next_one_works(candidate: Candidate) -> 
         await _first_sign(agent, _HANG.prompt)
         await agent.cancel()
         ended = (await rest_of_turn(agent, WITHIN))[-1]
-        ensure(ended == TurnEnded(prompt_id=_PROMPT, reason="cancelled"), f"The turn ended with {ended}.")
+        ensure(_is_end(ended, "cancelled"), f"The turn ended with {ended}.")
         ensure(_said(await turn(agent, _HELLO.prompt, WITHIN)) == "Hello there.", "The next turn did not work.")
 
 
@@ -226,7 +228,7 @@ async def cancelling_closes_the_open_question(candidate: Candidate) -> None:
         question, _ = await _question(agent)
         await agent.cancel()
         ended = (await rest_of_turn(agent, WITHIN))[-1]
-        ensure(ended == TurnEnded(prompt_id=_PROMPT, reason="cancelled"), f"The turn ended with {ended}.")
+        ensure(_is_end(ended, "cancelled"), f"The turn ended with {ended}.")
         with _raises(errors.NothingToAnswer):
             await agent.answer(question.request_id, _option(question, "allow"))
         ensure(not (launch.directory / "written.txt").exists(), "The file was written all the same.")
@@ -318,6 +320,23 @@ async def a_copy_remembers_and_the_original_stays(candidate: Candidate) -> None:
 
 
 @needs(Say)
+async def a_copy_up_to_a_bookmark_knows_nothing_that_was_said_after_it(candidate: Candidate) -> None:
+    async with candidate.cast(Line(_WORDS, Say("I will remember."))) as launch:
+        async with candidate.driver.start(launch) as agent:
+            able(agent.capabilities, "fork")
+            token = agent.token
+            ended = [each for each in await turn(agent, f"{_WORDS}, please", WITHIN) if isinstance(each, TurnEnded)]
+            if not ended or (bookmark := ended[0].bookmark) is None:
+                raise SkipTest("its agent gives no bookmarks")
+            await turn(agent, "SAID-LATER", WITHIN)
+        async with candidate.driver.fork(launch, token, bookmark) as copy:
+            ensure(await candidate.remembers(copy, _WORDS), "A copy does not remember what came before its bookmark.")
+            ensure(not await candidate.remembers(copy, "SAID-LATER"), "A copy knows what came after its bookmark.")
+        async with candidate.driver.resume(launch, token) as agent:
+            ensure(await candidate.remembers(agent, "SAID-LATER"), "Since there is a copy, the original knows less.")
+
+
+@needs(Say)
 async def conversations_are_listed_by_their_tokens(candidate: Candidate) -> None:
     async with candidate.cast(_HELLO) as launch:
         async with candidate.driver.start(launch) as agent:
@@ -383,6 +402,11 @@ async def _question(agent: Agent) -> tuple[PermissionRequested, list[AgentEvent]
     raise AssertionError("The stream ended before anything was asked.")
 
 
+def _is_end(event: AgentEvent, reason: StopReason) -> bool:
+    """Of the turn, and for this reason; whether there is a bookmark is the agent's own business."""
+    return isinstance(event, TurnEnded) and (event.prompt_id, event.reason) == (_PROMPT, reason)
+
+
 def _option(question: PermissionRequested, kind: str) -> str:
     found = next((each.id for each in question.options if each.kind == f"{kind}_once"), None)
     ensure(found is not None, f"The question has no option to {kind} it once.")
@@ -420,6 +444,7 @@ CHECKS: tuple[Check, ...] = (
     a_token_that_nobody_knows_is_rejected,
     another_conversation_than_the_one_asked_for_is_not_taken_for_it,
     a_copy_remembers_and_the_original_stays,
+    a_copy_up_to_a_bookmark_knows_nothing_that_was_said_after_it,
     conversations_are_listed_by_their_tokens,
     what_is_said_after_a_turn_still_comes_and_before_the_next,
 )

@@ -171,7 +171,8 @@ async def test_a_cancelled_command_is_ended_and_the_model_hears_of_it(api: ApiCa
                 await anyio.sleep(0.02)
         await agent.cancel()
         events = await rest_of_turn(agent, WITHIN)
-        assert events[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
+        # The prompt, the call, and the result that says it was cancelled.
+        assert events[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled", bookmark="3")
         assert [event.output for event in events if isinstance(event, ToolFinished)] == [CANCELLED]
         assert said(await turn(agent, "go on", WITHIN)) == "Going on."
     assert last_results(api) == [CANCELLED]

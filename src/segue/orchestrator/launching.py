@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import anyio
+
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.reading import queued_prompt

@@ -59,7 +59,7 @@ class Resuming:
         row = await self._journal.workflow(name)
         if context is not None:
             way = _way_of_own_context(context, way)
-        if (waiting := await self._block_again(row, as_it_is=not (way or successor or snapshot))) is not None:
+        if snapshot is None and (waiting := await self._block_again(row, as_it_is=not (way or successor))) is not None:
             return waiting
         ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "")
         if ask.choices is not None:
@@ -211,7 +211,7 @@ class Resuming:
         if any(run.purpose is Purpose.WORK for run in runs):
             raise AtWork(f"{row.agent} is at work on it.")
         if not runs:
-            refuse_unless_resumable(row, Purpose.WORK)
+            refuse_unless_resumable(row, Purpose.WORK, back=True)
 
     async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
         """A fork whose server died before its files were there gets them now."""

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from segue.journal.rows import tasks_of
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import CheckpointType
@@ -15,11 +16,11 @@ from segue.model.errors import BadInput, BadPlan, NothingToAnswer, SegueError, W
 from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.model.views import Answer, Answered, NewFork, PlanText, Successor, WorkflowView
+from segue.model.views import Answer, Answered, NewFork, PlanText, Resumed, Successor, WorkflowView
 from segue.orchestrator.planning import read_proposal
 from segue.snapshot.extraction import Unreadable
 from segue.state.fold import fold
-from tests.orchestrator.theatre import Theatre
+from tests.orchestrator.theatre import TWO_TASKS, Theatre
 
 pytestmark = pytest.mark.anyio
 
@@ -493,10 +494,10 @@ async def test_after_a_resume_the_plan_is_respected(theatre: Theatre) -> None:
     assert started == ["a", "b"]
 
 
-async def reopened(theatre: Theatre, *plans: str) -> WorkflowView:
+async def reopened(theatre: Theatre, *plans: str, plan: str = TWO_TASKS) -> WorkflowView:
     """One task is done, and what is left is to be planned again."""
     theatre.choices = Choices(limits=Limits(tasks=1))
-    await theatre.begin(script(*plans))
+    await theatre.begin(script(*plans), plan=plan)
     view = await theatre.until("build-it", "paused")
     wrong = e.PlanReopened(reason="B leads nowhere.")
     await theatre.house.journal.transact(view.id, lambda t: t.append(wrong))
@@ -545,13 +546,88 @@ async def test_another_agent_can_take_over_before_there_is_a_plan(theatre: Theat
         assert (await theatre.until("build-it", "completed")).tasks_done == 2
 
 
-async def test_a_fork_of_a_workflow_without_a_plan_makes_its_own(theatre: Theatre) -> None:
+async def test_a_plan_that_waits_for_a_word_waits_for_it_in_a_fork_too(theatre: Theatre) -> None:
     async with theatre.open():
-        view = await blocked(theatre)
-        assert view.session is not None
-        forked = await theatre.orchestrator.fork(NewFork(session_id=view.session.id, environment=theatre.environment))
-        fork = forked.workflow.slug
-        assert (forked.workflow.status, forked.workflow.tasks) == ("paused", ())
-        await theatre.resume(fork)
-        assert len((await theatre.until(fork, "blocked")).proposed_plan) == 2
+        fork = await forked(theatre, await blocked(theatre))
+        assert (fork.status, fork.tasks) == ("paused", ())
+        assert (await theatre.resume(fork.slug)).status == "blocked"
+        assert len((await theatre.until(fork.slug, "blocked")).proposed_plan) == 2
         assert (await theatre.orchestrator.workflow("build-it")).status == "blocked"
+        await theatre.orchestrator.answer(fork.slug, Answer(allow=True, environment=theatre.environment))
+        assert (await theatre.until(fork.slug, "completed")).tasks_done == 2
+
+
+# ── going back, and forth ───────────────────────────────────────────────────────────────────────────
+
+
+THREE = "[{id: a, title: Do A}, {id: b, title: Do B}, {id: z, title: Do Z}]"
+NEW = fenced([{"id": "c", "title": "Do C", "depends_on": ["a"]}, {"id": "d", "title": "Do D"}])
+
+
+async def forked(theatre: Theatre, view: WorkflowView, snapshot: str | None = None) -> WorkflowView:
+    assert view.session is not None
+    request = NewFork(session_id=view.session.id, snapshot=snapshot, environment=theatre.environment)
+    return (await theatre.orchestrator.fork(request)).workflow
+
+
+async def go_back(theatre: Theatre, snapshot: str | None) -> Resumed:
+    with anyio.fail_after(60):
+        return await theatre.orchestrator.resume("build-it", theatre.environment, None, None, snapshot)
+
+
+async def waiting(theatre: Theatre) -> str:
+    """A new plan for what is left waits for a word; the snapshot that knows the old one alone."""
+    await reopened(theatre, NEW, plan=THREE)
+    return (await theatre.orchestrator.snapshots("build-it"))[-1].checkpoint.id
+
+
+async def test_going_back_brings_the_old_plan_back_and_undoing_that_the_new_one(theatre: Theatre) -> None:
+    async with theatre.open():
+        first = await waiting(theatre)
+        await approve(theatre)
+        assert titles(await theatre.until("build-it", "paused"))[1:] == [("c", "completed"), ("d", "pending")]
+        back = await go_back(theatre, first)
+        assert "Task 'Do C' came into the plan." in back.undone and "Task 'Do B' left the plan." in back.undone
+        assert titles(await theatre.until("build-it", "paused"))[1:] == [("b", "completed"), ("z", "pending")]
+        assert [task.id for task in (await theatre.orchestrator.plan("build-it")).tasks] == ["a", "b", "z"]
+        assert back.saved is not None
+        await go_back(theatre, back.saved)
+        view = await theatre.until("build-it", "completed")
+        rows = await theatre.house.journal.read(lambda c: tasks_of(c, view.id))
+    assert titles(view) == [("a", "completed"), ("c", "completed"), ("d", "completed")]
+    assert [(row.id, row.status) for row in rows] == titles(view)
+
+
+async def test_a_fork_has_the_plan_of_its_snapshot(theatre: Theatre) -> None:
+    async with theatre.open():
+        first = await waiting(theatre)
+        proposed = (await theatre.orchestrator.workflow("build-it")).last_snapshot
+        await approve(theatre)
+        view = await theatre.until("build-it", "paused")
+        assert titles(await forked(theatre, view, first)) == [("a", "completed"), ("b", "pending"), ("z", "pending")]
+        fork = await forked(theatre, view, proposed)
+        assert titles(fork) == [("a", "completed"), ("b", "pending"), ("z", "pending")]
+        assert [task.id for task in fork.proposed_plan] == ["a", "c", "d"]
+        assert titles(await forked(theatre, view)) == titles(view)
+
+
+@pytest.mark.parametrize("status", ["blocked", "paused"])
+async def test_a_plan_that_waits_is_withdrawn_by_going_back_and_waits_again_when_that_is_undone(
+    theatre: Theatre, status: str
+) -> None:
+    async with theatre.open():
+        first = await waiting(theatre)
+        if status == "paused":
+            await theatre.orchestrator.pause("build-it", "", wait=True)
+        back = await go_back(theatre, first)
+        assert "A plan was proposed, which waited for approval; it is withdrawn." in back.undone
+        view = await theatre.until("build-it", "paused")
+        assert (titles(view)[1:], view.proposed_plan) == ([("b", "completed"), ("z", "pending")], ())
+        with pytest.raises(NothingToAnswer):
+            await approve(theatre)
+        assert back.saved is not None
+        await go_back(theatre, back.saved)
+        view = await theatre.until("build-it", "blocked")
+        assert [task.id for task in view.proposed_plan] == ["a", "c", "d"]
+        await approve(theatre)
+        assert titles(await theatre.until("build-it", "paused"))[1:] == [("c", "completed"), ("d", "pending")]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from segue.model import events as e
 from segue.model.codec import decode, decode_event, encode
-from segue.model.findings import TestState
+from segue.model.findings import PERSON, ReviewerFeedback, TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import Issue, Plan, Task, TaskStatus
+from segue.model.plan import Issue, Plan, Planning, Task, TaskStatus
 from segue.model.status import (
     Failure,
     Permissions,
@@ -327,3 +327,77 @@ def test_whoever_helps_is_no_writer() -> None:
     helper = e.SessionCreated(number=0, agent="rehearsal", parent=ONE, role=Role.REVIEWER)
     state = fold(records(*BEGUN, (TWO, helper)))
     assert (state.current_session, state.helpers, state.writers) == (ONE, frozenset({TWO}), 1)
+
+
+# ── what was said of the work ───────────────────────────────────────────────────────────────────────────
+
+
+def said(name: str, number: int, persona: str, *comments: str, approved: bool = False) -> e.ReviewGiven:
+    feedback = ReviewerFeedback(
+        review_id=f"{name}-{number}-{persona}",
+        reviewer_persona=persona,
+        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+        approved=approved,
+        severity="high",
+        comments=comments,
+    )
+    return e.ReviewGiven(task_id=TaskId(name), round=number, feedback=feedback)
+
+
+def still_open(state: WorkflowState) -> list[str]:
+    return [each.feedback.review_id for each in state.reviews if not each.feedback.addressed]
+
+
+def test_what_a_reviewer_says_later_of_a_task_stands_in_place_of_what_it_said_before() -> None:
+    rounds = [said("a", number, persona, "no tests") for number in (1, 2) for persona in ("style", "security")]
+    state = fold(records(*BEGUN, *rounds, said("b", 1, "style", "no docs"), said("a", 3, "style", approved=True)))
+    assert still_open(state) == ["a-2-security", "b-1-style", "a-3-style"]
+    assert len(state.reviews) == 6
+
+
+def test_a_person_need_not_say_everything_again() -> None:
+    state = fold(records(*BEGUN, said("a", 1, PERSON, "Keep the name."), said("a", 2, PERSON, "Now the tests.")))
+    assert still_open(state) == ["a-1-user", "a-2-user"]
+
+
+def test_under_a_new_plan_nothing_is_open_of_what_was_said_before() -> None:
+    renewed = e.PlanAdopted(plan=Plan(tasks=(Task(id=TaskId("b"), title="Otherwise"),)), by="user")
+    history = records(*BEGUN, said("b", 1, "style", "no docs"), said("c", 1, PERSON, "no"), renewed)
+    assert still_open(fold(history)) == []
+    again = said("b", 2, "style", "no tests")
+    assert still_open(fold(records(*BEGUN, said("b", 1, "style", "no docs"), renewed, again))) == ["b-2-style"]
+
+
+# ── going back to another plan ──────────────────────────────────────────────────────────────────────────
+
+
+def test_going_back_and_undoing_that_bring_back_what_was_said_then() -> None:
+    first, renewed = said("b", 1, "style", "no docs"), e.PlanAdopted(plan=PLAN, by="user")
+    there = fold(records(*BEGUN, first))
+    before = records(*BEGUN, first, ran("b", passed=False), renewed, said("b", 2, "style", "no tests"))
+    history = records(*(each.event for each in before), replace(rewound(), after=Seq(3)))
+    back = fold(history)
+    assert (back.reviews, back.tests) == (there.reviews, None)
+    undone = records(*(each.event for each in history), replace(rewound(), after=Seq(6)))
+    assert (fold(undone).reviews, fold(undone).tests) == (fold(before).reviews, fold(before).tests)
+
+
+def test_going_back_has_the_plan_that_it_names_and_an_old_journal_keeps_the_one_it_has() -> None:
+    other = Plan(tasks=(Task(id=TaskId("x"), title="X"),))
+    adopted = e.PlanAdopted(plan=other, by="user")
+    tasks = {TaskId("a"): TaskStatus.COMPLETED, TaskId("b"): TaskStatus.PENDING, TaskId("c"): TaskStatus.PENDING}
+    state = fold(records(*BEGUN, adopted, replace(rewound(), plan=PLAN)))
+    assert (state.plan, state.tasks, state.planning) == (PLAN, tasks, None)
+    waits = Planning(reason="it leads nowhere", proposed=other)
+    state = fold(records(*BEGUN, adopted, replace(rewound(), tasks={}, planning=waits)))
+    assert (state.plan, state.tasks, state.planning) == (None, {}, waits)
+    old = fold(records(*BEGUN, adopted, replace(rewound(), tasks={TaskId("x"): TaskStatus.COMPLETED})))
+    assert (old.plan, old.finished) == (other, ("x",))
+
+
+def test_a_plan_that_waited_for_a_word_waits_for_it_in_a_fork() -> None:
+    waits = Planning(proposed=PLAN)
+    origin = e.Origin(
+        workflow_id=W, session_id=ONE, checkpoint_id=CheckpointId("ckpt-1"), after=Seq(9), tasks={}, planning=waits
+    )
+    assert fold(records(replace(CREATED, plan=None, forked_from=origin))).planning == waits

@@ -84,6 +84,11 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
     return words[event["after"]] + _because(event) if event["after"] in words else None
 
 
+def _rewound(event: Fields, _names: Names) -> str:
+    undone = [f"  - Undone: {plain(sentence)}" for sentence in event["undone"]]
+    return "\n".join([f"Taken back to {event['checkpoint_id']}; what was there before is {event['saved']}", *undone])
+
+
 def _run_queued(event: Fields, _names: Names) -> str | None:
     talks = event["purpose"] == "talk"
     if event["way"] == "first":
@@ -210,7 +215,7 @@ def _retry_scheduled(event: Fields, names: Names) -> str:
 
 MILESTONES: Mapping[str, Writer] = {
     "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
-    "workflow.rewound": lambda e, n: f"Taken back to {e['checkpoint_id']}; what was there before is {e['saved']}",
+    "workflow.rewound": _rewound,
     "workflow.moved": _workflow_moved,
     "worktree.ready": lambda e, n: f"Worktree {e['path']} on branch {e['branch']}",
     "worktree.discarded": lambda e, n: f"Worktree {e['path']} was taken away again",

@@ -1,7 +1,7 @@
 """One transaction on one workflow: guarded moves, each with its event, all or nothing."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -197,18 +197,19 @@ class Transaction:
     def adopt_plan(self, adopted: e.PlanAdopted) -> None:
         """The tasks are those of this plan from now on; what was done stays done."""
         done = {task.id for task in self.tasks if task.status is TaskStatus.COMPLETED}
+        ids = [task.id for task in adopted.plan.tasks]
+        self._replace_tasks({each: TaskStatus.COMPLETED if each in done else TaskStatus.PENDING for each in ids})
+        self.append(adopted)
+
+    def _replace_tasks(self, statuses: Mapping[TaskId, TaskStatus]) -> None:
+        """In the order in which they are given."""
         self.connection.execute(delete(t.tasks).where(t.tasks.c.workflow_id == self.workflow_id))
         fresh = [
-            {
-                "workflow_id": self.workflow_id,
-                "id": task.id,
-                "position": position,
-                "status": TaskStatus.COMPLETED if task.id in done else TaskStatus.PENDING,
-            }
-            for position, task in enumerate(adopted.plan.tasks)
+            {"workflow_id": self.workflow_id, "id": task_id, "position": position, "status": status}
+            for position, (task_id, status) in enumerate(statuses.items())
         ]
-        self.connection.execute(insert(t.tasks), fresh)
-        self.append(adopted)
+        if fresh:
+            self.connection.execute(insert(t.tasks), fresh)
 
     def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
         self._workflow(pause_trigger=trigger, pause_reason=redact_text(reason), force_pause_at=force_at)
@@ -233,10 +234,8 @@ class Transaction:
         self._workflow(agent=agent, choices=redact(encode(choices)).decode())
 
     def rewind(self, event: e.WorkflowRewound) -> None:
-        """Take the tasks back; whoever had one has it no more."""
-        for task_id, status in event.tasks.items():
-            mine = (t.tasks.c.workflow_id == self.workflow_id, t.tasks.c.id == task_id)
-            self.connection.execute(update(t.tasks).where(*mine).values(status=status, attempt=None))
+        """Take the tasks back, those of another plan too; whoever had one has it no more."""
+        self._replace_tasks(event.tasks)
         self.append(event)
 
     def change_limits(self, limits: Limits, wait_for_quota: bool | None = None) -> None:

@@ -13,7 +13,7 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.findings import ExamResult, Findings, ReviewerFeedback, TestState
 from segue.model.ids import AttemptId, BootId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.pictures import Picture
-from segue.model.plan import Issue, Plan, TaskStatus
+from segue.model.plan import Issue, Plan, Planning, TaskStatus
 from segue.model.status import (
     Failure,
     Permissions,
@@ -239,6 +239,8 @@ class Origin:
     """What is known there up to and including this event is known in the fork."""
     tasks: dict[TaskId, TaskStatus]
     """The tasks as they stood then."""
+    planning: Planning | None = None
+    """The plan that was being made then, or waited for a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +274,10 @@ class WorkflowRewound:
     """The tasks as they stand now."""
     undone: tuple[str, ...] = ()
     """What there was beyond the checkpoint, in sentences."""
+    plan: Plan | None = None
+    """The plan as it was there. Journals that were written before this was kept have neither it nor the next."""
+    planning: Planning | None = None
+    """What was being planned there, or waited for a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,10 @@ class ErrorRecord:
     seq: Seq | None = None
 
 
+PERSON = "user"
+"""Who has said it, when a person gives a task back with a reason."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerFeedback:
     """What a reviewer said of the work."""

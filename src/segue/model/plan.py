@@ -61,6 +61,17 @@ class Plan:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """The plan is being made."""
+
+    reason: str = ""
+    """Why what was planned before does not hold, where there was something."""
+    refusals: tuple[str, ...] = ()
+    """What people said against the proposals before."""
+    proposed: Plan | None = None
+
+
 def _refuse_duplicates(tasks: tuple[Task, ...]) -> None:
     seen: set[TaskId] = set()
     for task in tasks:

@@ -7,7 +7,7 @@ from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow
 from segue.model import events as e
 from segue.model.errors import BadInput, WrongState
-from segue.model.findings import ReviewerFeedback
+from segue.model.findings import PERSON, ReviewerFeedback
 from segue.model.ids import new_attempt_id
 from segue.model.plan import Task
 from segue.model.status import Purpose, WorkflowStatus
@@ -24,8 +24,6 @@ from segue.state.fold import WorkflowState
 ANSWERABLE = frozenset({WorkflowStatus.REVIEW, WorkflowStatus.PAUSED, WorkflowStatus.IN_PROGRESS})
 """In progress: while somebody talks to the agent about it."""
 Word = Callable[[Transaction], None]
-PERSON = "user"
-"""Who has said it, when a person gives a task back with a reason."""
 
 
 async def answer_person(

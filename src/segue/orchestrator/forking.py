@@ -16,7 +16,7 @@ from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import CheckpointNotFound
-from segue.model.events import Origin, PlanReopened
+from segue.model.events import Origin
 from segue.model.ids import WorkflowId, new_session_id, new_workflow_id
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, SessionStatus, Trigger, WorkflowStatus
@@ -54,7 +54,7 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
         id=new_workflow_id(now),
         slug=slug,
         issue=state.issue,
-        plan=state.plan,
+        plan=at.plan,
         agent=agent.name,
         permissions=row.permissions,
         repository=row.repository,
@@ -70,8 +70,6 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
 
     def begin(t: Transaction) -> None:
         t.create_session(child, agent.name, parent, Carrying.NEEDED)
-        if state.planning is not None and state.plan is not None:
-            t.append(PlanReopened(reason=state.planning.reason))
 
     await house.journal.create(new, begin)
     crash_point("fork.created")
@@ -100,6 +98,7 @@ def _origin(workflow_id: WorkflowId, at: Target) -> Origin:
         checkpoint_id=checkpoint.id,
         after=checkpoint.after,
         tasks=at.tasks,
+        planning=at.planning,
     )
 
 

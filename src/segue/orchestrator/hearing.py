@@ -22,8 +22,8 @@ from segue.state.story import story
 MOST_KEPT = 8
 """Workflows whose hearing is kept; that of another begins anew when it is asked for."""
 MOST_RECORDS = 500
-JUDGEMENTS = ("tests.ran", "review.given", "feedback.addressed")
-"""What is said of the work by those who did not do it."""
+JUDGEMENTS = ("tests.ran", "review.given", "feedback.addressed", "plan.adopted")
+"""What is said of the work by those who did not do it, and what makes that void."""
 
 
 @dataclass(frozen=True, slots=True)

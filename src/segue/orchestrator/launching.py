@@ -273,7 +273,7 @@ class Launching:
         run = t.open_run
         if run is None:
             if ask.word is None:
-                refuse_unless_resumable(t.workflow, ask.purpose)
+                refuse_unless_resumable(t.workflow, ask.purpose, back=ask.back is not None)
             return None
         if ask.back is not None:
             refuse_at_work(t)
@@ -451,7 +451,7 @@ def refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
 def refuse_at_work(t: Transaction) -> None:
     if t.open_run is not None:
         raise AtWork(f"{t.session.agent} is at work on it.")
-    refuse_unless_resumable(t.workflow, Purpose.WORK)
+    refuse_unless_resumable(t.workflow, Purpose.WORK, back=True)
 
 
 def _untold(session: SessionState) -> str:
@@ -501,8 +501,9 @@ def at_rest(t: Transaction, status: Literal["blocked", "paused", "waiting"], rea
     )
 
 
-def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose) -> None:
-    if row.status in RESUMABLE[purpose]:
+def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose, *, back: bool = False) -> None:
+    """Whoever goes back does not wait for a word on a plan that was made since."""
+    if row.status in RESUMABLE[purpose] or (back and row.status is W.BLOCKED):
         return
     hints = {
         W.IN_PROGRESS: "`segue logs -f` follows it.",

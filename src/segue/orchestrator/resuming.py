@@ -60,9 +60,10 @@ class Resuming:
         row = await self._journal.workflow(name)
         if context is not None:
             way = _way_of_own_context(context, way)
-        as_it_is = not (way or successor or snapshot)
-        if (waiting := await self._block_again(row, as_it_is=as_it_is)) is not None:
+        as_it_is = not (way or successor)
+        if snapshot is None and (waiting := await self._block_again(row, as_it_is=as_it_is)) is not None:
             return waiting
+        as_it_is = as_it_is and snapshot is None
         if wait_for_quota and as_it_is and (waiting := await self._wait_for_quota(row, environment)) is not None:
             return waiting
         ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "")
@@ -238,7 +239,7 @@ class Resuming:
         if any(run.purpose is Purpose.WORK for run in runs):
             raise AtWork(f"{row.agent} is at work on it.")
         if not runs:
-            refuse_unless_resumable(row, Purpose.WORK)
+            refuse_unless_resumable(row, Purpose.WORK, back=True)
 
     async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
         """A fork whose server died before its files were there gets them now."""

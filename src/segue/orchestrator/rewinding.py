@@ -19,14 +19,14 @@ from segue.journal.rows import WorkflowRow
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import CheckpointNotFound, WorkspaceError, WorktreeMissing, WrongState
-from segue.model.events import CheckpointCreated, TaskStarted, WorkflowRewound
-from segue.model.ids import CheckpointId, Seq, TaskId
-from segue.model.plan import TaskStatus
+from segue.model.events import CheckpointCreated, Stretch, TaskStarted, WorkflowRewound
+from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq, TaskId
+from segue.model.plan import Plan, Planning, TaskStatus
 from segue.model.status import Trigger
 from segue.orchestrator.house import House
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.snapshot.gather import Occasion, gather
-from segue.state.fold import WorkflowState, rewound
+from segue.state.fold import WorkflowState, fold, rewound
 from segue.state.story import story
 from segue.workspace.checkpoints import restore, tree_in
 from segue.workspace.comparison import between, is_on_the_way
@@ -38,6 +38,15 @@ PREVIOUS = "previous"
 """The snapshot before the one that the work stands on."""
 BEFORE = "before going back to "
 """How the reason of a snapshot begins that was taken for this."""
+PLANS = (
+    "workflow.created",
+    "workflow.rewound",
+    "plan.proposed",
+    "plan.rejected",
+    "plan.adopted",
+    "plan.reopened",
+)
+"""What a plan, and the making of one, come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +55,17 @@ class Target:
 
     checkpoint: Checkpoint
     commit: str
+    plan: Plan | None
+    planning: Planning | None
 
     @property
     def tasks(self) -> dict[TaskId, TaskStatus]:
-        """As they stand when nobody works on them."""
-        started = TaskStatus.IN_PROGRESS
-        marks = self.checkpoint.tasks
-        return {mark.id: TaskStatus.PENDING if mark.status is started else mark.status for mark in marks}
+        """Those of the plan as it was then, as they stand when nobody works on them."""
+        stood = {mark.id: mark.status for mark in self.checkpoint.tasks}
+        started = [name for name, status in stood.items() if status is TaskStatus.IN_PROGRESS]
+        stood |= dict.fromkeys(started, TaskStatus.PENDING)
+        # Tasks that the checkpoint does not know yet were not begun.
+        return {task.id: stood.get(task.id, TaskStatus.PENDING) for task in self.plan.tasks} if self.plan else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +84,14 @@ async def target(house: House, row: WorkflowRow, name: str) -> Target:
         why = checkpoint.problem or "it has no files."
         raise WrongState(f"Snapshot {checkpoint.id} cannot be gone back to: {why}", hint="Choose another one.")
     await tree_in(Path(row.repository), checkpoint.commit)
-    return Target(checkpoint, checkpoint.commit)
+    then = await _planned(house, row, checkpoint.after)
+    return Target(checkpoint, checkpoint.commit, then.plan, then.planning)
+
+
+async def _planned(house: House, row: WorkflowRow, until: Seq) -> WorkflowState:
+    """The plan as it was when event `until` was written, and nothing else; goings back before then are part of it."""
+    records = await house.journal.last_records(row.id, PLANS, within=Stretch(NOTHING_SEEN, until))
+    return fold(reversed(records))
 
 
 async def _named(house: House, row: WorkflowRow, name: str) -> Checkpoint:
@@ -121,7 +141,9 @@ def foreseen(state: WorkflowState, target: Target) -> WorkflowState:
         checkpoint_id=target.checkpoint.id,
         after=target.checkpoint.after,
         saved=CheckpointId(""),
-        tasks=_statuses(state, target),
+        tasks=target.tasks,
+        plan=target.plan,
+        planning=target.planning,
     )
     return after(state, event)
 
@@ -174,23 +196,33 @@ async def _bring_back(house: House, row: WorkflowRow, target: Target, saved: Che
         checkpoint_id=target.checkpoint.id,
         after=target.checkpoint.after,
         saved=saved.id,
-        tasks=_statuses(state, target),
-        undone=(*_tasks_undone(state, target), *files),
+        tasks=target.tasks,
+        undone=(*_plan_undone(state, target), *_tasks_undone(state, target), *files),
+        plan=target.plan,
+        planning=target.planning,
     )
     return TakenBack(event, left_alone)
 
 
-def _statuses(state: WorkflowState, target: Target) -> dict[TaskId, TaskStatus]:
-    """Tasks that the checkpoint does not know yet were not begun."""
-    return {task: target.tasks.get(task, TaskStatus.PENDING) for task in state.tasks}
+def _plan_undone(state: WorkflowState, target: Target) -> list[str]:
+    """What is planned differently; a plan that waits for a word waits no more, and that must be seen."""
+    now, then = (plan.tasks if plan else () for plan in (state.plan, target.plan))
+    ids_now, ids_then = {task.id for task in now}, {task.id for task in then}
+    proposed, before = (each.proposed if each else None for each in (state.planning, target.planning))
+    withdrawn = proposed is not None and proposed != before
+    return [
+        *(f"Task {task.title!r} came into the plan." for task in now if task.id not in ids_then),
+        *(f"Task {task.title!r} left the plan." for task in then if task.id not in ids_now),
+        *(["A plan was proposed, which waited for approval; it is withdrawn."] if withdrawn else []),
+    ]
 
 
 def _tasks_undone(state: WorkflowState, target: Target) -> list[str]:
-    then = _statuses(state, target)
+    then = target.tasks
     return [
         f"Task {mark.title!r} became {mark.status.replace('_', ' ')}."
         for mark in state.marks
-        if mark.status is not then[mark.id]
+        if mark.id in then and mark.status is not then[mark.id]
     ]
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from segue.model.checkpoint import TaskMark
-from segue.model.plan import PLANNING, Issue, TaskStatus
+from segue.model.plan import PLANNING, Issue, Planning, TaskStatus
 from segue.resume.prompts import Occasion, beginning
-from segue.state.fold import Planning
 
 
 def planning_prompt(

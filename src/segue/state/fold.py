@@ -9,10 +9,11 @@ from typing import TypeVar, assert_never
 from segue.model import events as e
 from segue.model.accounts import ModelUsage, known_sum
 from segue.model.checkpoint import OpenCall, TaskMark, Usage
+from segue.model.findings import PERSON
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
-from segue.model.plan import Issue, Plan, Task, TaskStatus
+from segue.model.plan import Issue, Plan, Planning, Task, TaskStatus
 from segue.model.status import Failure, PromptStatus, Purpose, Role, SessionStatus, WaitingFor, Way, WorkflowStatus
-from segue.state.story import Rewind
+from segue.state.story import Rewind, story
 
 TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
 """Ways in which a new conversation is told what came before it."""
@@ -52,17 +53,6 @@ class Failed:
     """When a used-up quota is full again, where the agent says so."""
     after_fixer: bool = False
     """Whether the step was tried with the fixer's advice."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
-    """The plan is being made."""
-
-    reason: str = ""
-    """Why what was planned before does not hold, where there was something."""
-    refusals: tuple[str, ...] = ()
-    """What people said against the proposals before."""
-    proposed: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +159,8 @@ class WorkflowState:
     """Everything that reviewers said, marked where it is seen to."""
     tests: e.TestsRan | None = None
     """The last time that Segue ran the tests."""
+    judgements: tuple[e.Record, ...] = ()
+    """What the last two come from; with what was undone, since going back may bring that back."""
 
     @property
     def session(self) -> SessionState | None:
@@ -239,7 +231,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
         case e.WorkflowCreated(slug=slug, issue=issue, plan=plan, forked_from=origin):
             stood = origin.tasks if origin else {}
             tasks = {task.id: stood.get(task.id, TaskStatus.PENDING) for task in plan.tasks} if plan else {}
-            planning = None if plan else Planning()
+            planning = (origin.planning if origin else None) or (None if plan else Planning())
             return replace(state, slug=slug, issue=issue, plan=plan, planning=planning, tasks=tasks, forked_from=origin)
         case e.PlanProposed(plan=plan):
             return replace(state, planning=replace(state.planning or Planning(), proposed=plan))
@@ -250,7 +242,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, planning=Planning(reason=reason), replans=state.replans + 1)
         case e.PlanAdopted(plan=plan):
             tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
-            adopted = replace(state, plan=plan, tasks=tasks, planning=None)
+            adopted = replace(_judged(state, record), plan=plan, tasks=tasks, planning=None)
             return replace(adopted, failures=(), advice=None, rounds=frozenset())
         case e.PersonAsked():
             return replace(state, asked=record.event)
@@ -273,13 +265,12 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, advice=record.event)
         case e.ReviewGiven(task_id=task_id, round=number):
             rounds = state.rounds | {(task_id, number)}
-            return replace(state, reviews=(*state.reviews, record.event), rounds=rounds)
-        case e.FeedbackAddressed(task_id=task_id):
-            return replace(state, reviews=tuple(_addressed(each, task_id) for each in state.reviews))
-        case e.TestsRan(task_id=task_id, passed=passed, tests=tests):
-            ran = replace(record.event, tests=replace(tests, seq=record.seq))
+            return replace(_judged(state, record), rounds=rounds)
+        case e.FeedbackAddressed():
+            return _judged(state, record)
+        case e.TestsRan(task_id=task_id, passed=passed):
             failures = tuple(each for each in state.failures if not passed or each.step != task_id)
-            return replace(state, tests=ran, failures=failures)
+            return replace(_judged(state, record), failures=failures)
         case e.WorkflowRewound():
             return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
@@ -331,13 +322,18 @@ def _stands(state: WorkflowState, at: datetime) -> WorkflowState:
 
 def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> WorkflowState:
     """The state after the work was taken back; what was used stays used, and what was said to nobody yet stays so."""
-    return replace(
+    if event.plan is not None or event.planning is not None:
+        state = replace(state, plan=event.plan, planning=event.planning, tasks={})
+    taken_back = replace(
         state,
         tasks={**state.tasks, **event.tasks},
         last_snapshot=event.checkpoint_id,
         rewinds=(*state.rewinds, Rewind(at, event.after)),
         taken_back=event,
     )
+    known = story(taken_back.rewinds, at)
+    then = (each for each in state.judgements if any(part.after < each.seq <= part.until for part in known))
+    return reduce(_judge, then, replace(taken_back, reviews=(), tests=None))
 
 
 def _kept(status: TaskStatus | None) -> TaskStatus:
@@ -345,8 +341,35 @@ def _kept(status: TaskStatus | None) -> TaskStatus:
     return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
 
 
-def _addressed(review: e.ReviewGiven, task_id: TaskId) -> e.ReviewGiven:
-    if review.task_id != task_id or review.feedback.addressed:
+def _judged(state: WorkflowState, record: e.Record) -> WorkflowState:
+    return _judge(replace(state, judgements=(*state.judgements, record)), record)
+
+
+def _judge(state: WorkflowState, record: e.Record) -> WorkflowState:
+    match record.event:
+        case e.ReviewGiven() as given:
+            reviews = (_addressed(each) if _superseded(each, given) else each for each in state.reviews)
+            return replace(state, reviews=(*reviews, given))
+        case e.FeedbackAddressed(task_id=task_id):
+            reviews = (_addressed(each) if each.task_id == task_id else each for each in state.reviews)
+            return replace(state, reviews=tuple(reviews))
+        case e.PlanAdopted():
+            # It was said of tasks that are done, or that are not what they were, even where they have the same name.
+            return replace(state, reviews=tuple(map(_addressed, state.reviews)))
+        case e.TestsRan(tests=tests) as ran:
+            return replace(state, tests=replace(ran, tests=replace(tests, seq=record.seq)))
+        case _:
+            return state
+
+
+def _superseded(before: e.ReviewGiven, given: e.ReviewGiven) -> bool:
+    """A reviewer looks at the whole again, and says what is left; a person does not say everything twice."""
+    persona = given.feedback.reviewer_persona
+    return persona != PERSON and (before.task_id, before.feedback.reviewer_persona) == (given.task_id, persona)
+
+
+def _addressed(review: e.ReviewGiven) -> e.ReviewGiven:
+    if review.feedback.addressed:
         return review
     return replace(review, feedback=replace(review.feedback, addressed=True))
 

@@ -26,5 +26,6 @@ def story(rewinds: Sequence[Rewind], until: Seq) -> tuple[Stretch, ...]:
     while rewinds := [rewind for rewind in rewinds if rewind.at <= until]:
         last = rewinds[-1]
         found.append(Stretch(Seq(last.at - 1), until))
-        until = last.after
+        # Only an earlier point can be gone back to; a journal that says otherwise must not be read for ever.
+        until = min(last.after, Seq(last.at - 1))
     return (Stretch(NOTHING_SEEN, until), *reversed(found))

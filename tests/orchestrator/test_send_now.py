@@ -120,7 +120,7 @@ async def test_a_question_that_was_open_is_taken_back(theatre: Theatre) -> None:
         assert outcomes[0] == "interrupted" and view.question is None
 
 
-def tested(go: Path) -> Choices:
+def verified_by(go: Path) -> Choices:
     """Tests that are under way when the file `begun` is there, and pass when they may go on."""
     return Choices(verify=Verify(command=f"touch {go}.begun; until [ -e {go} ]; do sleep 0.05; done"))
 
@@ -129,7 +129,7 @@ async def test_during_the_tests_nothing_is_interrupted_and_it_is_heard_before_th
     theatre: Theatre, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    theatre.choices = tested(go)
+    theatre.choices = verified_by(go)
     async with theatre.open():
         await theatre.begin("turns: [{match: Use tabs, do: [{write: {path: tabs.txt, content: t}}]}]", plan=ONE_TASK)
         await theatre.until_there(Path(f"{go}.begun"))
@@ -147,7 +147,7 @@ async def test_during_the_tests_nothing_is_interrupted_and_it_is_heard_before_th
 
 async def test_what_changes_no_file_is_not_tested_again(theatre: Theatre, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    theatre.choices = tested(go)
+    theatre.choices = verified_by(go)
     async with theatre.open():
         await theatre.begin("turns: []", plan=ONE_TASK)
         await theatre.until_there(Path(f"{go}.begun"))
@@ -175,7 +175,7 @@ async def test_before_another_try_people_are_heard(theatre: Theatre, tmp_path: P
 
 async def test_a_pause_that_comes_first_is_said(theatre: Theatre, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    theatre.choices = tested(go)
+    theatre.choices = verified_by(go)
     async with theatre.open():
         await theatre.begin("turns: []", plan=ONE_TASK)
         await theatre.until_there(Path(f"{go}.begun"))

@@ -16,7 +16,7 @@ from segue.model.agents import Limits
 from segue.model.errors import CheckpointNotFound, WrongState
 from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
-from segue.model.plan import Task
+from segue.model.plan import Task, TaskStatus
 from segue.model.status import Failure, Way, WorkflowStatus
 from segue.model.views import (
     Answer,
@@ -26,6 +26,7 @@ from segue.model.views import (
     Question,
     RetryView,
     Successor,
+    TaskView,
     Undelivered,
     WorkflowView,
 )
@@ -223,7 +224,12 @@ PLAN = (
     Task(id=TaskId("t2"), title="Test", depends_on=(TaskId("t1"),)),
 )
 BLOCKED = replace(
-    VIEW, status=WorkflowStatus.BLOCKED, tasks_total=0, asks="Is this plan good (2 tasks)?", proposed_plan=PLAN
+    VIEW,
+    status=WorkflowStatus.BLOCKED,
+    tasks=(),
+    tasks_total=0,
+    asks="Is this plan good (2 tasks)?",
+    proposed_plan=PLAN,
 )
 GOES_ON = WorkflowMoved(before=WorkflowStatus.IN_PROGRESS, after=WorkflowStatus.COMPLETED)
 
@@ -293,6 +299,28 @@ def test_status_shows_the_plan_that_waits(segue: Any, service: Standin) -> None:
         "      ? Is this plan good (2 tasks)?",
         "        segue approve add-parser, or: segue reject add-parser 'WHAT IS WRONG'",
     ]
+
+
+def test_what_is_done_of_a_plan_that_waits_is_ticked(segue: Any, service: Standin) -> None:
+    done = TaskView(id=TaskId("t1"), title="Write the parser", status=TaskStatus.COMPLETED, depends_on=())
+    be(service, replace(BLOCKED, tasks=(done,)))
+    assert segue("status").stdout.splitlines()[2:4] == ["      1. ✓ Write the parser", "      2. Test (after t1)"]
+
+
+def test_a_task_that_waits_for_a_word_names_the_three_ways_on(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, status=WorkflowStatus.REVIEW, asks="“Test” fails. Is it done all the same?"))
+    assert segue("status").stdout.splitlines()[2:6] == [
+        "      ? “Test” fails. Is it done all the same?",
+        "        segue approve add-parser: it is taken as done, and the work goes on",
+        "        segue reject add-parser 'WHAT IS WRONG': it is given back, with your words",
+        "        segue resume add-parser: it is tried again as it is",
+    ]
+
+
+def test_why_a_task_is_done_goes_along_with_the_word(segue: Any, service: Standin) -> None:
+    be(service, BLOCKED)
+    segue("approve", "-r", "Good enough.", "--detach")
+    assert said(service).reason == "Good enough."
 
 
 def test_a_resume_that_starts_nobody_says_so(segue: Any, service: Standin) -> None:

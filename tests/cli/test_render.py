@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -27,7 +28,10 @@ from segue.model.events import (
 from segue.model.events import PermissionRequested as Asked
 from segue.model.events import UsageReported as Used
 from segue.model.findings import TestState
+from segue.model.ids import CheckpointId, PromptId, Seq, TaskId
+from segue.model.plan import Plan, Task
 from segue.model.status import Failure, Purpose, Trigger, Way
+from segue.model.status import WorkflowStatus as W
 
 NAMES = Names("add-parser", {"t1": "Write the parser"})
 
@@ -217,3 +221,30 @@ def test_a_line_is_cut_to_the_columns_it_has() -> None:
     assert fit("exactly10!", 10) == "exactly10!"
     assert fit("longer than ten", 10) == "longer th…"
     assert fit("漢字漢字", 5) == "漢…"
+
+
+def test_a_plan_ticks_what_was_done_before_and_counts_what_is_new() -> None:
+    tasks = (Task(id=TaskId("t1"), title="Lexer"), Task(id=TaskId("t2"), title="Parser", depends_on=(TaskId("t1"),)))
+    proposed = e.PlanProposed(prompt_id=PromptId("p"), plan=Plan(tasks=tasks), done=(TaskId("t1"),))
+    assert shown(proposed, writers=MILESTONES) == "Plan of 1 new task:\n  1. ✓ Lexer\n  2. Parser (after t1)"
+    assert shown(proposed) == "Plan: 1. ✓ Lexer; 2. Parser (after t1)"
+    whole = shown(replace(proposed, done=()), writers=MILESTONES)
+    assert whole is not None and whole.startswith("Plan of 2 tasks:\n  1. Lexer\n")
+
+
+def test_the_question_about_a_task_is_printed_once() -> None:
+    asked = e.PersonAsked(task_id=TaskId("t1"), question="“Lexer” fails. Is it done all the same?")
+    moved = e.WorkflowMoved(before=W.IN_PROGRESS, after=W.REVIEW, reason="“Lexer” fails", trigger=Trigger.TASK_COMPLETE)
+    assert shown(asked, writers=MILESTONES) == "? “Lexer” fails. Is it done all the same?"
+    assert shown(moved, writers=MILESTONES) == "Needs a look"
+    lost = replace(moved, reason="the conversation is lost", trigger=Trigger.CRASH)
+    assert shown(lost, writers=MILESTONES) == "Needs a look: the conversation is lost"
+
+
+def test_what_was_undone_stands_below_the_going_back() -> None:
+    names = {name: CheckpointId(f"ckpt-{name}") for name in ("1", "2")}
+    back = e.WorkflowRewound(
+        checkpoint_id=names["1"], after=Seq(4), saved=names["2"], tasks={}, undone=("A plan was proposed.",)
+    )
+    told = "Taken back to ckpt-1; what was there before is ckpt-2\n  - Undone: A plan was proposed."
+    assert shown(back) == told

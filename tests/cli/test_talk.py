@@ -10,6 +10,7 @@ import pytest
 from standin_service import ID, NOON, SESSION, VIEW, Standin, serving
 
 from segue import client
+from segue.model.errors import WrongState
 from segue.model.events import (
     AgentMessage,
     AgentThought,
@@ -150,20 +151,32 @@ def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "interrupted", "sentence"),
     [
-        (["--now"], "The agent is at work; it is interrupted, told, and goes on after."),
-        ([], "The agent is at work; it is told at the end of what it does now."),
+        (["--now"], True, "The agent was at work: it is interrupted, told, and goes on after."),
+        (["--now"], False, "It waits. It gets it later."),
+        ([], False, "The agent is at work; it is told at the end of what it does now."),
     ],
 )
 def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
-    segue: Any, service: Standin, options: list[str], sentence: str
+    segue: Any, service: Standin, options: list[str], interrupted: bool, sentence: str
 ) -> None:
     answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
-    service.prompted = {"status": "waiting", "reason": "The agent gets it at the end of what it does now."}
+    service.prompted = {"status": "waiting", "reason": "It gets it later.", "interrupted": interrupted}
     assert segue("prompt", "Hello", "--detach", *options).stdout == (
         f"{sentence}\n  Watch for the answer with: segue logs --follow add-parser\n"
     )
+
+
+def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, service: Standin) -> None:
+    answer(
+        service, SENT, AgentMessage(text="Yes?"), ENDED, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2")
+    )
+    told = "The agent was between two turns: nothing was interrupted.\nYes?\n"
+    assert segue("prompt", "Hello", "--now").stdout == told
+    service.refusals["prompt"] = WrongState("50 messages wait for the agent already; this one was not taken.")
+    refused = segue("prompt", "Hello", "--now")
+    assert (refused.exit_code, refused.stdout) == (1, "")
 
 
 def test_words_that_were_not_delivered_are_a_failure_that_says_what_to_do(segue: Any, service: Standin) -> None:

@@ -342,6 +342,39 @@ async def test_each_task_becomes_a_commit_of_the_user_without_secret_files(theat
         assert git(worktree, "status", "--porcelain") == "?? .env"
 
 
+@pytest.mark.usefixtures("named")
+async def test_the_agent_is_told_that_a_person_took_the_task_and_of_no_change_that_segue_made(
+    theatre: Theatre, tests: Verify
+) -> None:
+    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+    script = f"""
+        turns:
+          - {{match: Task 1, do: [write: {{path: sum.txt, content: s}}]}}
+          - {{match: Task 2, do: [{BOTH}]}}
+        """
+    async with theatre.open():
+        view = await theatre.begin(script)
+        asked = await theatre.until(view.id, "review")
+        (theatre.root / "worktrees" / view.slug / "mine.txt").write_text("by a person")
+        given = Answer(allow=True, reason="Later.", environment=theatre.environment)
+        answered = await theatre.orchestrator.answer(view.id, given)
+        assert (answered.title, answered.resumed and answered.resumed.divergence) == (
+            "Do A",
+            ("The file mine.txt appeared.",),
+        )
+        await theatre.until(view.id, "completed")
+        accepted = [each for each in await theatre.events(view.id, e.CheckpointCreated) if each.snapshot][1]
+        (answer_given,) = await theatre.events(view.id, e.PersonAnswered)
+    told = prompts(theatre)[1]
+    assert "HEAD moved" not in told and "The file mine.txt appeared." in told
+    assert told.startswith(
+        "The work stood still for a person's word: “Do A” does not pass its tests: "
+        "tests fail: tests/test_it.py::test_total; a person has taken it as done all the same: Later. "
+    )
+    assert asked.asks.endswith(": tests fail: tests/test_it.py::test_total. Is it done all the same?")
+    assert (accepted.type, answer_given.reason) == ("task_complete", "Later.")
+
+
 async def test_without_a_name_for_git_the_task_is_done_all_the_same(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:

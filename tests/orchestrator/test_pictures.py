@@ -76,6 +76,7 @@ async def test_what_cannot_be_shown_is_refused_and_nothing_is_said(
 ) -> None:
     async with theatre.open():
         await paused(theatre)
+        await theatre.until_studied()
         before = (await theatre.orchestrator.workflow("build-it")).head
         with pytest.raises(BadInput, match=told):
             await show(theatre, *shown)
@@ -85,6 +86,7 @@ async def test_what_cannot_be_shown_is_refused_and_nothing_is_said(
 async def test_an_agent_that_is_known_to_take_no_pictures_is_not_shown_any(theatre: Theatre) -> None:
     async with theatre.open():
         await paused(theatre, BLIND)
+        await theatre.until_studied()
         before = (await theatre.orchestrator.workflow("build-it")).head
         with pytest.raises(BadInput, match="rehearsal takes no pictures"):
             await show(theatre, SKETCH)

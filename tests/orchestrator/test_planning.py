@@ -516,7 +516,14 @@ async def test_a_new_plan_begins_with_what_is_done(theatre: Theatre) -> None:
         assert "Two tasks of the plan are called 'a'." in repaired
         assert [task.id for task in view.proposed_plan] == ["a", "c"]
         assert titles(view) == [("a", "completed"), ("b", "pending")]
-        await approve(theatre)
+        assert (view.asks, view.reason) == (
+            "Is this plan good (1 new task)?",
+            "a plan of 1 new task waits for approval",
+        )
+        proposed = await theatre.events("build-it", e.PlanProposed)
+        assert [each.done for each in proposed] == [("a",)]
+        assert "waits for approval:\n- Do C\n" in (await theatre.orchestrator.context("build-it", None)).context
+        assert (await approve(theatre)).title == "a plan of 1 new task"
         view = await theatre.until("build-it", "completed")
         completed = [each.task_id for each in await theatre.events("build-it", e.TaskCompleted)]
     assert titles(view) == [("a", "completed"), ("c", "completed")]

@@ -100,6 +100,26 @@ async def test_after_the_last_pass_a_person_decides(theatre: Theatre) -> None:
         assert [done.task_id for done in await theatre.events(view.id, e.TaskCompleted)] == ["a", "b"]
 
 
+async def test_what_a_reviewer_said_twice_is_told_once(theatre: Theatre) -> None:
+    theatre.choices = Choices(review=Review(passes=2))
+    async with theatre.open():
+        view = await theatre.begin(script(NO), plan=ONE_TASK)
+        asked = await theatre.until(view.id, "review")
+        assert asked.asks == "“Do A” is not approved by reviewer after 2 reviews. Is it done all the same?"
+        context = (await theatre.orchestrator.context(view.id, None)).context
+        theatre.script.write_text(script(YES))
+        await theatre.resume(view.id)
+        await theatre.until(view.id, "completed")
+        assert asked.last_snapshot is not None
+        snapshot = await theatre.orchestrator.snapshot(view.id, asked.last_snapshot)
+    again = next(text for text in prompts(theatre) if text.startswith("The work stood still"))
+    assert again.startswith("The work stood still for a person's word: “Do A” is not approved by reviewer")
+    assert "Is it done" not in again
+    assert (again.count("no tests"), context.count("no tests")) == (1, 1)
+    assert snapshot.findings is not None
+    assert [each.addressed for each in snapshot.findings.feedback] == [True, False]
+
+
 async def test_a_reviewer_who_says_that_the_way_is_wrong_brings_it_before_a_person(theatre: Theatre) -> None:
     theatre.choices = Choices(review=Review(passes=3), fixer="off")
     async with theatre.open():

@@ -1,15 +1,20 @@
 """What somebody wants heard now: the agent is interrupted, hears it, and goes on with its task."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 
 from segue.model import events as e
+from segue.model.agents import Choices, Verify
 from segue.model.status import WorkflowStatus
 from segue.model.views import Prompted
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
+
+ONE_TASK = "[{id: a, title: Do A}]"
 
 SCRIPT = """
 turns:
@@ -41,7 +46,7 @@ async def test_the_agent_is_interrupted_told_and_goes_on_with_its_task(theatre: 
     async with theatre.open():
         await at_work(theatre)
         said = await say_now(theatre)
-        assert said.status == "sent"
+        assert (said.status, said.interrupted) == ("sent", True)
         view = await theatre.until("build-it", "completed")
         assert (view.runs, view.tasks_done) == (1, 2)
         assert len(await theatre.events("build-it", e.TaskStarted)) == 2
@@ -70,7 +75,8 @@ async def test_between_two_turns_there_is_nothing_to_interrupt(theatre: Theatre)
         await theatre.orchestrator.pause("build-it", "lunch", wait=False)
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "paused")
-        assert (await say_now(theatre)).status == "sent"
+        said = await say_now(theatre)
+        assert (said.status, said.interrupted) == ("sent", False)
         await theatre.event("build-it", e.TurnEnded, after=(await theatre.event("build-it", e.RunEnded)).seq)
         reasons = [each.reason for each in await theatre.events("build-it", e.TurnEnded)]
         assert reasons == ["end_turn", "end_turn"]
@@ -112,3 +118,72 @@ async def test_a_question_that_was_open_is_taken_back(theatre: Theatre) -> None:
         view = await theatre.until("build-it", "completed")
         outcomes = [each.outcome for each in await theatre.events("build-it", e.PermissionAnswered)]
         assert outcomes[0] == "interrupted" and view.question is None
+
+
+def verified_by(go: Path) -> Choices:
+    """Tests that are under way when the file `begun` is there, and pass when they may go on."""
+    return Choices(verify=Verify(command=f"touch {go}.begun; until [ -e {go} ]; do sleep 0.05; done"))
+
+
+async def test_during_the_tests_nothing_is_interrupted_and_it_is_heard_before_the_task_is_done(
+    theatre: Theatre, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    theatre.choices = verified_by(go)
+    async with theatre.open():
+        await theatre.begin("turns: [{match: Use tabs, do: [{write: {path: tabs.txt, content: t}}]}]", plan=ONE_TASK)
+        await theatre.until_there(Path(f"{go}.begun"))
+        said = await say_now(theatre, wait=False)
+        assert (said.status, said.interrupted) == ("waiting", False)
+        assert said.reason == "The agent is between two turns, and gets it before the next one."
+        go.touch()
+        await theatre.until("build-it", "completed")
+        workflow_id = (await theatre.orchestrator.workflow("build-it")).id
+        kinds = [record.event.kind for record in await theatre.house.journal.records(workflow_id)]
+    assert prompts(theatre)[1:] == ["Use tabs."]
+    milestones = [kind for kind in kinds if kind in ("tests.ran", "turn.ended", "task.completed")]
+    assert milestones == ["turn.ended", "tests.ran", "turn.ended", "tests.ran", "task.completed"]
+
+
+async def test_what_changes_no_file_is_not_tested_again(theatre: Theatre, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    theatre.choices = verified_by(go)
+    async with theatre.open():
+        await theatre.begin("turns: []", plan=ONE_TASK)
+        await theatre.until_there(Path(f"{go}.begun"))
+        await say_now(theatre, "Why?", wait=False)
+        go.touch()
+        await theatre.until("build-it", "completed")
+        assert len(await theatre.events("build-it", e.TestsRan)) == 1
+    assert prompts(theatre)[1:] == ["Why?"]
+
+
+async def test_before_another_try_people_are_heard(theatre: Theatre, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    theatre.choices = Choices(
+        verify=Verify(command=f"touch {go}.begun; until [ -e {go} ]; do sleep 0.05; done; test -e b")
+    )
+    script = "turns: [{match: not done yet, do: [{write: {path: b, content: b}}]}]"
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(script, plan=ONE_TASK)
+        await theatre.until_there(Path(f"{go}.begun"))
+        await say_now(theatre, wait=False)
+        go.touch()
+        await theatre.until("build-it", "completed")
+    assert [text.split(":")[0] for text in prompts(theatre)[1:]] == ["Use tabs.", "The task is not done yet"]
+
+
+async def test_a_pause_that_comes_first_is_said(theatre: Theatre, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    theatre.choices = verified_by(go)
+    async with theatre.open():
+        await theatre.begin("turns: []", plan=ONE_TASK)
+        await theatre.until_there(Path(f"{go}.begun"))
+        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        said = await say_now(theatre, wait=False)
+        assert (said.interrupted, said.reason) == (
+            False,
+            "A pause was asked for, and comes first; the agent gets it when the work goes on.",
+        )
+        go.touch()
+        await theatre.until("build-it", "paused", "completed")

@@ -53,13 +53,15 @@ def test_a_passing_failure_is_tried_three_times_and_then_the_fixer_comes() -> No
         Retry(at=NOW + timedelta(seconds=1), attempt=2, of=3),
         Retry(at=NOW + timedelta(seconds=2), attempt=3, of=3),
     ]
-    assert steps[2] == Fixer(reason="task-1 failed (transport lost), 3 times in a row.")
+    assert steps[2] == Fixer(reason="task-1 failed (transport lost), 3 times in a row.", beside="3 times in a row")
 
 
 def test_failing_with_the_fixers_advice_asks_a_person() -> None:
     history = [*times(3, Outcome.TESTS_FAILED), replace(failed(Outcome.TESTS_FAILED), after_fixer=True)]
     step = next_step(POLICY, history, NOW, 0)
-    assert step == AskPerson(reason="task-1 failed (tests failed), with the fixer's advice too.")
+    assert step == AskPerson(
+        reason="task-1 failed (tests failed), with the fixer's advice too.", beside="with the fixer's advice too"
+    )
 
 
 def test_whoever_wants_one_attempt_wants_no_second_agent_either() -> None:
@@ -79,7 +81,8 @@ def test_a_wrong_way_is_planned_again_twice_and_then_a_person_is_asked() -> None
     steps = [next_step(POLICY, wrong, NOW, 0, replans=replans) for replans in range(3)]
     assert [type(step) for step in steps] == [Retry, Retry, AskPerson]
     assert steps[2] == AskPerson(
-        reason="task-1 failed (wrong approach), and the work was planned again 2 times already."
+        reason="task-1 failed (wrong approach), and the work was planned again 2 times already.",
+        beside="the work was planned again 2 times already",
     )
 
 
@@ -88,6 +91,7 @@ def test_what_would_fail_again_asks_a_person_at_once(what: Failure | Outcome) ->
     step = next_step(POLICY, [failed(what)], NOW, 0)
     assert isinstance(step, AskPerson)
     assert step.reason.endswith(", and would again.")
+    assert not step.beside
 
 
 def test_only_failures_of_the_same_step_in_a_row_count_as_its_attempts() -> None:

@@ -386,12 +386,12 @@ def test_going_back_has_the_plan_that_it_names_and_an_old_journal_keeps_the_one_
     other = Plan(tasks=(Task(id=TaskId("x"), title="X"),))
     adopted = e.PlanAdopted(plan=other, by="user")
     tasks = {TaskId("a"): TaskStatus.COMPLETED, TaskId("b"): TaskStatus.PENDING, TaskId("c"): TaskStatus.PENDING}
-    state = fold(records(*BEGUN, adopted, replace(rewound(), plan=PLAN)))
+    state = fold(records(*BEGUN, adopted, replace(rewound(), after=Seq(2), plan=PLAN)))
     assert (state.plan, state.tasks, state.planning) == (PLAN, tasks, None)
     waits = Planning(reason="it leads nowhere", proposed=other)
-    state = fold(records(*BEGUN, adopted, replace(rewound(), tasks={}, planning=waits)))
+    state = fold(records(*BEGUN, adopted, replace(rewound(), after=Seq(2), tasks={}, planning=waits)))
     assert (state.plan, state.tasks, state.planning) == (None, {}, waits)
-    old = fold(records(*BEGUN, adopted, replace(rewound(), tasks={TaskId("x"): TaskStatus.COMPLETED})))
+    old = fold(records(*BEGUN, adopted, replace(rewound(), after=Seq(2), tasks={TaskId("x"): TaskStatus.COMPLETED})))
     assert (old.plan, old.finished) == (other, ("x",))
 
 

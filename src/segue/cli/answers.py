@@ -17,15 +17,20 @@ from segue.model.errors import BadInput, NotFound, WorkflowNotFound
 @click.option(
     "--plan", type=click.Path(path_type=Path), help="A plan in place of the proposed one: a .yaml or .md file."
 )
+@click.option("-r", "--reason", default="", help="Why a task is done that was not let pass; the agent is told.")
 @click.option("--request-id", help="The permission that is meant, if not the oldest open question.")
 @click.option("--detach", is_flag=True, help="Say so, and do not follow the work that goes on.")
 @chosen
-def approve(out: Output, workflow: str | None, plan: Path | None, request_id: str | None, detach: bool) -> None:
-    """Say yes to what a workflow waits for: what its agent wants to do, or the plan that it proposes.
+def approve(
+    out: Output, workflow: str | None, plan: Path | None, reason: str, request_id: str | None, detach: bool
+) -> None:
+    """Say yes to what a workflow waits for: what its agent wants to do, the plan that it proposes, or a task.
 
     With a plan the work begins. `segue plan` prints it, to be changed and given back with --plan.
     """
-    body = {"request_id": request_id, "plan": read_plan(plan) if plan else None}
+    if not is_text(reason):
+        raise BadInput("The reason is not UTF-8 text.")
+    body = {"request_id": request_id, "plan": read_plan(plan) if plan else None, "reason": reason}
     _answer(out, workflow, "approve", body, detach)
 
 

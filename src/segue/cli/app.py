@@ -306,7 +306,7 @@ def resume(
     _summarize(view, out)
     out.say(f"\nResuming workflow {view['id']}...")
     explain(resumed, out)
-    for line in words.tasks(view["proposed_plan"]):
+    for line in words.proposed(view) if resumed["status"] == "blocked" else ():
         out.say(f"  {line}")
     _tell_undone(resumed, view, out)
     if detach:

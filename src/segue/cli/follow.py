@@ -141,6 +141,9 @@ def _conclude(view: dict[str, Any], out: Output) -> None:
         for line in words.asked(view):
             out.say(line)
         out.say(f"  To change it first: segue plan {slug} > plan.yaml, and then: segue approve {slug} --plan plan.yaml")
+    elif view["status"] == "review" and view["asks"]:
+        for line in words.asked(view)[1:]:
+            out.say(line)
     elif view["status"] in ("paused", "review"):
         for line in words.trouble(view) or [f"Go on with: segue resume {slug}"]:
             out.say(f"  {line}")

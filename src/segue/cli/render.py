@@ -81,6 +81,9 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
         "failed": "Failed",
         "cancelled": "Cancelled",
     }
+    if event["after"] == "review" and event["trigger"] == "task_complete":
+        # The question stands before this, and says why.
+        return words["review"]
     return words[event["after"]] + _because(event) if event["after"] in words else None
 
 
@@ -176,8 +179,9 @@ def _session_created(event: Fields, _names: Names) -> str:
 
 
 def _plan(event: Fields, _names: Names) -> str:
-    tasks = event["plan"]["tasks"]
-    return "\n".join([f"Plan of {counted(len(tasks), 'task')}:", *(f"  {task}" for task in words.tasks(tasks))])
+    tasks, done = event["plan"]["tasks"], event.get("done", ())
+    new = counted(len(tasks) - len(done), "new task" if done else "task")
+    return "\n".join([f"Plan of {new}:", *(f"  {task}" for task in words.tasks(tasks, done))])
 
 
 def _plan_adopted(event: Fields, _names: Names) -> str:
@@ -199,11 +203,6 @@ def _review_given(event: Fields, _names: Names) -> str:
     verdict = "approves" if said["approved"] else f"has something to say ({said['severity']})"
     comments = "".join(f"\n  - {plain(comment, 300)}" for comment in said["comments"])
     return f"Review {event['round']}: the {plain(said['reviewer_persona'])} {verdict}{comments}"
-
-
-def _person_asked(event: Fields, names: Names) -> str:
-    how = f"segue approve {names.slug} takes the task as done; segue reject {names.slug} 'WHAT IS WRONG' gives it back"
-    return f"? {plain(event['question'], 400)}\n  {how}"
 
 
 def _retry_scheduled(event: Fields, names: Names) -> str:
@@ -245,7 +244,7 @@ MILESTONES: Mapping[str, Writer] = {
     "tests.ran": _tests_ran,
     "review.given": _review_given,
     "work.committed": lambda e, n: f"Committed {e['commit'][:10]} ({counted(e['files'], 'file')})",
-    "person.asked": _person_asked,
+    "person.asked": lambda e, n: f"? {plain(e['question'], 400)}",
     "person.answered": lambda e, n: f"  {'taken as done' if e['approved'] else 'given back'}{_because(e)}",
     "step.failed": lambda e, n: f"! {plain(n.tasks.get(e['step'], e['step']))} failed{_because(e)}",
     "retry.scheduled": _retry_scheduled,
@@ -267,7 +266,7 @@ TABLE: Mapping[str, Writer] = {
     "checkpoint.created": lambda e, n: f"{'Snapshot' if e['snapshot'] else 'Checkpoint'} {e['checkpoint_id']}",
     # Whoever follows was told by the command that queued it.
     "run.queued": _run_queued,
-    "plan.proposed": lambda e, n: f"Plan: {'; '.join(words.tasks(e['plan']['tasks']))}",
+    "plan.proposed": lambda e, n: f"Plan: {'; '.join(words.tasks(e['plan']['tasks'], e.get('done', ())))}",
     "session.moved": lambda e, n: f"Session: {e['before']} → {e['after']}{_because(e)}",
     "run.ended": lambda e, n: f"Run {e['outcome']}{_because(e)}",
     "user.spoke": lambda e, n: f"User: {plain(e['text'], 400)}",

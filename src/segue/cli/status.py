@@ -57,7 +57,7 @@ def _details(view: dict[str, Any]) -> list[str]:
 def _below(view: dict[str, Any]) -> list[str]:
     """What stands under a workflow's line: what it asks, why it rests, what waits for it, and its snapshots."""
     first, *more = words.trouble(view) or [""]
-    lines = [*words.tasks(view["proposed_plan"]), *words.asked(view), *words.rest(view)]
+    lines = [*words.proposed(view), *words.asked(view), *words.rest(view)]
     if first:
         lines += [f"! {first}", *more]
     if view["waiting_messages"]:

@@ -15,7 +15,8 @@ PATIENCE = 150.0
 """Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
 
 
-INTERRUPTED = "The agent is at work; it is interrupted, told, and goes on after."
+AT_WORK = "The agent is at work; it is told at the end of what it does now."
+INTERRUPTED = "The agent was at work: it is interrupted, told, and goes on after."
 
 
 class NotDelivered(SegueError):
@@ -62,8 +63,8 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
     slug, after = view["slug"], view["head"]
     answers = bool(view["question"] and view["question"]["words"])
     busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
-    if busy:
-        out.say(INTERRUPTED if now else "The agent is at work; it is told at the end of what it does now.")
+    if busy and not now:
+        out.say(AT_WORK)
     body = {"text": text, "images": pictures, "wait": not detach, "now": now, "environment": environment()}
     try:
         prompted = client.call("POST", f"/api/workflows/{view['id']}/prompt", body, timeout=PATIENCE)
@@ -75,11 +76,15 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
     if prompted["status"] == "answered":
         out.say(f"✓ {plain(prompted['reason'])}")
         return
+    if prompted.get("interrupted"):
+        out.say(INTERRUPTED)
+    elif busy and now and prompted["status"] == "sent":
+        out.say("The agent was between two turns: nothing was interrupted.")
     if prompted["status"] == "not_delivered":
         _tell_brought_back(view, after, out)
         raise _not_delivered(view, prompted)
     if prompted["status"] == "waiting":
-        if not (busy and detach):
+        if not (prompted.get("interrupted") or (busy and detach and not now)):
             out.say(f"It waits. {prompted['reason']}")
         out.say(f"  Watch for the answer with: segue logs --follow {slug}")
     elif detach:

@@ -1,6 +1,6 @@
 """Words that several commands need: the ways back with their prices, and failures with what can be done about them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from segue.cli.output import moment, plain, reason, table
@@ -29,12 +29,29 @@ def asked(view: Fields) -> list[str]:
     if not view["asks"]:
         return []
     slug = view["slug"]
-    return [f"? {plain(view['asks'], 400)}", f"  segue approve {slug}, or: segue reject {slug} 'WHAT IS WRONG'"]
+    asks = f"? {plain(view['asks'], 400)}"
+    if view["status"] == "review":
+        return [asks, *(f"  {each}" for each in _on_a_task(slug))]
+    return [asks, f"  segue approve {slug}, or: segue reject {slug} 'WHAT IS WRONG'"]
 
 
-def tasks(plan: Sequence[Fields]) -> list[str]:
-    """A plan as people read it."""
-    return [f"{position}. {plain(task['title'])}{_after(task)}" for position, task in enumerate(plan, 1)]
+def _on_a_task(slug: str) -> list[str]:
+    return [
+        f"segue approve {slug}: it is taken as done, and the work goes on",
+        f"segue reject {slug} 'WHAT IS WRONG': it is given back, with your words",
+        f"segue resume {slug}: it is tried again as it is",
+    ]
+
+
+def proposed(view: Fields) -> list[str]:
+    """The plan that waits for a word."""
+    return tasks(view["proposed_plan"], [task["id"] for task in view["tasks"] if task["status"] == "completed"])
+
+
+def tasks(plan: Sequence[Fields], done: Collection[str] = ()) -> list[str]:
+    """A plan as people read it, with what is done already."""
+    ticked = [f"{'✓ ' if task['id'] in done else ''}{plain(task['title'])}{_after(task)}" for task in plan]
+    return [f"{position}. {task}" for position, task in enumerate(ticked, 1)]
 
 
 def _after(task: Fields) -> str:

@@ -509,6 +509,8 @@ class PlanProposed:
     kind: Literal["plan.proposed"] = "plan.proposed"
     prompt_id: PromptId
     plan: Plan
+    done: tuple[TaskId, ...] = ()
+    """Those of its tasks that were done before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -591,6 +593,8 @@ class PersonAsked:
     kind: Literal["person.asked"] = "person.asked"
     task_id: TaskId
     question: str
+    problem: str = ""
+    """Why it is asked, without the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

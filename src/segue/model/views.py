@@ -469,6 +469,8 @@ class Prompted:
     way: Way | None = None
     """How the agent was brought back for it, if it had to be."""
     reason: str = ""
+    interrupted: bool = False
+    """Whether a turn was broken off for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,8 @@ class Answering:
             row, answer.environment, lambda t: _say(t, state, proposed, word), f"the plan was {_status(answer)}"
         )
         plan = word.plan if isinstance(word, PlanAdopted) else proposed
-        return Answered(status=_status(answer), about="plan", workflow_id=row.id, title=in_words(plan), resumed=resumed)
+        title = in_words(plan, state)
+        return Answered(status=_status(answer), about="plan", workflow_id=row.id, title=title, resumed=resumed)
 
     async def _task(self, row: WorkflowRow, answer: Answer) -> Answered | None:
         state = await self._house.journal.state(row.id)
@@ -86,7 +87,8 @@ class Answering:
         resumed = await answer_person(self._resuming, row, answer.environment, allow=answer.allow, reason=answer.reason)
         if resumed is None:
             return None
-        title = state.asked.question
+        asked = state.asked.task_id
+        title = next((mark.title for mark in state.marks if mark.id == asked), asked)
         return Answered(status=_status(answer), about="task", workflow_id=row.id, title=title, resumed=resumed)
 
 

@@ -12,6 +12,7 @@ from segue.model.facts import DecisionFact, SessionFacts
 from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.house import House
+from segue.orchestrator.plans import to_do
 from segue.resume.exam import Grade, compile_examined, examine, probes
 from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import taken_back
@@ -93,7 +94,7 @@ def handover_of(
         feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
         snapshot_id=latest.id if latest else None,
         lengths=lengths,
-        proposed=tuple(task.title for task in proposed.tasks) if proposed else (),
+        proposed=tuple(task.title for task in to_do(proposed.tasks, state.tasks)) if proposed else (),
     )
 
 

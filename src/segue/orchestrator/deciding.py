@@ -1,6 +1,7 @@
 """A person's word on a task that tests or reviewers did not let pass."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
@@ -43,8 +44,14 @@ async def answer_person(
     with resuming.launching.alone_with(row.id):
         # A commit cannot be taken back, so whatever refuses the word refuses it before.
         await house.journal.transact(row.id, decision.refuse_if_late)
-        word = await decision.accept(environment)
-        return await resuming.after_a_word(row, environment, word, "the task was approved", alone=True)
+        # Segue's own commit is no change that anybody has to be told of.
+        changed = await resuming.launching.divergence(state, row.id)
+        word = await decision.accept(environment, reason.strip())
+        resumed = await resuming.after_a_word(
+            row, environment, word, "the task was approved", alone=True, changed=changed
+        )
+    house.unstudied.put_nowait(row.id)
+    return resumed
 
 
 class _Decision:
@@ -74,21 +81,30 @@ class _Decision:
 
         return give_back
 
-    async def accept(self, environment: Mapping[str, str]) -> Word:
+    async def accept(self, environment: Mapping[str, str], reason: str) -> Word:
+        """It is a snapshot, since whoever goes on is told of it and of what changes from here on."""
         task, attempt = self._task, new_attempt_id()
         committed = await commit_task(self._row, task, allowed(environment), attempt)
         state = await self._house.journal.state(self._row.id)
         workspace = await gather(state.worktree, checkpoint_ref(self._row.id, state), state.base)
 
+        occasion = replace(done(task), reason=self._taken(reason), snapshot=True)
+
         def accept(t: Transaction) -> None:
-            self._answer(t, e.PersonAnswered(task_id=task.id, approved=True))
+            self._answer(t, e.PersonAnswered(task_id=task.id, approved=True, reason=reason))
             if committed is not None:
                 t.append(committed)
             t.append(e.FeedbackAddressed(task_id=task.id))
             t.accept_task(task.id, attempt, t.session.id)
-            write_checkpoint(t, t.session.id, 0, done(task), t.catch_up(state), workspace)
+            write_checkpoint(t, t.session.id, 0, occasion, t.catch_up(state), workspace)
 
         return accept
+
+    def _taken(self, reason: str) -> str:
+        why = f": {reason}" if reason else ""
+        if not self._asked.problem:
+            return f"a person has taken “{self._task.title}” as done{why}"
+        return f"{self._asked.problem}; a person has taken it as done all the same{why}"
 
     def _answer(self, t: Transaction, answer: e.PersonAnswered) -> None:
         self.refuse_if_late(t)

@@ -203,7 +203,7 @@ class Dialogue:
             if run.purpose is Purpose.TALK or not (task or planning):
                 return _Idle()
             if planning and planning.proposed:
-                return blocked_by(planning.proposed)
+                return blocked_by(planning.proposed, now)
             if (used_up := self._allowance.used_up(now)) is not None:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             if (full := self._capacity.hand_over) is not None:

@@ -15,6 +15,7 @@ from segue.model.work import OFF
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.ends import End
 from segue.orchestrator.fixing import consult
+from segue.orchestrator.onlooking import files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.retrying import policy_for, start_over
 from segue.orchestrator.reviewing import Round, review
@@ -37,14 +38,19 @@ class _Again:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """The agent was told something, and changed files: what was found of them before does not count."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failed:
     """A try at the task that did not hold, and what the next one would be told."""
 
     what: Outcome
     reason: str
-    question: str
-    """What a person is asked if there is no next one."""
+    problem: str
+    """What a person is told if there is no next one, without a mark at its end."""
     text: str = ""
 
 
@@ -81,17 +87,30 @@ class Finishing:
             self.under_way = False
 
     async def _seen_to(self, task: Task) -> End | None:
-        """One turn after the other, until the tests pass and the reviewers approve."""
+        """One turn after the other, until the tests pass, the reviewers approve, and nobody has anything to say now."""
         while True:
-            problem = await self._tested(task) or await self._reviewed(task)
+            problem = await self._tested(task) or await self._told() or await self._reviewed(task) or await self._told()
             if problem is None:
                 return None
             end = problem if isinstance(problem, End) else await self._again(task, problem)
             if end is not None:
                 return end
 
-    async def _again(self, task: Task, problem: _Again) -> End | None:
-        """Another turn of the same task."""
+    async def _told(self) -> _Changed | End | None:
+        """What somebody wants heard now is heard before the task counts as done."""
+        if not self._turns.pressing:
+            return None
+        before = await files_of(self._tenure)
+        if (reason := await self._turns.hear_people()) is not None:
+            return self._broken_off(reason)
+        return _Changed() if before is None or before != await files_of(self._tenure) else None
+
+    async def _again(self, task: Task, problem: _Again | _Changed) -> End | None:
+        """Another turn of the same task, after what people have to say."""
+        if isinstance(problem, _Changed):
+            return None
+        if isinstance(end := await self._told(), End):
+            return end
         self._tenure.pay_for_a_turn()
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
@@ -114,7 +133,7 @@ class Finishing:
         failed = _Failed(
             what=Outcome.TESTS_FAILED,
             reason=verified.reason,
-            question=f"“{task.title}” does not pass its tests: {verified.reason}. Is it done all the same?",
+            problem=f"“{task.title}” does not pass its tests: {verified.reason}",
             text=tests_failed(ran, verified.reason, verified.tail),
         )
         return await self._after(task, failed)
@@ -130,7 +149,7 @@ class Finishing:
             return await self._after(task, _wrong_approach(task, round_))
         if round_.approved and round_.missing:
             names = ", ".join(round_.missing)
-            return self._ask_person(task, f"“{task.title}” was not reviewed by {names}. Is it done all the same?")
+            return self._ask_person(task, f"“{task.title}” was not reviewed by {names}")
         if round_.approved:
             await self._tenure.step("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
             return None
@@ -156,8 +175,10 @@ class Finishing:
                 return self._start_over(task, failed.reason)
             case Fixer() if self._choices.fixer != OFF:
                 return await self._helped(task, failed, state)
-            case Fixer(reason=reason) | AskPerson(reason=reason) | Wait(reason=reason):
-                return self._ask_person(task, f"{failed.question} ({reason.rstrip('.')}.)")
+            case Fixer(beside=beside) | AskPerson(beside=beside):
+                return self._ask_person(task, f"{failed.problem} ({beside})" if beside else failed.problem)
+            case Wait(reason=reason):
+                return self._ask_person(task, failed.problem, reason)
 
     async def _helped(self, task: Task, failed: _Failed, state: WorkflowState) -> _Again | End:
         """A second agent says how it can be done, that it leads nowhere, or that a person has to look."""
@@ -168,15 +189,16 @@ class Finishing:
             case "rewind" if may_start_over(self._house.rules.retries, state.replans):
                 return self._start_over(task, advice.advice)
             case "rewind" | "escalate":
-                return self._ask_person(task, f"{failed.question} A second agent says: {advice.advice}")
+                return self._ask_person(task, failed.problem, f"A second agent says: {advice.advice}")
 
     def _start_over(self, task: Task, reason: str) -> End:
         retry = start_over(task.id, reason, self._house.clock.now())
         return End(WorkflowStatus.PAUSED, reason, Trigger.TASK_COMPLETE, retry=retry)
 
-    def _ask_person(self, task: Task, question: str) -> End:
-        asked = e.PersonAsked(task_id=task.id, question=question)
-        return End(WorkflowStatus.REVIEW, question, Trigger.TASK_COMPLETE, asks=asked)
+    def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
+        told = f"{problem}. {more}".strip()
+        asked = e.PersonAsked(task_id=task.id, question=f"{told} Is it done all the same?", problem=problem)
+        return End(WorkflowStatus.REVIEW, told if more else problem, Trigger.TASK_COMPLETE, asks=asked)
 
     def _append(self, t: Transaction, event: e.Event) -> None:
         t.append(event, session_id=self._tenure.session_id, run=self._tenure.number)
@@ -215,12 +237,12 @@ def done(task: Task) -> Occasion:
 def _wrong_approach(task: Task, round_: Round) -> _Failed:
     said = next(each.feedback for each in round_.given if each.wrong_approach)
     reason = f"{said.reviewer_persona} says that this way does not lead there"
-    question = f"“{task.title}” went the wrong way, {said.reviewer_persona} says. Is it done all the same?"
-    return _Failed(what=Outcome.WRONG_APPROACH, reason=reason, question=question)
+    problem = f"“{task.title}” went the wrong way, {said.reviewer_persona} says"
+    return _Failed(what=Outcome.WRONG_APPROACH, reason=reason, problem=problem)
 
 
 def _not_passed(task: Task, round_: Round, passes: int) -> _Failed:
     names = ", ".join(each.feedback.reviewer_persona for each in round_.given if not each.feedback.approved)
     times = f"after {passes} review{'' if passes == 1 else 's'}"
-    question = f"“{task.title}” is not approved by {names} {times}. Is it done all the same?"
-    return _Failed(what=Outcome.REVIEW_NOT_PASSED, reason=f"not approved by {names} {times}", question=question)
+    problem = f"“{task.title}” is not approved by {names} {times}"
+    return _Failed(what=Outcome.REVIEW_NOT_PASSED, reason=f"not approved by {names} {times}", problem=problem)

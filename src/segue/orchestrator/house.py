@@ -93,6 +93,22 @@ class Stop:
     reason: str
 
 
+@dataclass(slots=True, eq=False)
+class Urgent:
+    """What somebody said, and wants heard before the turn under way is over."""
+
+    prompt_id: PromptId
+    decided: anyio.Event = field(default_factory=anyio.Event)
+    interrupts: bool = False
+    """Whether a turn was broken off for it; true or not when it is decided."""
+    reason: str = ""
+    """When it is heard instead, where that is known."""
+
+    def decide(self, interrupts: bool, reason: str = "") -> None:
+        self.interrupts, self.reason = interrupts, reason
+        self.decided.set()
+
+
 @dataclass(slots=True)
 class Live:
     """How the doors reach a run that is alive in this process."""
@@ -107,8 +123,7 @@ class Live:
     """Yes or no to a question, and the words, if it was answered in words."""
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
-    urgent: asyncio.Queue[PromptId] = field(default_factory=asyncio.Queue[PromptId])
-    """What somebody said, and wants heard before the turn under way is over."""
+    urgent: asyncio.Queue[Urgent] = field(default_factory=asyncio.Queue[Urgent])
     done: anyio.Event = field(default_factory=anyio.Event)
     patience: datetime | None = None
     """Until then nothing need be heard: the user's own tests run, and have a time of their own."""

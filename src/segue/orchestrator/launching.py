@@ -112,6 +112,8 @@ class Ask:
     reason: str = "resumed"
     alone: bool = False
     """Whoever asks holds the workflow's files."""
+    changed: tuple[str, ...] | None = None
+    """What had changed in the worktree before whoever asks changed something too; None where nobody has."""
     reopens: str = ""
     """Why what is left is planned again, if it is."""
     context: str = ""
@@ -195,8 +197,9 @@ class Launching:
             refuse_used_up(spent)
         after = rewinding.after(state, ask.back.event) if ask.back else state
         means, changes = await both(
-            lambda: means_of(self.house, after, row.id, ask.agent), lambda: self._divergence(after, row.id)
+            lambda: means_of(self.house, after, row.id, ask.agent), lambda: self.divergence(after, row.id)
         )
+        changes = changes if ask.changed is None else ask.changed
         child = new_session_id(self.house.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
@@ -369,9 +372,10 @@ class Launching:
             git = await read_state(Path(state.worktree), state.base)
         except SegueError as error:
             return Present(git=None, at=now, divergence=(error.message,))
-        return Present(git=git, at=now, divergence=await self._divergence(state, row.id))
+        return Present(git=git, at=now, divergence=await self.divergence(state, row.id))
 
-    async def _divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
+    async def divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
+        """What changed in the worktree since the work came to stand still."""
         standing = await self._journal.standing(workflow_id, state)
         if standing is None or standing.git is None or state.worktree is None:
             return ()

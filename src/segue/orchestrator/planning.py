@@ -15,6 +15,7 @@ from segue.model.plan import PLANNING, Plan, Task, TaskStatus
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.ends import End
 from segue.orchestrator.onlooking import changes_since, files_of
+from segue.orchestrator.plans import counted
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
@@ -89,13 +90,13 @@ def after_what_is_done(state: WorkflowState, plan: Plan) -> Plan:
     return Plan(tasks=(*done, *(task for task in plan.tasks if task.id not in names)))
 
 
-def blocked_by(plan: Plan) -> End:
+def blocked_by(plan: Plan, state: WorkflowState) -> End:
     """The run ends here: nobody waits for a person's word in memory."""
-    return End(WorkflowStatus.BLOCKED, f"{in_words(plan)} waits for approval", Trigger.PAUSE)
+    return End(WorkflowStatus.BLOCKED, f"{in_words(plan, state)} waits for approval", Trigger.PAUSE)
 
 
-def in_words(plan: Plan) -> str:
-    return f"a plan of {len(plan.tasks)} task{'' if len(plan.tasks) == 1 else 's'}"
+def in_words(plan: Plan, state: WorkflowState) -> str:
+    return f"a plan of {counted(plan.tasks, state.tasks)}"
 
 
 # ── the turn ────────────────────────────────────────────────────────────────────────────────────────
@@ -160,6 +161,7 @@ class Planner:
     async def _write_down(self, plan: Plan, prompt_id: PromptId) -> None:
         session_id, number = self._tenure.session_id, self._tenure.number
         state, workspace = await self._tenure.gather()
+        done = tuple(task.id for task in done_tasks(state))
         occasion = Occasion(
             type=CheckpointType.PLAN,
             trigger=Trigger.PAUSE,
@@ -170,7 +172,7 @@ class Planner:
 
         def write(t: Transaction) -> None:
             close_questions(t, session_id, number)
-            t.append(e.PlanProposed(prompt_id=prompt_id, plan=plan), session_id=session_id, run=number)
+            t.append(e.PlanProposed(prompt_id=prompt_id, plan=plan, done=done), session_id=session_id, run=number)
             if decode(Choices, t.workflow.choices).approve_plan:
                 t.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))
                 write_checkpoint(t, session_id, number, occasion, t.catch_up(state), workspace)

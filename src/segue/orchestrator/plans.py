@@ -1,7 +1,7 @@
 """Plans as people write and read them: YAML, or a Markdown checklist."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ import yaml
 
 from segue.model.errors import BadPlan
 from segue.model.ids import TaskId, slugify
-from segue.model.plan import Issue, Plan, Task
+from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.views import PlanText
 
 _YAML_HINT = "A plan is a list of tasks: `- {id: parser, title: Write the parser, depends_on: [lexer]}`."
@@ -28,6 +28,18 @@ def read_plan(issue: Issue, text: PlanText | None) -> Plan:
 def write_plan(tasks: Sequence[Task]) -> str:
     """As YAML that `read_plan` reads: only what is said of each task."""
     return yaml.safe_dump({"tasks": [_table(task) for task in tasks]}, sort_keys=False, allow_unicode=True, width=100)
+
+
+def to_do(tasks: Sequence[Task], statuses: Mapping[TaskId, TaskStatus]) -> tuple[Task, ...]:
+    """Without those that were done before the plan was made."""
+    return tuple(task for task in tasks if statuses.get(task.id) is not TaskStatus.COMPLETED)
+
+
+def counted(tasks: Sequence[Task], statuses: Mapping[TaskId, TaskStatus]) -> str:
+    """How much there is to do, in words."""
+    new = to_do(tasks, statuses)
+    kind = "task" if len(new) == len(tasks) else "new task"
+    return f"{len(new)} {kind}{'' if len(new) == 1 else 's'}"
 
 
 def _table(task: Task) -> dict[str, Any]:

@@ -133,13 +133,15 @@ class Resuming:
         reason: str,
         *,
         alone: bool = False,
+        changed: tuple[str, ...] | None = None,
     ) -> Resumed:
         """Go on because somebody said what the work waited for; that is the user's word to start an agent, too.
 
-        `alone`: whoever asks has the workflow's files to themselves meanwhile.
+        `alone`: whoever asks has the workflow's files to themselves meanwhile. `changed`: in the worktree, before that.
         """
         ask = self.ask(row, Purpose.WORK, environment)
-        return await self.launching.launch(row, replace(ask, word=word, reason=reason, alone=alone))
+        ask = replace(ask, word=word, reason=reason, alone=alone, changed=changed)
+        return await self.launching.launch(row, ask)
 
     async def _block_again(self, row: WorkflowRow, *, as_it_is: bool) -> Resumed | None:
         """A plan that waited for a word before the pause waits for it after; no agent is started for that."""

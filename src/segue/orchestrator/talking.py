@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import anyio
+
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, prompt_by_id
 from segue.model.crash import crash_point
@@ -12,13 +14,16 @@ from segue.model.ids import PromptId, Seq, new_prompt_id
 from segue.model.pictures import Shown, pictures_of, with_names
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.alongside import within
+from segue.orchestrator.alongside import alongside, within
+from segue.orchestrator.house import Urgent
 from segue.orchestrator.launching import Ask
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.resuming import Resuming
 from segue.state.fold import WorkflowState
 
 W = WorkflowStatus
+WAITS = "The agent gets it at the end of what it does now."
+INTERRUPTED = "What it did was interrupted for that."
 GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
 """An agent that was awake turned out not to be there any more."""
 
@@ -59,10 +64,22 @@ class Talking:
         head = await self._journal.head(row.id)
         launched = await self._launching.launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None, shown))
         crash_point("prompt.queued")
-        if now and (live := self._house.live.get(row.id)) is not None:
-            live.urgent.put_nowait(said.prompt_id)
+        urgent = await self._pressed(row, said.prompt_id) if now else None
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
-        return await self._until_delivered(row, ask, launched, said.prompt_id, head, 0 if at_work and not wait else 1)
+        patience = 0 if at_work and not wait else 1
+        answer = await self._until_delivered(row, ask, launched, said.prompt_id, head, patience)
+        return _with_what_was_decided(answer, urgent) if urgent else answer
+
+    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId) -> Urgent | None:
+        """It is decided whether a turn is broken off for it; nobody decides that any more once the run is over."""
+        live = self._house.live.get(row.id)
+        if live is None:
+            return None
+        live.urgent.put_nowait(urgent := Urgent(prompt_id))
+        with anyio.CancelScope() as scope:
+            async with alongside(lambda: _cancel_after(live.done, scope)):
+                await urgent.decided.wait()
+        return urgent
 
     async def prompt_session(
         self,
@@ -103,7 +120,7 @@ class Talking:
             session=launched.session,
             prompt_id=prompt_id,
             way=launched.way if launched.status == "resumed" else None,
-            reason="The agent gets it at the end of what it does now.",
+            reason=WAITS,
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
         async with within(self._house.clock, self._house.rules.delivery_wait * patience):
@@ -152,6 +169,18 @@ def _refuse_unseen(state: WorkflowState, agent: str) -> None:
         raise BadInput(f"{agent} takes no pictures.", hint="Say it in words, or hand the work to an agent that does.")
     if state.session and any(each.words for each in state.session.questions.values()):
         raise BadInput("An open question is answered in words.", hint="Answer it first, and show the pictures after.")
+
+
+def _with_what_was_decided(answer: Prompted, urgent: Urgent) -> Prompted:
+    if urgent.interrupts:
+        return replace(answer, interrupted=True, reason=INTERRUPTED if answer.status == "waiting" else answer.reason)
+    waits = answer.status == "waiting" and answer.reason == WAITS
+    return replace(answer, reason=urgent.reason or answer.reason) if waits else answer
+
+
+async def _cancel_after(done: anyio.Event, scope: anyio.CancelScope) -> None:
+    await done.wait()
+    scope.cancel()
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

@@ -18,6 +18,7 @@ from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
+from segue.orchestrator.house import Urgent
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.refreshing import refresh, save_before_compaction
@@ -27,6 +28,8 @@ from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUn
 from segue.protocol.stalls import NoReaction, Stalled, Watch, hear, look
 from segue.resume.prompts import after_a_word
 
+NOTHING_TO_INTERRUPT = "The agent is between two turns, and gets it before the next one."
+AFTER_THE_PAUSE = "A pause was asked for, and comes first; the agent gets it when the work goes on."
 CANCEL_GRACE = 10.0
 """Seconds an agent gets to end a turn that was cancelled."""
 WINDOW_UNKNOWN = (
@@ -72,6 +75,7 @@ class Turns:
         self._gives_way = False
         """The turn under way was interrupted because somebody has something to say."""
         self._begun: set[PromptId] = set()
+        self._pressing: set[PromptId] = set()
         self.joined: PromptId | None = None
         """A prompt that the agent had before anybody listened to it here; it is not sent again."""
         self.aside = False
@@ -173,17 +177,32 @@ class Turns:
         while True:
             said = await self._live.urgent.get()
             pausing = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
-            if not pausing and self.under_way and not self.aside and said not in self._begun:
-                await self._break_off()
+            if pausing or said.prompt_id in self._begun:
+                said.decide(False, AFTER_THE_PAUSE if pausing else "")
+            elif self.under_way and not self.aside:
+                await self._break_off(said)
+            else:
+                self._press(said)
 
-    async def _break_off(self) -> None:
+    @property
+    def pressing(self) -> bool:
+        """Whether somebody wants something heard before anything else is asked of the agent."""
+        return not self._pressing <= self._begun
+
+    def _press(self, said: Urgent) -> None:
+        self._pressing.add(said.prompt_id)
+        said.decide(False, NOTHING_TO_INTERRUPT)
+
+    async def _break_off(self, said: Urgent) -> None:
         self._gives_way, over = True, self._over
         self._questions.clear()
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
         if over.is_set():
             # It came to its end by itself meanwhile; whatever is under way now is not to be cancelled.
+            self._press(said)
             return
+        said.decide(True)
         with anyio.move_on_after(CANCEL_GRACE):
             await self.cancel()
         with anyio.CancelScope() as scope:
@@ -192,16 +211,22 @@ class Turns:
                 raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
 
     async def _after_what_was_said(self, interrupted: e.PromptQueued) -> e.StopReason:
-        """Everything that people have said, in their order; then the work goes on that was interrupted for it."""
-        while (message := await self._tenure.step("message.now", self._take_message)) is not None:
-            reason = await self._turn(message, message.text)
-            if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
-                return reason
+        """What people have said; then the work goes on that was interrupted for it."""
+        if (reason := await self.hear_people()) is not None:
+            return reason
         self._tenure.pay_for_a_turn()
         again = replace(interrupted, prompt_id=new_prompt_id(), text=after_a_word(interrupted.text))
         session_id, run = self._speaker.session_id, self._speaker.run
         await self._tenure.step("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
         return await self._turn(again, again.text)
+
+    async def hear_people(self) -> e.StopReason | None:
+        """Everything that they have said, in their order; else why it came to no end."""
+        while (message := await self._tenure.step("message.now", self._take_message)) is not None:
+            reason = await self._turn(message, message.text)
+            if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
+                return reason
+        return None
 
     def _take_message(self, t: Transaction) -> e.PromptQueued | None:
         if t.session.status is not SessionStatus.RUNNING:

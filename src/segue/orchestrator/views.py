@@ -19,7 +19,7 @@ from segue.model.views import (
     Undelivered,
     WorkflowView,
 )
-from segue.orchestrator.plans import write_plan
+from segue.orchestrator.plans import counted, write_plan
 from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
@@ -70,7 +70,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
 def open_question(state: WorkflowState) -> str:
     """What a person has to say before the work goes on."""
     if state.status is WorkflowStatus.BLOCKED and (tasks := _proposed(state)):
-        return f"Is this plan good ({len(tasks)} task{'' if len(tasks) == 1 else 's'})?"
+        return f"Is this plan good ({counted(tasks, state.tasks)})?"
     if state.status is WorkflowStatus.REVIEW and state.asked is not None:
         return state.asked.question
     return ""

@@ -116,6 +116,8 @@ class Fixer:
     """A second agent looks at the step, with what is known of it, and proposes a fix or gives up."""
 
     reason: str
+    beside: str = ""
+    """What there is to say beside how it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,8 @@ class AskPerson:
     """Nothing goes on by itself."""
 
     reason: str
+    beside: str = ""
+    """What there is to say beside how it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +190,12 @@ def next_step(
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
     if any(failed.after_fixer for failed in tries):
-        return AskPerson(reason=f"{_said(last)}, with the fixer's advice too.")
+        return AskPerson(reason=f"{_said(last)}, with the fixer's advice too.", beside="with the fixer's advice too")
     if len(tries) >= policy.attempts:
         return _after_all_attempts(policy, rule, last, len(tries))
     if rule.undo is Undo.REWIND and not may_start_over(policy, replans):
-        return AskPerson(reason=f"{_said(last)}, and the work was planned again {replans} times already.")
+        again = f"the work was planned again {replans} time{'' if replans == 1 else 's'} already"
+        return AskPerson(reason=f"{_said(last)}, and {again}.", beside=again)
     if _too_quick(policy, failures):
         quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
         return AskPerson(reason=f"{_said(last)}: {quick}.")
@@ -234,10 +239,11 @@ def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> Next
 
 
 def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:
-    reason = f"{_said(last)}, {tries} times in a row."
+    beside = "" if tries == 1 else f"{tries} times in a row"
+    reason = f"{', '.join(filter(None, (_said(last), beside)))}."
     if not rule.fixer or policy.attempts == 1:
-        return AskPerson(reason=reason)
-    return Fixer(reason=reason)
+        return AskPerson(reason=reason, beside=beside)
+    return Fixer(reason=reason, beside=beside)
 
 
 def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:

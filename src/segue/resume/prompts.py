@@ -115,6 +115,8 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
     stopped = f"The work was stopped ({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
     if checkpoint.type is CheckpointType.PLAN:
         stopped = "The work stood still until somebody had looked at the plan"
+    elif checkpoint.snapshot and checkpoint.type in (CheckpointType.REVIEW, CheckpointType.TASK_COMPLETE):
+        stopped = f"The work stood still for a person's word: {checkpoint.reason}"
     if way in SAME_CONVERSATION:
         return f"{stopped.rstrip('.')}. It goes on now in the same conversation."
     return f"{stopped.rstrip('.')}. You take it over in a new conversation; this is what is known."

@@ -186,6 +186,8 @@ class AnswerRequest(Request):
 class ApproveRequest(AnswerRequest):
     plan: PlanText | None = None
     """Another plan than the one that was proposed."""
+    reason: str = ""
+    """Why a task is taken as done that was not let pass; the agent is told."""
 
 
 class RejectRequest(AnswerRequest):

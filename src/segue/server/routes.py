@@ -208,7 +208,7 @@ async def prompt(name: str, request: PromptRequest, context: InContext) -> Promp
 async def approve(name: str, service: WithService, request: ApproveRequest | None = None) -> Answered:
     """Allow what the oldest open question asks for, or take the plan that waits, or another in its place."""
     request = request or ApproveRequest()
-    return await service.answer(name, request.answer(True, plan=request.plan))
+    return await service.answer(name, request.answer(True, plan=request.plan, reason=request.reason))
 
 
 @api.post("/workflows/{name}/reject")

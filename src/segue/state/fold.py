@@ -56,6 +56,14 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What was said of the work by those who did not do it, or what makes that void."""
+
+    at: Seq
+    said: e.ReviewGiven | e.FeedbackAddressed | e.PlanAdopted | e.TestsRan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
     """One conversation, as far as the journal knows it."""
 
@@ -159,7 +167,7 @@ class WorkflowState:
     """Everything that reviewers said, marked where it is seen to."""
     tests: e.TestsRan | None = None
     """The last time that Segue ran the tests."""
-    judgements: tuple[e.Record, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     """What the last two come from; with what was undone, since going back may bring that back."""
 
     @property
@@ -242,7 +250,7 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, planning=Planning(reason=reason), replans=state.replans + 1)
         case e.PlanAdopted(plan=plan):
             tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
-            adopted = replace(_judged(state, record), plan=plan, tasks=tasks, planning=None)
+            adopted = replace(_judged(state, record.event, record.seq), plan=plan, tasks=tasks, planning=None)
             return replace(adopted, failures=(), advice=None, rounds=frozenset())
         case e.PersonAsked():
             return replace(state, asked=record.event)
@@ -265,12 +273,12 @@ def _apply_to_workflow(state: WorkflowState, record: e.Record) -> WorkflowState:
             return replace(state, advice=record.event)
         case e.ReviewGiven(task_id=task_id, round=number):
             rounds = state.rounds | {(task_id, number)}
-            return replace(_judged(state, record), rounds=rounds)
+            return replace(_judged(state, record.event, record.seq), rounds=rounds)
         case e.FeedbackAddressed():
-            return _judged(state, record)
+            return _judged(state, record.event, record.seq)
         case e.TestsRan(task_id=task_id, passed=passed):
             failures = tuple(each for each in state.failures if not passed or each.step != task_id)
-            return replace(_judged(state, record), failures=failures)
+            return replace(_judged(state, record.event, record.seq), failures=failures)
         case e.WorkflowRewound():
             return rewound(state, record.event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
@@ -332,7 +340,7 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
         taken_back=event,
     )
     known = story(taken_back.rewinds, at)
-    then = (each for each in state.judgements if any(part.after < each.seq <= part.until for part in known))
+    then = (each for each in state.judgements if any(part.after < each.at <= part.until for part in known))
     return reduce(_judge, then, replace(taken_back, reviews=(), tests=None))
 
 
@@ -341,12 +349,15 @@ def _kept(status: TaskStatus | None) -> TaskStatus:
     return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
 
 
-def _judged(state: WorkflowState, record: e.Record) -> WorkflowState:
-    return _judge(replace(state, judgements=(*state.judgements, record)), record)
+def _judged(
+    state: WorkflowState, said: e.ReviewGiven | e.FeedbackAddressed | e.PlanAdopted | e.TestsRan, at: Seq
+) -> WorkflowState:
+    judgement = Judgement(at=at, said=said)
+    return _judge(replace(state, judgements=(*state.judgements, judgement)), judgement)
 
 
-def _judge(state: WorkflowState, record: e.Record) -> WorkflowState:
-    match record.event:
+def _judge(state: WorkflowState, judgement: Judgement) -> WorkflowState:
+    match judgement.said:
         case e.ReviewGiven() as given:
             reviews = (_addressed(each) if _superseded(each, given) else each for each in state.reviews)
             return replace(state, reviews=(*reviews, given))
@@ -357,9 +368,7 @@ def _judge(state: WorkflowState, record: e.Record) -> WorkflowState:
             # It was said of tasks that are done, or that are not what they were, even where they have the same name.
             return replace(state, reviews=tuple(map(_addressed, state.reviews)))
         case e.TestsRan(tests=tests) as ran:
-            return replace(state, tests=replace(ran, tests=replace(tests, seq=record.seq)))
-        case _:
-            return state
+            return replace(state, tests=replace(ran, tests=replace(tests, seq=judgement.at)))
 
 
 def _superseded(before: e.ReviewGiven, given: e.ReviewGiven) -> bool:

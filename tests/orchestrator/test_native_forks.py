@@ -56,6 +56,7 @@ async def test_a_fork_begins_with_a_copy_that_remembers_and_the_original_does_no
     theatre.database_url = database_url
     async with theatre.open():
         token = await after_one_task(theatre)
+        await theatre.until_studied()
         before = await theatre.orchestrator.workflow("build-it")
         await fork(theatre)
         resumed = await theatre.resume(FORK)

@@ -414,6 +414,7 @@ async def test_something_is_said_to_a_workflow(app: Any, service: Standin) -> No
         "prompt_id": "prompt-1",
         "way": None,
         "reason": "",
+        "interrupted": False,
     }
     assert service.asked == [("prompt", "add-parser", "Hello", {})]
 

@@ -38,6 +38,19 @@ async def cancel_after(clock: Clock, seconds: float, scope: anyio.CancelScope) -
     scope.cancel()
 
 
+@asynccontextmanager
+async def unless(event: anyio.Event) -> AsyncGenerator[None]:
+    """The body, given up as soon as this happens."""
+    with anyio.CancelScope() as scope:
+        async with alongside(lambda: _cancel_when(event, scope)):
+            yield
+
+
+async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
 async def both(
     first: Callable[[], Coroutine[Any, Any, A]], second: Callable[[], Coroutine[Any, Any, B]]
 ) -> tuple[A, B]:

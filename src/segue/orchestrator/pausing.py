@@ -8,7 +8,7 @@ import anyio
 
 from segue.model import events as e
 from segue.model.status import Trigger
-from segue.orchestrator.alongside import alongside
+from segue.orchestrator.alongside import unless
 from segue.orchestrator.ends import FORCED, UNADVISED
 from segue.orchestrator.house import Stop, sleep_until
 from segue.orchestrator.recorder import Recorder
@@ -69,17 +69,12 @@ class Pausing:
 
     async def _slept_until(self, moment: datetime) -> bool:
         """False when somebody wants the pause sooner."""
-        with anyio.CancelScope() as scope:
-            async with alongside(lambda: self._cancel_at_a_pause(scope)):
-                await sleep_until(self._house.clock, moment)
-                return True
+        async with unless(self._live.pause):
+            await sleep_until(self._house.clock, moment)
+            return True
         return False
 
     async def _why(self, trigger: Trigger) -> str:
         """Whoever asked for a pause knows why; a limit says which one it was."""
         row = await self._house.journal.workflow(self._tenure.workflow_id)
         return f": {row.pause_reason}" if row.pause_reason and trigger is not Trigger.PAUSE else ""
-
-    async def _cancel_at_a_pause(self, scope: anyio.CancelScope) -> None:
-        await self._live.pause.wait()
-        scope.cancel()

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import anyio
-
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, prompt_by_id
 from segue.model.crash import crash_point
@@ -14,7 +12,7 @@ from segue.model.ids import PromptId, Seq, new_prompt_id
 from segue.model.pictures import Shown, pictures_of, with_names
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.alongside import alongside, within
+from segue.orchestrator.alongside import unless, within
 from segue.orchestrator.house import Urgent
 from segue.orchestrator.launching import Ask
 from segue.orchestrator.permissions import answer_question
@@ -76,9 +74,8 @@ class Talking:
         if live is None:
             return None
         live.urgent.put_nowait(urgent := Urgent(prompt_id))
-        with anyio.CancelScope() as scope:
-            async with alongside(lambda: _cancel_after(live.done, scope)):
-                await urgent.decided.wait()
+        async with unless(live.done):
+            await urgent.decided.wait()
         return urgent
 
     async def prompt_session(
@@ -176,11 +173,6 @@ def _with_what_was_decided(answer: Prompted, urgent: Urgent) -> Prompted:
         return replace(answer, interrupted=True, reason=INTERRUPTED if answer.status == "waiting" else answer.reason)
     waits = answer.status == "waiting" and answer.reason == WAITS
     return replace(answer, reason=urgent.reason or answer.reason) if waits else answer
-
-
-async def _cancel_after(done: anyio.Event, scope: anyio.CancelScope) -> None:
-    await done.wait()
-    scope.cancel()
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:

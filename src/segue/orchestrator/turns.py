@@ -15,7 +15,7 @@ from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered, NothingToAnswer
 from segue.model.ids import PromptId, RequestId, SessionId, new_prompt_id
 from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger, WaitingFor
-from segue.orchestrator.alongside import alongside
+from segue.orchestrator.alongside import alongside, unless
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
 from segue.orchestrator.house import Urgent
@@ -205,10 +205,9 @@ class Turns:
         said.decide(True)
         with anyio.move_on_after(CANCEL_GRACE):
             await self.cancel()
-        with anyio.CancelScope() as scope:
-            async with alongside(lambda: _cancel_after(over, scope)):
-                await self._house.clock.sleep(CANCEL_GRACE)
-                raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
+        async with unless(over):
+            await self._house.clock.sleep(CANCEL_GRACE)
+            raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
 
     async def _after_what_was_said(self, interrupted: e.PromptQueued) -> e.StopReason:
         """What people have said; then the work goes on that was interrupted for it."""
@@ -355,11 +354,6 @@ class Turns:
         except NothingToAnswer:
             message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
             await self._recorder.record(e.Warned(code="answer_too_late", message=message))
-
-
-async def _cancel_after(over: anyio.Event, scope: anyio.CancelScope) -> None:
-    await over.wait()
-    scope.cancel()
 
 
 _REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)

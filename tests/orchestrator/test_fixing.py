@@ -27,6 +27,9 @@ turns:
     do: [{first}]
 """
 
+SLOWLY = {"retry_attempts": 3, "retry_first": 40.0}
+"""Three failures of an agent within a minute would be no matter for a second agent."""
+
 
 def failing(answer: str, first: str = "{say: Now.}, {crash: true}", second: str = "{say: Done.}") -> str:
     return SCRIPT.format(answer=answer, first=first, second=second)
@@ -37,7 +40,7 @@ def advice(verdict: str, text: str = "Close the file first.") -> str:
 
 
 async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried_once_more(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
+    async with theatre.open(**SLOWLY):
         await theatre.begin(failing(advice("fix")))
         view = await theatre.as_time_goes_by("build-it", "completed")
         scheduled = await theatre.events("build-it", e.RetryScheduled)
@@ -55,9 +58,24 @@ async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried
     assert "advises:\n\nClose the file first." in last
 
 
+async def test_an_agent_that_dies_three_times_within_a_minute_is_left_to_a_person_without_advice(
+    theatre: Theatre,
+) -> None:
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(failing(advice("fix")))
+        view = await theatre.until("build-it", "paused")
+        for seconds in (1, 2):
+            await theatre.clock.advance(seconds)
+            await theatre.event("build-it", e.RunStarted, after=view.head)
+            view = await theatre.until("build-it", "paused")
+        assert (view.retry, view.runs) == (None, 3)
+        assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
+    assert [entry for entry in theatre.diary("prompt") if "asked for advice" in entry["text"]] == []
+
+
 async def test_what_fails_with_the_advice_too_is_left_to_a_person(theatre: Theatre) -> None:
     script = failing(advice("fix")).replace('{write: {path: mended.txt, content: "A"}}', "{say: Hm.}, {crash: true}")
-    async with theatre.open(retry_attempts=3):
+    async with theatre.open(**SLOWLY):
         await theatre.begin(script)
         await theatre.as_time_goes_by("build-it", "paused")
         while len(await theatre.events("build-it", e.StepFailed)) < 4:
@@ -75,7 +93,7 @@ async def test_what_fails_with_the_advice_too_is_left_to_a_person(theatre: Theat
     ],
 )
 async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, answer: str, reason: str) -> None:
-    async with theatre.open(retry_attempts=3):
+    async with theatre.open(**SLOWLY):
         await theatre.begin(failing(answer))
         while not await theatre.events("build-it", e.FixerAdvised):
             await theatre.as_time_goes_by("build-it", "paused")

@@ -1,6 +1,7 @@
 """A second agent, for a step that keeps failing."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import anyio
 import pytest
@@ -164,6 +165,33 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
         assert moved.trigger is trigger and "asked for advice" in moved.reason
         (warned,) = [each for each in await theatre.events("build-it", e.Warned) if each.code == "pause_forced"]
         assert "advice" in warned.message
+
+
+async def test_a_fixer_whose_quota_is_used_up_is_asked_about_the_same_step_when_it_is_full_again(
+    theatre: Theatre,
+) -> None:
+    theatre.choices = Choices(wait_for_quota=True)
+    reset = theatre.clock.now() + timedelta(hours=1)
+    empty = f"fail: {{kind: quota, reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'}}"
+    script = failing(advice("fix")).replace(
+        "turns:", f"turns:\n  - {{match: You are asked for advice, once: true, do: [{{{empty}}}]}}"
+    )
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(script)
+        while len(await theatre.events("build-it", e.StepFailed)) < 3:
+            await theatre.as_time_goes_by("build-it", "paused")
+        view = await theatre.until("build-it", "paused")
+        failed = await theatre.events("build-it", e.StepFailed)
+        assert [(each.step, each.what) for each in failed] == [
+            ("a", "process_exited"),
+            ("a", "process_exited"),
+            ("a", "quota"),
+        ]
+        assert view.retry is not None and (view.retry.step, view.retry.attempt, view.retry.of) == ("a", 4, 4)
+        await theatre.clock.advance(3600)
+        await theatre.as_time_goes_by("build-it", "completed")
+        (told,) = await theatre.events("build-it", e.FixerAdvised)
+        assert (told.step, told.verdict) == ("a", "fix")
 
 
 def test_advice_is_read_from_whatever_stands_around_it() -> None:

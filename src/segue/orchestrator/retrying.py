@@ -1,5 +1,6 @@
 """What follows a failed step: written down in the transaction that brings its run to rest."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from segue.model.codec import decode
 from segue.model.events import RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
+from segue.model.status import Failure
 from segue.model.work import OFF
 from segue.orchestrator.house import House
 from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
@@ -45,22 +47,24 @@ def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: F
         case Retry(at=at, attempt=attempt, undo=undo):
             return replace(retry, at=at, attempt=attempt, rewind=undo is Undo.REWIND)
         case Wait(until=until, reason=reason):
-            return replace(retry, at=until, reason=reason)
+            return replace(retry, of=max(attempt, policy.attempts), at=until, reason=reason)
         case Fixer() if _may_be_helped(row, failed.step):
             return replace(retry, of=max(attempt, policy.attempts), fixer=True)
         case Fixer() | AskPerson():
             return None
 
 
-def wants_advice(house: House, row: WorkflowRow, state: WorkflowState) -> bool:
-    """Whether what is tried now has failed so often that a second agent is asked before."""
-    if not state.failures:
-        return False
-    last = state.failures[-1]
-    if state.advice is not None and state.advice.step == last.step:
-        return False
-    following = next_step(policy_for(house, row), state.failures, last.at, chance=0)
-    return isinstance(following, Fixer) and _may_be_helped(row, last.step)
+def to_be_advised_on(house: House, row: WorkflowRow, state: WorkflowState) -> Sequence[Failed]:
+    """The failures that a second agent is asked about before the next try; none, if it is tried without."""
+    failures = list(state.failures)
+    while failures and failures[-1].what == Failure.QUOTA:
+        # It was waited for, perhaps by whoever was to advise; what failed before still has.
+        failures.pop()
+    if not failures or (state.advice is not None and state.advice.step == failures[-1].step):
+        return ()
+    last = failures[-1]
+    following = next_step(policy_for(house, row), failures, last.at, chance=0)
+    return failures if isinstance(following, Fixer) and _may_be_helped(row, last.step) else ()
 
 
 def until_full(house: House, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:

@@ -138,6 +138,8 @@ class Run:
         self.choices = decode(Choices, workflow.choices)
         self.way = run.way
         self.reached_agent = False
+        self.advised_on: str | None = None
+        """The step that a second agent is being asked about."""
 
     async def carry_out(self) -> None:
         if not await self.tenure.claim():
@@ -200,10 +202,13 @@ class Run:
     async def _advised(self) -> End | None:
         """What is tried for the last time is tried with advice; None when it is to be tried."""
         state = await self.house.journal.state(self.tenure.workflow_id)
-        if not retrying.wants_advice(self.house, self.workflow, state):
+        failures = retrying.to_be_advised_on(self.house, self.workflow, state)
+        if not failures:
             return None
+        self.advised_on = failures[-1].step
         async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
-            advice = await fixing.consult(self.tenure, self._environment(), state.failures)
+            advice = await fixing.consult(self.tenure, self._environment(), failures)
+        self.advised_on = None
         match advice.verdict:
             case "fix":
                 return None
@@ -462,7 +467,7 @@ class Run:
             session_id, number, token = self.tenure.session_id, self.tenure.number, self.tenure.token
             await self.tenure.transact(lambda t: t.refuse_token(session_id, number, token, error.message))
             crash_point("token.refused")
-        await self._settle(settling_after(error, reached=self.reached_agent))
+        await self._settle(settling_after(error, reached=self.reached_agent, advised_on=self.advised_on))
         if not self.reached_agent and policy.session is None:
             await self._discard_worktree()
 

@@ -57,6 +57,8 @@ class Settling:
     failure: Failure | None = None
     reached: bool = True
     """Whether the agent had come up."""
+    advised_on: str | None = None
+    """The step that a second agent was being asked about, before the agent was to come up."""
     reset_at: datetime | None = None
     leaves_container: bool = False
     """An agent in a container goes on meanwhile, and can be joined again."""
@@ -78,8 +80,9 @@ def settling_for(stop: Stop) -> Settling:
     return Settling(stop=stop)
 
 
-def settling_after(error: SegueError, *, reached: bool) -> Settling:
-    """What the table of failures says; `reached` tells a failure of the work from one of the start."""
+def settling_after(error: SegueError, *, reached: bool, advised_on: str | None = None) -> Settling:
+    """What the table of failures says; `reached` tells a failure of the work from one of the start, and `advised_on` one of
+    the second agent that is asked before it."""
     failure = failure_of(error)
     policy = POLICIES[failure]
     stop = Stop(trigger=Trigger.CRASH, reason=error.message)
@@ -94,6 +97,7 @@ def settling_after(error: SegueError, *, reached: bool) -> Settling:
             workflow_to=policy.workflow,
             failure=failure,
             reached=reached,
+            advised_on=advised_on,
             reset_at=reset_at,
         )
     if reached:
@@ -198,7 +202,7 @@ def _failed(t: Transaction, run: RunRow, settling: Settling, state: WorkflowStat
     """The step that failed with the agent; while people only talk to it, nothing is being tried."""
     if settling.failure is None or not _at_work(t, run):
         return None
-    step = retrying.step_of(state, reached=settling.reached)
+    step = settling.advised_on or retrying.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
     return Failed(
         step=step,

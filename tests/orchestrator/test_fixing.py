@@ -128,6 +128,8 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
         (reopened,) = await theatre.events("build-it", e.PlanReopened)
         assert reopened.reason == "Begin with the tests."
+        moved = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
+        assert {each.trigger for each in moved} == {Trigger.CRASH}
         worktree = worktree_of(theatre)
         assert (worktree / "a.txt").read_text() == "A"
         assert (worktree / "sub/untracked.txt").read_text() == "U"
@@ -247,6 +249,8 @@ turns:
         assert (worktree_of(theatre) / "a.txt").exists()
         (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
         assert (scheduled.step, scheduled.rewind) == ("b", True)
+        (stopped,) = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
+        assert stopped.trigger is Trigger.CRASH
         await theatre.orchestrator.cancel("build-it", "seen enough")
 
 

@@ -11,8 +11,9 @@ from segue.model.codec import decode
 from segue.model.events import RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
-from segue.model.status import Failure
+from segue.model.status import Failure, Trigger, WorkflowStatus
 from segue.model.work import OFF
+from segue.orchestrator.ends import End
 from segue.orchestrator.house import House
 from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
 from segue.state.fold import Failed, WorkflowState
@@ -82,9 +83,10 @@ def until_full(house: House, row: WorkflowRow, state: WorkflowState) -> RetrySch
     return None
 
 
-def start_over(step: str, reason: str, now: datetime) -> RetryScheduled:
+def start_over(step: str, reason: str, now: datetime) -> End:
     """This way leads nowhere: what was done for the step is undone, and what is left is planned again."""
-    return RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
+    retry = RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
+    return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
 
 
 def _may_be_helped(row: WorkflowRow, step: str) -> bool:

@@ -213,8 +213,7 @@ class Run:
             case "fix":
                 return None
             case "rewind" if may_start_over(self.house.rules.retries, state.replans):
-                retry = retrying.start_over(advice.step, advice.advice, self.house.clock.now())
-                return End(WorkflowStatus.PAUSED, advice.advice, Trigger.CRASH, retry=retry)
+                return retrying.start_over(advice.step, advice.advice, self.house.clock.now())
             case "rewind" | "escalate":
                 return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
 

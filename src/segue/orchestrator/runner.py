@@ -57,6 +57,7 @@ from segue.orchestrator.settling import (
     Settling,
     close_questions,
     give_task_back,
+    left_standing,
     settle,
     settling_after,
     settling_for,
@@ -411,7 +412,7 @@ class Run:
         if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
-        self.house.unstudied.put_nowait(self.tenure.workflow_id)
+        await left_standing(self.house, self.tenure.workflow_id, state)
 
     def _end(self, t: Transaction, end: End, state: WorkflowState, workspace: Workspace, child: SessionId) -> None:
         kind, session_to, outcome = end.ending

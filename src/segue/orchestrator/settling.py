@@ -1,5 +1,6 @@
 """Settling: bring interrupted work to rest, whoever interrupted it, and start nothing."""
 
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -37,6 +38,8 @@ from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_check
 from segue.state.fold import Failed, WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import end_marked
+
+log = logging.getLogger("segue")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +84,8 @@ def settling_for(stop: Stop) -> Settling:
 
 
 def settling_after(error: SegueError, *, reached: bool, advised_on: str | None = None) -> Settling:
-    """What the table of failures says; `reached` tells a failure of the work from one of the start, and `advised_on` one of
-    the second agent that is asked before it."""
+    """What the table of failures says; `reached` tells a failure of the work from one of the start, and `advised_on`
+    one of the second agent that is asked before it."""
     failure = failure_of(error)
     policy = POLICIES[failure]
     stop = Stop(trigger=Trigger.CRASH, reason=error.message)
@@ -136,8 +139,17 @@ async def settle(house: House, session_id: SessionId, number: int, settling: Set
         house.kept_environments[workflow_id] = environment
     if retry:
         house.retry_scheduled.set()
-    house.unstudied.put_nowait(workflow_id)
+    await left_standing(house, workflow_id, state)
     return True
+
+
+async def left_standing(house: House, workflow_id: WorkflowId, before: WorkflowState) -> None:
+    """A run is over: its snapshot wants a second look, and a pause that came of it is said in the log."""
+    after = await house.journal.state(workflow_id)
+    if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
+        words = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
+        log.info(words, workflow_id, after.reason, after.last_snapshot)
+    house.unstudied.put_nowait(workflow_id)
 
 
 def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:

@@ -248,8 +248,8 @@ def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) ->
 
 
 def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:
-    """An agent that does not stay up, whom advice does not help either; what tests and reviewers say may come as quickly
-    as it likes."""
+    """An agent that does not stay up, whom advice does not help either; what tests and reviewers say may come as
+    quickly as it likes."""
     if failures[-1].what in set(Outcome):
         return False
     quick = [each for each in failures if each.what not in set(Outcome)][-policy.quick_failures :]

@@ -218,7 +218,8 @@ class Settings(WorkSettings):
     retry_longest: float = 60.0
     """Seconds that a retry waits at most."""
     quick_failures: int = 3
-    """After so many failures in a row within `quick_within` nothing is tried again, whichever steps they were."""
+    """After so many failures of an agent in a row within `quick_within`, whichever steps they were, a person is asked,
+    and not the fixer."""
     quick_within: float = 60.0
     """Seconds, for `quick_failures`."""
     fixer_time: float = 600.0

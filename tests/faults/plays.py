@@ -134,8 +134,24 @@ turns:
 """,
     plan=None,
 )
+FULL = Piece(
+    "Hand over at the soft cap",
+    """
+turns:
+  - match: Task 1 of 2
+    do:
+      - write: {path: one.txt, content: "one\\n"}
+      - usage: {used: 165000, size: 200000}
+      - say: The first file is there.
+  - match: Task 2 of 2
+    do:
+      - write: {path: two.txt, content: "two\\n"}
+      - say: The second file is there.
+""",
+)
 PIECES = {
-    piece.title: piece for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS, REVIEWED, PLANNED)
+    piece.title: piece
+    for piece in (ORDINARY, CANCELLED, UNLUCKY, TALKATIVE, REPORTING, RESTLESS, REVIEWED, PLANNED, FULL)
 }
 
 

@@ -15,7 +15,7 @@ import segue
 from segue.testing.armed import CRASH_AT, CRASH_RECORD, passed
 from segue.testing.stage import Stage
 from tests.faults.conftest import CheckAll, SetStage
-from tests.faults.plays import PIECES, Arms, Piece, Play
+from tests.faults.plays import FULL, PIECES, Arms, Piece, Play
 
 PARTS = 6
 Points = list[tuple[str, str]]
@@ -61,7 +61,7 @@ def test_the_pieces_pass_every_crash_point_there_is(points: Points) -> None:
     written = {name for source in sources for name in re.findall(r'crash_point\("([\w.]+)"\)', source.read_text())}
     steps = {"pause.requested", "resume.after", "prompt.sent.after", "task.complete.after", "run.paused.after"}
     steps |= {"report.asked.after", "report.given.after"}
-    steps |= {"plan.proposed.after", "plan.repaired.after", "run.asked.after"}
+    steps |= {"plan.proposed.after", "plan.repaired.after", "run.asked.after", "run.handed_over.after"}
     # A fork is another workflow with the same agent: tests/faults/test_forks.py kills the server there.
     written -= {"fork.copied"}
     assert written | steps <= {point.partition(":")[0] for _, point in points}
@@ -90,3 +90,30 @@ def test_servers_killed_at_every_crash_point_lose_nothing_and_repeat_nothing(
         check(stage, *(play.work for play in plays), after=(title, mine))
         if PIECES[title].ending == "completed":
             assert [play.completed_tasks() for play in plays] == [["one", "two"]] * len(plays)
+
+
+def while_taking_over(passed_by: Sequence[str]) -> list[str]:
+    """From the hand-over until the next session's agent has its first prompt, each point once."""
+    first = passed_by.index("run.handed_over.before")
+    last = passed_by.index("prompt.acknowledged", first)
+    names = dict.fromkeys(passed_by[first : last + 1])
+    return [f"{name}:{passed_by[:first].count(name) + 1}" for name in names]
+
+
+def test_servers_killed_while_a_next_session_takes_over_bring_that_one_back(
+    set_stage: SetStage, check: CheckAll
+) -> None:
+    stage, plays = set_stage(), list[Play]()
+    record = stage.root / "record"
+    stage.up(**{CRASH_RECORD: str(record)})
+    Play(stage, FULL).see_through()
+    points = while_taking_over(record.read_text().split())
+    assert {"run.handed_over.after:1", "run.claimed:2", "session.ready.before:2"} <= set(points)
+    for point in points:
+        stage.down()
+        plays.append(Play(stage, FULL, deque([{CRASH_AT: point}])))
+        plays[-1].see_through()
+        assert stage.deaths == len(plays), f"nobody died at {point}"
+        assert plays[-1].work.view.sessions == 2, f"after {point}"
+        assert plays[-1].completed_tasks() == ["one", "two"]
+    check(stage, *(play.work for play in plays), after=points)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from segue.model import events as e
 from segue.model.status import Role, Way
-from segue.testing.stage import Stage
-from tests.faults.conftest import CheckAll
+from segue.settings import Settings
+from tests.faults.conftest import CheckAll, SetStage
 
 # The reviewer plays the same piece as the writer, in a conversation of its own.
 SCRIPT = """
@@ -54,7 +56,11 @@ def ended(task: str) -> Callable[[e.Event], bool]:
     return lambda event: isinstance(event, e.TaskCompleted) and event.task_id == task
 
 
-def test_story_of_a_plan_a_review_a_full_window_and_two_crashes(stage: Stage, check: CheckAll) -> None:
+@pytest.mark.parametrize("attempts", [1, Settings().retry_attempts])
+def test_story_of_a_plan_a_review_a_full_window_and_two_crashes(
+    attempts: int, set_stage: SetStage, check: CheckAll
+) -> None:
+    stage = set_stage(SEGUE_RETRY_ATTEMPTS=str(attempts))
     work = stage.work(SCRIPT)
     stage.up()
     work.begin(
@@ -82,10 +88,13 @@ def test_story_of_a_plan_a_review_a_full_window_and_two_crashes(stage: Stage, ch
     assert isinstance(carried, e.ContextCarried) and carried.exam is not None and carried.way is Way.CONTEXT
     assert "TOKENS" in carried.text and "Build a small language" in carried.text
 
-    # The agent dies in the middle of the third task, and somebody brings it back.
-    work.until_status("paused")
-    resumed = work.resume()
-    assert (resumed.session_number, resumed.way) == (2, Way.NATIVE)
+    # The agent dies in the middle of the third task, and somebody brings it back, or it is tried again by itself.
+    work.until(lambda event: isinstance(event, e.WorkflowMoved) and event.after == "paused")
+    if attempts == 1:
+        resumed = work.resume()
+        assert (resumed.session_number, resumed.way) == (2, Way.NATIVE)
+    queued = work.until(e.RunQueued).event
+    assert isinstance(queued, e.RunQueued) and queued.way is Way.NATIVE
     view = work.until_status("completed")
 
     assert [task.status for task in view.tasks] == ["completed"] * 3

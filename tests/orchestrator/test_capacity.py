@@ -1,5 +1,6 @@
 """As a context fills: a warning, a new session at the soft cap, a pause at the hard one, by force at the last."""
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -85,6 +86,26 @@ async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre
         (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
         assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.EXHAUSTION, False)
         assert await rungs(theatre) == ["warn", "fork", "pause", "force"]
+
+
+async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and_leaves_it_theirs(
+    theatre: Theatre, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "segue")
+    full = "{wait_for: go}, {usage: {used: 96000, size: 100000}}, {wait_for: never}"
+    async with theatre.open(pause_force_after=100_000.0):
+        await theatre.begin(filling(50_000, full))
+        await theatre.until_prompted(1)
+        await theatre.orchestrator.pause("build-it", "for tonight", wait=False)
+        (worktree_of(theatre) / "go").touch()
+        view = await theatre.as_time_goes_by("build-it", "paused")
+        asked, *_, sooner = await theatre.events("build-it", e.PauseRequested)
+        assert (sooner.trigger, sooner.reason) == (Trigger.PAUSE, "for tonight")
+        assert sooner.force_at < asked.force_at
+        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        assert snapshot.trigger is Trigger.PAUSE and snapshot.reason.endswith(": for tonight")
+    told = f"[segue] Workflow paused (workflow={view.id}, reason={snapshot.reason!r}, snapshot={snapshot.id})"
+    assert caplog.messages.count(told) == 1
 
 
 async def test_an_agent_that_compacts_by_itself_is_left_to_it(theatre: Theatre) -> None:

@@ -3,6 +3,7 @@ last word."""
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.agents import Choices, CommitPolicy, Limits, Verify
-from segue.model.errors import BadInput, NothingToAnswer, WrongState
+from segue.model.errors import BadInput, NothingToAnswer, SegueError, WrongState
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.model.views import Answer, PlanText, Resumed
 from segue.workspace.processes import marked
@@ -418,6 +419,31 @@ async def test_a_word_counts_though_the_budget_is_used_up(theatre: Theatre, test
         assert (view.tasks_done, "$2.00" in view.reason) == (1, True)
         assert len(await theatre.events(view.id, e.WorkCommitted)) == 1
         assert len(await theatre.events(view.id, e.RunQueued)) == 1
+
+
+@pytest.mark.usefixtures("named")
+async def test_a_word_that_is_refused_because_the_agent_is_not_there_commits_nothing(
+    theatre: Theatre, tests: Verify
+) -> None:
+    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+    script = f"""
+        turns:
+          - {{match: Task 1, do: [write: {{path: sum.txt, content: s}}]}}
+          - {{match: Task 2, do: [{BOTH}]}}
+        """
+    async with theatre.open():
+        view = await theatre.begin(script)
+        await theatre.until(view.id, "review")
+        agents = theatre.house.agents
+        gone = replace(agents["rehearsal"], command=("no-such-program-anywhere",))
+        theatre.house.agents = {**agents, "rehearsal": gone}
+        with pytest.raises(SegueError, match="no-such-program-anywhere"):
+            await answer(theatre, view.id, allow=True)
+        assert git(theatre.repository, "log", "--format=%s", f"main..{view.branch}") == ""
+        theatre.house.agents = agents
+        await answer(theatre, view.id, allow=True)
+        await theatre.until(view.id, "completed")
+        assert len(await theatre.events(view.id, e.WorkCommitted)) == 2
 
 
 @pytest.mark.usefixtures("named")

@@ -1,6 +1,7 @@
 """A second agent, for a step that keeps failing."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import anyio
 import pytest
@@ -27,6 +28,9 @@ turns:
     do: [{first}]
 """
 
+SLOWLY = {"retry_attempts": 3, "retry_first": 40.0}
+"""Three failures of an agent within a minute would be no matter for a second agent."""
+
 
 def failing(answer: str, first: str = "{say: Now.}, {crash: true}", second: str = "{say: Done.}") -> str:
     return SCRIPT.format(answer=answer, first=first, second=second)
@@ -37,7 +41,7 @@ def advice(verdict: str, text: str = "Close the file first.") -> str:
 
 
 async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried_once_more(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
+    async with theatre.open(**SLOWLY):
         await theatre.begin(failing(advice("fix")))
         view = await theatre.as_time_goes_by("build-it", "completed")
         scheduled = await theatre.events("build-it", e.RetryScheduled)
@@ -55,9 +59,24 @@ async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried
     assert "advises:\n\nClose the file first." in last
 
 
+async def test_an_agent_that_dies_three_times_within_a_minute_is_left_to_a_person_without_advice(
+    theatre: Theatre,
+) -> None:
+    async with theatre.open(retry_attempts=3):
+        await theatre.begin(failing(advice("fix")))
+        view = await theatre.until("build-it", "paused")
+        for seconds in (1, 2):
+            await theatre.clock.advance(seconds)
+            await theatre.event("build-it", e.RunStarted, after=view.head)
+            view = await theatre.until("build-it", "paused")
+        assert (view.retry, view.runs) == (None, 3)
+        assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
+    assert [entry for entry in theatre.diary("prompt") if "asked for advice" in entry["text"]] == []
+
+
 async def test_what_fails_with_the_advice_too_is_left_to_a_person(theatre: Theatre) -> None:
     script = failing(advice("fix")).replace('{write: {path: mended.txt, content: "A"}}', "{say: Hm.}, {crash: true}")
-    async with theatre.open(retry_attempts=3):
+    async with theatre.open(**SLOWLY):
         await theatre.begin(script)
         await theatre.as_time_goes_by("build-it", "paused")
         while len(await theatre.events("build-it", e.StepFailed)) < 4:
@@ -75,7 +94,7 @@ async def test_what_fails_with_the_advice_too_is_left_to_a_person(theatre: Theat
     ],
 )
 async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, answer: str, reason: str) -> None:
-    async with theatre.open(retry_attempts=3):
+    async with theatre.open(**SLOWLY):
         await theatre.begin(failing(answer))
         while not await theatre.events("build-it", e.FixerAdvised):
             await theatre.as_time_goes_by("build-it", "paused")
@@ -109,6 +128,8 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
         (reopened,) = await theatre.events("build-it", e.PlanReopened)
         assert reopened.reason == "Begin with the tests."
+        moved = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
+        assert {each.trigger for each in moved} == {Trigger.CRASH}
         worktree = worktree_of(theatre)
         assert (worktree / "a.txt").read_text() == "A"
         assert (worktree / "sub/untracked.txt").read_text() == "U"
@@ -146,6 +167,33 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
         assert moved.trigger is trigger and "asked for advice" in moved.reason
         (warned,) = [each for each in await theatre.events("build-it", e.Warned) if each.code == "pause_forced"]
         assert "advice" in warned.message
+
+
+async def test_a_fixer_whose_quota_is_used_up_is_asked_about_the_same_step_when_it_is_full_again(
+    theatre: Theatre,
+) -> None:
+    theatre.choices = Choices(wait_for_quota=True)
+    reset = theatre.clock.now() + timedelta(hours=1)
+    empty = f"fail: {{kind: quota, reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'}}"
+    script = failing(advice("fix")).replace(
+        "turns:", f"turns:\n  - {{match: You are asked for advice, once: true, do: [{{{empty}}}]}}"
+    )
+    async with theatre.open(retry_attempts=2):
+        await theatre.begin(script)
+        while len(await theatre.events("build-it", e.StepFailed)) < 3:
+            await theatre.as_time_goes_by("build-it", "paused")
+        view = await theatre.until("build-it", "paused")
+        failed = await theatre.events("build-it", e.StepFailed)
+        assert [(each.step, each.what) for each in failed] == [
+            ("a", "process_exited"),
+            ("a", "process_exited"),
+            ("a", "quota"),
+        ]
+        assert view.retry is not None and (view.retry.step, view.retry.attempt, view.retry.of) == ("a", 4, 4)
+        await theatre.clock.advance(3600)
+        await theatre.as_time_goes_by("build-it", "completed")
+        (told,) = await theatre.events("build-it", e.FixerAdvised)
+        assert (told.step, told.verdict) == ("a", "fix")
 
 
 def test_advice_is_read_from_whatever_stands_around_it() -> None:
@@ -201,6 +249,8 @@ turns:
         assert (worktree_of(theatre) / "a.txt").exists()
         (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
         assert (scheduled.step, scheduled.rewind) == ("b", True)
+        (stopped,) = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
+        assert stopped.trigger is Trigger.CRASH
         await theatre.orchestrator.cancel("build-it", "seen enough")
 
 

@@ -187,6 +187,7 @@ async def test_without_a_plan_the_work_pauses_and_a_resume_asks_again(theatre: T
         assert len(prompts(theatre)) == 2
         (snapshot,) = await theatre.orchestrator.snapshots("build-it")
         assert snapshot.checkpoint.can_resume and snapshot.checkpoint.next_steps == ("Make a plan",)
+        assert snapshot.checkpoint.trigger is Trigger.CRASH
         resumed = await theatre.resume("build-it")
         assert resumed.way is Way.NATIVE
         assert (await theatre.until("build-it", "blocked")).proposed_plan

@@ -119,8 +119,23 @@ def test_three_failures_within_a_minute_stop_a_loop_that_goes_from_step_to_step(
         failed(step="task-3"),
     ]
     step = next_step(POLICY, history, NOW, 0)
-    stopped = AskPerson(reason="task-3 failed (transport lost): 3 failures in a row within 1 min.")
+    quickly = "3 failures in a row within 1 min"
+    stopped = AskPerson(reason=f"task-3 failed (transport lost): {quickly}.", beside=quickly)
     assert step == (stopped if stops else Retry(at=NOW + timedelta(seconds=1), attempt=2, of=3))
+
+
+def test_an_agent_that_does_not_stay_up_is_no_matter_for_the_fixer() -> None:
+    quick = [failed(Failure.PROCESS_EXITED, ago=timedelta(seconds=ago)) for ago in (5, 3, 0)]
+    quickly = "3 failures in a row within 1 min"
+    assert next_step(POLICY, quick, NOW, 0) == AskPerson(
+        reason=f"task-1 failed (process exited): {quickly}.", beside=quickly
+    )
+
+
+def test_work_that_fails_may_fail_as_quickly_as_it_likes() -> None:
+    assert isinstance(next_step(POLICY, [failed(Outcome.TESTS_FAILED)] * 3, NOW, 0), Fixer)
+    crashes = [failed(Failure.PROCESS_EXITED)] * 2
+    assert isinstance(next_step(POLICY, [*crashes, failed(Outcome.TESTS_FAILED)], NOW, 0), Fixer)
 
 
 def test_a_loop_stops_at_the_first_quota_answer_and_says_when_it_is_over() -> None:

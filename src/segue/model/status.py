@@ -53,10 +53,12 @@ class Trigger(StrEnum):
     """Why work stopped, as written on its snapshot."""
 
     PAUSE = "pause"
+    """Somebody wanted it to, or is asked."""
     TASK_COMPLETE = "task_complete"
     EXHAUSTION = "exhaustion"
     TIMEOUT = "timeout"
     CRASH = "crash"
+    """Something failed: a process, a try at a task, an answer that cannot be used."""
     CANCEL = "cancel"
 
 

@@ -13,6 +13,7 @@ from segue.model.ids import new_attempt_id
 from segue.model.plan import Task
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Resumed
+from segue.orchestrator.agents import agent_named, require
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.finishing import done
 from segue.orchestrator.house import House
@@ -43,6 +44,7 @@ async def answer_person(
         return await resuming.after_a_word(row, environment, word, "the task was rejected")
     with resuming.launching.alone_with(row.id):
         # A commit cannot be taken back, so whatever refuses the word refuses it before.
+        require(agent_named(house, row.agent), environment)
         await house.journal.transact(row.id, decision.refuse_if_late)
         # Segue's own commit is no change that anybody has to be told of.
         changed = await resuming.launching.divergence(state, row.id)

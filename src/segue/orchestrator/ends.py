@@ -31,6 +31,21 @@ class Torn(Exception):
         self.stop = stop
 
 
+Ending = tuple[CheckpointType, SessionStatus, e.RunOutcome]
+
+ENDS: dict[WorkflowStatus, Ending] = {
+    WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
+    # The next session goes on at once.
+    WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
+    # Somebody's word is waited for, and nobody waits for it in memory.
+    WorkflowStatus.BLOCKED: (CheckpointType.PLAN, SessionStatus.SUSPENDED, "asked"),
+    WorkflowStatus.REVIEW: (CheckpointType.REVIEW, SessionStatus.SUSPENDED, "asked"),
+    WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
+    WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
+}
+TALKED: Ending = (CheckpointType.PAUSE, SessionStatus.WAITING_FOR_INPUT, "talked")
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """Why there is no more to do in this run."""
@@ -45,20 +60,9 @@ class End:
     retry: e.RetryScheduled | None = None
     """How it goes on by itself; the task in hand is given back."""
 
-
-Ending = tuple[CheckpointType, SessionStatus, e.RunOutcome]
-
-ENDS: dict[WorkflowStatus, Ending] = {
-    WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
-    # The next session goes on at once.
-    WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
-    # Somebody's word is waited for, and nobody waits for it in memory.
-    WorkflowStatus.BLOCKED: (CheckpointType.PLAN, SessionStatus.SUSPENDED, "asked"),
-    WorkflowStatus.REVIEW: (CheckpointType.REVIEW, SessionStatus.SUSPENDED, "asked"),
-    WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),
-    WorkflowStatus.FAILED: (CheckpointType.SESSION_END, SessionStatus.SUSPENDED, "failed"),
-}
-TALKED: Ending = (CheckpointType.PAUSE, SessionStatus.WAITING_FOR_INPUT, "talked")
+    @property
+    def ending(self) -> Ending:
+        return TALKED if self.talked else ENDS[self.status]
 
 
 _FAILED_TURNS: dict[Failure, type[AgentError]] = {

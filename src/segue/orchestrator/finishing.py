@@ -172,7 +172,7 @@ class Finishing:
             case Retry(undo=Undo.NOTHING):
                 return _Again(failed.text)
             case Retry():
-                return self._start_over(task, failed.reason)
+                return start_over(task.id, failed.reason, now)
             case Fixer() if self._choices.fixer != OFF:
                 return await self._helped(task, failed, state)
             case Fixer(beside=beside) | AskPerson(beside=beside):
@@ -187,13 +187,9 @@ class Finishing:
             case "fix":
                 return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
             case "rewind" if may_start_over(self._house.rules.retries, state.replans):
-                return self._start_over(task, advice.advice)
+                return start_over(task.id, advice.advice, self._house.clock.now())
             case "rewind" | "escalate":
                 return self._ask_person(task, failed.problem, f"A second agent says: {advice.advice}")
-
-    def _start_over(self, task: Task, reason: str) -> End:
-        retry = start_over(task.id, reason, self._house.clock.now())
-        return End(WorkflowStatus.PAUSED, reason, Trigger.TASK_COMPLETE, retry=retry)
 
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
         told = f"{problem}. {more}".strip()

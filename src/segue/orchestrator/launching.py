@@ -16,7 +16,7 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.reading import queued_prompt
-from segue.journal.rows import RunRow, WorkflowRow, open_runs, run_by_id
+from segue.journal.rows import RunRow, SessionRow, WorkflowRow, open_runs, run_by_id
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
@@ -355,8 +355,8 @@ class Launching:
         if session.unborn and not over and ask.choices is None and ask.back is None:
             t.will_carry(parent.id, carrying)
             return parent.id
-        if not over and parent.status is not SessionStatus.CREATED:
-            t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
+        if not over:
+            _take_over(t, parent)
         if ask.choices is not None:
             t.change_agent(ask.agent.name, ask.choices)
         t.create_session(child, ask.agent.name, parent.id, carrying, ask.choices)
@@ -437,6 +437,14 @@ def _give_back(t: Transaction, state: WorkflowState) -> None:
     """Whoever goes on without answering what becomes of a task wants it tried again."""
     if (asked := t.catch_up(state).asked) is not None:
         t.append(PersonAnswered(task_id=asked.task_id, approved=False))
+
+
+def _take_over(t: Transaction, parent: SessionRow) -> None:
+    """It ends; one that no agent ever took up has nothing to complete."""
+    if parent.status is SessionStatus.CREATED:
+        t.move_session(parent.id, SessionStatus.CANCELLED, reason="taken over before its agent came up")
+    else:
+        t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
 
 
 def _say_again(t: Transaction) -> None:

@@ -46,7 +46,7 @@ class Pausing:
             await self._live.pause.wait()
             self._live.pause = anyio.Event()
         stop, message = (FORCED, INTERRUPTED) if self._turns else (UNADVISED, NO_ADVICE)
-        self.forced = replace(stop, trigger=trigger, reason=f"{stop.reason}{await self._why(trigger)}")
+        self.forced = replace(stop, trigger=trigger, reason=f"{stop.reason}{await self._why()}")
         await self._recorder.record(e.Warned(code="pause_forced", message=message))
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
@@ -74,7 +74,7 @@ class Pausing:
             return True
         return False
 
-    async def _why(self, trigger: Trigger) -> str:
-        """Whoever asked for a pause knows why; a limit says which one it was."""
+    async def _why(self) -> str:
+        """What the person said who asked for the pause, or which limit it was."""
         row = await self._house.journal.workflow(self._tenure.workflow_id)
-        return f": {row.pause_reason}" if row.pause_reason and trigger is not Trigger.PAUSE else ""
+        return f": {row.pause_reason}" if row.pause_reason else ""

@@ -139,7 +139,7 @@ class Planner:
                 return None
             case Unreadable(reason=reason):
                 why = f"the agent proposed no plan that can be used, even after one repair: {reason}"
-                return End(WorkflowStatus.PAUSED, why, Trigger.PAUSE)
+                return End(WorkflowStatus.PAUSED, why, Trigger.CRASH)
             case End():
                 return read
 

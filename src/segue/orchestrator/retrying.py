@@ -1,5 +1,6 @@
 """What follows a failed step: written down in the transaction that brings its run to rest."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +11,9 @@ from segue.model.codec import decode
 from segue.model.events import RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
+from segue.model.status import Failure, Trigger, WorkflowStatus
 from segue.model.work import OFF
+from segue.orchestrator.ends import End
 from segue.orchestrator.house import House
 from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
 from segue.state.fold import Failed, WorkflowState
@@ -45,22 +48,24 @@ def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: F
         case Retry(at=at, attempt=attempt, undo=undo):
             return replace(retry, at=at, attempt=attempt, rewind=undo is Undo.REWIND)
         case Wait(until=until, reason=reason):
-            return replace(retry, at=until, reason=reason)
+            return replace(retry, of=max(attempt, policy.attempts), at=until, reason=reason)
         case Fixer() if _may_be_helped(row, failed.step):
             return replace(retry, of=max(attempt, policy.attempts), fixer=True)
         case Fixer() | AskPerson():
             return None
 
 
-def wants_advice(house: House, row: WorkflowRow, state: WorkflowState) -> bool:
-    """Whether what is tried now has failed so often that a second agent is asked before."""
-    if not state.failures:
-        return False
-    last = state.failures[-1]
-    if state.advice is not None and state.advice.step == last.step:
-        return False
-    following = next_step(policy_for(house, row), state.failures, last.at, chance=0)
-    return isinstance(following, Fixer) and _may_be_helped(row, last.step)
+def to_be_advised_on(house: House, row: WorkflowRow, state: WorkflowState) -> Sequence[Failed]:
+    """The failures that a second agent is asked about before the next try; none, if it is tried without."""
+    failures = list(state.failures)
+    while failures and failures[-1].what == Failure.QUOTA:
+        # It was waited for, perhaps by whoever was to advise; what failed before still has.
+        failures.pop()
+    if not failures or (state.advice is not None and state.advice.step == failures[-1].step):
+        return ()
+    last = failures[-1]
+    following = next_step(policy_for(house, row), failures, last.at, chance=0)
+    return failures if isinstance(following, Fixer) and _may_be_helped(row, last.step) else ()
 
 
 def until_full(house: House, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:
@@ -78,9 +83,10 @@ def until_full(house: House, row: WorkflowRow, state: WorkflowState) -> RetrySch
     return None
 
 
-def start_over(step: str, reason: str, now: datetime) -> RetryScheduled:
+def start_over(step: str, reason: str, now: datetime) -> End:
     """This way leads nowhere: what was done for the step is undone, and what is left is planned again."""
-    return RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
+    retry = RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
+    return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
 
 
 def _may_be_helped(row: WorkflowRow, step: str) -> bool:

@@ -45,7 +45,7 @@ from segue.orchestrator import containers, fixing, forking, projections, retryin
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
-from segue.orchestrator.ends import CANCELLED, ENDS, INTERNAL, TALKED, End, Torn
+from segue.orchestrator.ends import CANCELLED, INTERNAL, End, Torn
 from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.keeping import Keeper
@@ -57,6 +57,7 @@ from segue.orchestrator.settling import (
     Settling,
     close_questions,
     give_task_back,
+    left_standing,
     settle,
     settling_after,
     settling_for,
@@ -68,7 +69,8 @@ from segue.protocol.retries import may_start_over
 from segue.resume.failures import POLICIES, failure_of
 from segue.resume.planner import Original, ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
-from segue.snapshot.gather import Occasion
+from segue.snapshot.gather import Occasion, Workspace
+from segue.state.fold import WorkflowState
 from segue.workspace.git import read_state
 from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
 
@@ -137,6 +139,8 @@ class Run:
         self.choices = decode(Choices, workflow.choices)
         self.way = run.way
         self.reached_agent = False
+        self.advised_on: str | None = None
+        """The step that a second agent is being asked about."""
 
     async def carry_out(self) -> None:
         if not await self.tenure.claim():
@@ -199,16 +203,18 @@ class Run:
     async def _advised(self) -> End | None:
         """What is tried for the last time is tried with advice; None when it is to be tried."""
         state = await self.house.journal.state(self.tenure.workflow_id)
-        if not retrying.wants_advice(self.house, self.workflow, state):
+        failures = retrying.to_be_advised_on(self.house, self.workflow, state)
+        if not failures:
             return None
+        self.advised_on = failures[-1].step
         async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
-            advice = await fixing.consult(self.tenure, self._environment(), state.failures)
+            advice = await fixing.consult(self.tenure, self._environment(), failures)
+        self.advised_on = None
         match advice.verdict:
             case "fix":
                 return None
             case "rewind" if may_start_over(self.house.rules.retries, state.replans):
-                retry = retrying.start_over(advice.step, advice.advice, self.house.clock.now())
-                return End(WorkflowStatus.PAUSED, advice.advice, Trigger.CRASH, retry=retry)
+                return retrying.start_over(advice.step, advice.advice, self.house.clock.now())
             case "rewind" | "escalate":
                 return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
 
@@ -395,7 +401,21 @@ class Run:
 
     async def _finish(self, end: End) -> None:
         """A clean end. The agent's process is gone by now, so the worktree holds still."""
-        kind, session_to, outcome = TALKED if end.talked else ENDS[end.status]
+        state, workspace = await self.tenure.gather()
+        child = new_session_id(self.house.clock.now())
+
+        def finish(t: Transaction) -> None:
+            self._end(t, _unless_paused(t, end), t.catch_up(state), workspace, child)
+
+        _, _, outcome = end.ending
+        await self.tenure.step(f"run.{outcome}", finish)
+        if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
+            self.house.kept_environments[self.tenure.workflow_id] = self._environment()
+            self.house.retry_scheduled.set()
+        await left_standing(self.house, self.tenure.workflow_id, state)
+
+    def _end(self, t: Transaction, end: End, state: WorkflowState, workspace: Workspace, child: SessionId) -> None:
+        kind, session_to, outcome = end.ending
         # A talk is no boundary of the work: what the last snapshot says of it still holds.
         occasion = Occasion(
             type=kind,
@@ -404,37 +424,26 @@ class Run:
             snapshot=not end.talked,
             clean_boundary=end.retry is None,
         )
-        state, workspace = await self.tenure.gather()
-        child = new_session_id(self.house.clock.now())
-
-        def finish(t: Transaction) -> None:
-            pausing = t.workflow.pause_trigger is not None
-            now = t.catch_up(state)
-            close_questions(t, self.tenure.session_id, self.tenure.number)
-            if end.status is WorkflowStatus.FAILED:
-                self._fail_task(t, end.reason)
-            if end.asks is not None:
-                self._ask_person(t, end.asks)
-            if end.retry is not None:
-                give_task_back(t, self.tenure.session_id, self.tenure.number, end.reason)
-            write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, now, workspace)
-            if not end.talked:
-                self.tenure.move(t, session_to, reason=end.reason)
-            if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
-                _move_workflow(t, end)
-            if end.status is WorkflowStatus.COMPLETED:
-                withdraw_messages(t)
-            if end.retry is not None and not pausing:
-                t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
-            t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
-            if end.status is WorkflowStatus.IN_PROGRESS:
-                self._hand_over(t, child, end.reason)
-
-        await self.tenure.step(f"run.{outcome}", finish)
-        if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
-            self.house.kept_environments[self.tenure.workflow_id] = self._environment()
-            self.house.retry_scheduled.set()
-        self.house.unstudied.put_nowait(self.tenure.workflow_id)
+        pausing = t.workflow.pause_trigger is not None
+        close_questions(t, self.tenure.session_id, self.tenure.number)
+        if end.status is WorkflowStatus.FAILED:
+            self._fail_task(t, end.reason)
+        if end.asks is not None:
+            self._ask_person(t, end.asks)
+        if end.retry is not None:
+            give_task_back(t, self.tenure.session_id, self.tenure.number, end.reason)
+        write_checkpoint(t, self.tenure.session_id, self.tenure.number, occasion, state, workspace)
+        if not end.talked:
+            self.tenure.move(t, session_to, reason=end.reason)
+        if not end.talked and end.status is not WorkflowStatus.IN_PROGRESS:
+            _move_workflow(t, end)
+        if end.status is WorkflowStatus.COMPLETED:
+            withdraw_messages(t)
+        if end.retry is not None and not pausing:
+            t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
+        t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
+        if end.status is WorkflowStatus.IN_PROGRESS:
+            self._hand_over(t, child, end.reason)
 
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
         """A new session goes on with a compiled context, before the old one is too full to."""
@@ -458,7 +467,7 @@ class Run:
             session_id, number, token = self.tenure.session_id, self.tenure.number, self.tenure.token
             await self.tenure.transact(lambda t: t.refuse_token(session_id, number, token, error.message))
             crash_point("token.refused")
-        await self._settle(settling_after(error, reached=self.reached_agent))
+        await self._settle(settling_after(error, reached=self.reached_agent, advised_on=self.advised_on))
         if not self.reached_agent and policy.session is None:
             await self._discard_worktree()
 
@@ -477,6 +486,14 @@ class Run:
     async def _settle(self, settling: Settling) -> None:
         with anyio.CancelScope(shield=True):
             await settle(self.house, self.tenure.session_id, self.tenure.number, settling)
+
+
+def _unless_paused(t: Transaction, end: End) -> End:
+    """Nobody takes the work over when somebody has asked for a pause since that was decided."""
+    trigger, reason = t.workflow.pause_trigger, t.workflow.pause_reason
+    if end.status is not WorkflowStatus.IN_PROGRESS or trigger is None:
+        return end
+    return End(WorkflowStatus.PAUSED, reason or "", trigger)
 
 
 def _move_workflow(t: Transaction, end: End) -> None:

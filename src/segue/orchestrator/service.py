@@ -68,6 +68,7 @@ from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import (
     Settling,
     checkpoint_ref,
+    left_standing,
     settle,
     settling_for,
     withdraw_messages,
@@ -324,7 +325,7 @@ class Orchestrator:
             # It stands in line for nothing, and the next one may not stand behind it.
             self._house.environments.pop((run.session_id, run.number), None)
             await self._house.engine.forget(run.session_id, run.number)
-        self._house.unstudied.put_nowait(row.id)
+        await left_standing(self._house, row.id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
         """Until the workflow stands still, one way or another."""

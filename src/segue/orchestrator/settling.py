@@ -1,5 +1,6 @@
 """Settling: bring interrupted work to rest, whoever interrupted it, and start nothing."""
 
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -38,6 +39,8 @@ from segue.state.fold import Failed, WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import end_marked
 
+log = logging.getLogger("segue")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
@@ -57,6 +60,8 @@ class Settling:
     failure: Failure | None = None
     reached: bool = True
     """Whether the agent had come up."""
+    advised_on: str | None = None
+    """The step that a second agent was being asked about, before the agent was to come up."""
     reset_at: datetime | None = None
     leaves_container: bool = False
     """An agent in a container goes on meanwhile, and can be joined again."""
@@ -78,8 +83,9 @@ def settling_for(stop: Stop) -> Settling:
     return Settling(stop=stop)
 
 
-def settling_after(error: SegueError, *, reached: bool) -> Settling:
-    """What the table of failures says; `reached` tells a failure of the work from one of the start."""
+def settling_after(error: SegueError, *, reached: bool, advised_on: str | None = None) -> Settling:
+    """What the table of failures says; `reached` tells a failure of the work from one of the start, and `advised_on`
+    one of the second agent that is asked before it."""
     failure = failure_of(error)
     policy = POLICIES[failure]
     stop = Stop(trigger=Trigger.CRASH, reason=error.message)
@@ -94,6 +100,7 @@ def settling_after(error: SegueError, *, reached: bool) -> Settling:
             workflow_to=policy.workflow,
             failure=failure,
             reached=reached,
+            advised_on=advised_on,
             reset_at=reset_at,
         )
     if reached:
@@ -132,8 +139,17 @@ async def settle(house: House, session_id: SessionId, number: int, settling: Set
         house.kept_environments[workflow_id] = environment
     if retry:
         house.retry_scheduled.set()
-    house.unstudied.put_nowait(workflow_id)
+    await left_standing(house, workflow_id, state)
     return True
+
+
+async def left_standing(house: House, workflow_id: WorkflowId, before: WorkflowState) -> None:
+    """A run is over: its snapshot wants a second look, and a pause that came of it is said in the log."""
+    after = await house.journal.state(workflow_id)
+    if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
+        words = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
+        log.info(words, workflow_id, after.reason, after.last_snapshot)
+    house.unstudied.put_nowait(workflow_id)
 
 
 def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:
@@ -198,7 +214,7 @@ def _failed(t: Transaction, run: RunRow, settling: Settling, state: WorkflowStat
     """The step that failed with the agent; while people only talk to it, nothing is being tried."""
     if settling.failure is None or not _at_work(t, run):
         return None
-    step = retrying.step_of(state, reached=settling.reached)
+    step = settling.advised_on or retrying.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
     return Failed(
         step=step,

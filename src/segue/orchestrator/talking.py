@@ -7,8 +7,8 @@ from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, prompt_by_id
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput
-from segue.model.events import PromptNotSent, PromptQueued, PromptSent, RunEnded
-from segue.model.ids import PromptId, Seq, new_prompt_id
+from segue.model.events import PromptNotSent, PromptQueued, PromptSent, RunEnded, RunQueued
+from segue.model.ids import PromptId, Seq, SessionId, new_prompt_id
 from segue.model.pictures import Shown, pictures_of, with_names
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
@@ -121,11 +121,12 @@ class Talking:
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
         async with within(self._house.clock, self._house.rules.delivery_wait * patience):
-            ended = await self._sent_or_ended(launched, prompt_id, head)
+            session, ended = await self._sent_or_ended(launched, prompt_id, head)
             if isinstance(ended, RunEnded) and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launching.launch(row, ask)
-                answer = replace(answer, session=again.session, way=again.way)
-                ended = await self._sent_or_ended(again, prompt_id, head)
+                answer = replace(answer, way=again.way)
+                session, ended = await self._sent_or_ended(again, prompt_id, head)
+            answer = replace(answer, session=session)
             if ended is None:
                 return replace(answer, status="sent", reason="")
             if isinstance(ended, PromptNotSent):
@@ -143,16 +144,23 @@ class Talking:
 
     async def _sent_or_ended(
         self, launched: Resumed, prompt_id: PromptId, head: Seq
-    ) -> RunEnded | PromptNotSent | None:
-        """None when it was sent; else how the run ended that was to take it, or why it will not be sent."""
+    ) -> tuple[SessionId, RunEnded | PromptNotSent | None]:
+        """None when it was sent; else how the run ended that was to take it, or why it will not be sent. Of work that
+        is handed over, the session that takes it over is the one that is to take it."""
+        session, run, handed_over = launched.session, launched.run, False
         async for record in self._journal.follow(launched.workflow_id, head):
+            mine = (record.session_id, record.run) == (session, run)
             match record.event:
                 case PromptSent(prompt_id=sent) if sent == prompt_id:
-                    return None
+                    return session, None
                 case PromptNotSent(prompt_id=unsent, reason=reason) if unsent == prompt_id and reason:
-                    return record.event
-                case RunEnded() if (record.session_id, record.run) == (launched.session, launched.run):
-                    return record.event
+                    return session, record.event
+                case RunEnded(outcome="handed_over") if mine:
+                    handed_over = True
+                case RunEnded() if mine:
+                    return session, record.event
+                case RunQueued() if handed_over and record.session_id is not None and record.run is not None:
+                    session, run, handed_over = record.session_id, record.run, False
                 case _:
                     pass
         raise AssertionError("a journal is followed for ever")

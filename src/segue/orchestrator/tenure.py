@@ -102,11 +102,16 @@ class Tenure:
         t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
 
     async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
-        """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner."""
+        """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner, and one
+        that a person asked for stays that person's."""
 
         def ask(t: Transaction) -> None:
-            due = t.workflow.force_pause_at
-            if self.run(t).purpose is Purpose.WORK and (due is None or force_at < due):
+            asked, due = t.workflow, t.workflow.force_pause_at
+            if self.run(t).purpose is not Purpose.WORK or (due is not None and force_at >= due):
+                return
+            if asked.pause_trigger is Trigger.PAUSE:
+                t.request_pause(Trigger.PAUSE, asked.pause_reason or "", force_at)
+            else:
                 t.request_pause(trigger, reason, force_at)
 
         await self.transact(ask)

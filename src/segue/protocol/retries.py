@@ -95,7 +95,8 @@ class Policy:
     """The longest that a retry waits."""
     quick_failures: int = 3
     quick_within: timedelta = timedelta(seconds=60)
-    """A loop stops after so many failures in a row within this time, whichever steps they were."""
+    """A person is asked, and not the fixer, after so many failures of the agent in a row within this time, whichever
+    steps they were."""
     fixer_time: timedelta = timedelta(minutes=10)
     wait_for_quota: bool = False
     """Whether the work goes on by itself when a used-up quota is full again."""
@@ -191,14 +192,14 @@ def next_step(
         return AskPerson(reason=f"{_said(last)}, and would again.")
     if any(failed.after_fixer for failed in tries):
         return AskPerson(reason=f"{_said(last)}, with the fixer's advice too.", beside="with the fixer's advice too")
+    if _too_quick(policy, failures):
+        quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
+        return AskPerson(reason=f"{_said(last)}: {quick}.", beside=quick)
     if len(tries) >= policy.attempts:
         return _after_all_attempts(policy, rule, last, len(tries))
     if rule.undo is Undo.REWIND and not may_start_over(policy, replans):
         again = f"the work was planned again {replans} time{'' if replans == 1 else 's'} already"
         return AskPerson(reason=f"{_said(last)}, and {again}.", beside=again)
-    if _too_quick(policy, failures):
-        quick = f"{policy.quick_failures} failures in a row within {duration(policy.quick_within)}"
-        return AskPerson(reason=f"{_said(last)}: {quick}.")
     at = last.at + backoff(policy.first, policy.longest, len(tries), chance)
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
@@ -247,7 +248,10 @@ def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) ->
 
 
 def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:
-    """Agents that fail one after the other; what tests and reviewers say may come as quickly as it likes."""
+    """An agent that does not stay up, whom advice does not help either; what tests and reviewers say may come as
+    quickly as it likes."""
+    if failures[-1].what in set(Outcome):
+        return False
     quick = [each for each in failures if each.what not in set(Outcome)][-policy.quick_failures :]
     return len(quick) == policy.quick_failures and quick[-1].at - quick[0].at <= policy.quick_within
 

@@ -113,8 +113,9 @@ class SessionState:
 
     @property
     def unborn(self) -> bool:
-        """Whether it follows another, and no agent was ever to take it up."""
-        return self.parent is not None and not self.runs and not self.usage.turns and self.token is None
+        """Whether it follows another, and no agent ever took it up."""
+        told = self.token is not None or self.refused_tokens or self.capabilities is not None
+        return self.parent is not None and not told and not self.usage.turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from segue.server.rules import rules_of
 from segue.settings import Settings
 from segue.testing.clock import FakeClock
 from segue.testing.rehearsal.diary import DiaryEntry, read_diary
+from segue.testing.waiting import until
 
 TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
 IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -171,15 +172,11 @@ class Theatre:
 
     async def until_prompted(self, times: int) -> None:
         """Until agents got that many prompts."""
-        with anyio.fail_after(WITHIN):
-            while len(self.diary("prompt")) < times:
-                await anyio.sleep(0.05)
+        await until(lambda: len(self.diary("prompt")) >= times)
 
     async def until_there(self, file: Path) -> None:
         """Until somebody has made this file."""
-        with anyio.fail_after(WITHIN):
-            while not file.exists():
-                await anyio.sleep(0.05)
+        await until(file.exists)
 
     async def resume(self, name: str):
         return await self.orchestrator.resume(name, self.environment)

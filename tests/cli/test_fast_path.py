@@ -1,10 +1,10 @@
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from standin_service import Standin
@@ -49,12 +49,17 @@ def test_status_without_a_server_says_so_and_is_no_failure(modules: Path) -> Non
 
 
 def test_status_answers_quickly(service: Standin) -> None:
-    def timed() -> float:
-        start = perf_counter()
-        subprocess.run([sys.executable, "-m", "segue", "status"], check=True, capture_output=True, timeout=30)
-        return perf_counter() - start
+    def spent() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
 
-    # The aim is 0.1 s on a quiet machine; this bound only notices when a heavy import has crept in.
+    def timed() -> float:
+        start = spent()
+        subprocess.run([sys.executable, "-m", "segue", "status"], check=True, capture_output=True, timeout=30)
+        return spent() - start
+
+    # The aim is 0.1 s on a quiet machine; this bound only notices when a heavy import has crept in. It is of the
+    # processor's time, which others at work on the machine do not use up.
     assert min(timed() for _ in range(5)) < 0.5
 
 

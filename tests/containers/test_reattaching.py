@@ -2,10 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
@@ -15,6 +14,7 @@ from segue.model.errors import SegueError
 from segue.testing.nursery import Nursery
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
+from segue.testing.waiting import wait_until
 from segue.testing.work import Work
 from tests.containers.engines import IMAGE, REHEARSAL, Engine
 
@@ -48,7 +48,6 @@ turns:
   - match: Task 2 of 2
     do: [say: Nothing to do.]
 """
-WITHIN = 60.0
 
 
 class Boxed:
@@ -80,7 +79,7 @@ class Boxed:
         (self.root / word).touch()
 
     def until_there(self, word: str) -> None:
-        until(lambda: (self.root / word).exists())
+        wait_until((self.root / word).exists)
 
     def messages(self) -> str:
         """All that the agent said, as the journal has it."""
@@ -96,14 +95,6 @@ class Boxed:
         self.work.drain()
         assert reckon(self.stage, self.work).faults == []
         assert self.engine.containers() == []
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Another process does it, and tells nobody."""
-    deadline = monotonic() + WITHIN
-    while not holds():
-        assert monotonic() < deadline, "what was waited for did not come"
-        sleep(0.05)
 
 
 @pytest.fixture
@@ -307,7 +298,7 @@ def test_the_container_of_an_agent_that_was_taken_out_of_the_settings_is_ended(w
     boxed.stage.up()
     if word == "cancel":
         boxed.work.cancel()
-    until(lambda: boxed.engine.containers() == [])
+    wait_until(lambda: boxed.engine.containers() == [])
 
 
 def test_without_an_engine_nothing_is_begun_and_one_sentence_says_why(tmp_path: Path, nursery: Nursery) -> None:

@@ -32,6 +32,7 @@ from segue.model.status import Failure
 from segue.testing.model import Call, Say, Script, Shell, Step, Usage, Write, rule
 from segue.testing.model import Failure as Trouble
 from segue.testing.rehearsal.launch import rest_of_turn, turn
+from segue.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -112,8 +113,7 @@ async def kill_in_the_command(agent: Agent, begun: Path) -> None:
             if isinstance(event, PermissionRequested):
                 await agent.answer(event.request_id, "allow")
                 break
-        while not begun.exists():
-            await anyio.sleep(0.02)
+    await until(begun.exists)
     os.kill(agent.pid, signal.SIGKILL)
     await rest_of_turn(agent, WITHIN)
 
@@ -167,8 +167,7 @@ async def test_a_cancelled_command_is_ended_and_the_model_hears_of_it(api: ApiCa
                 if isinstance(event, PermissionRequested):
                     await agent.answer(event.request_id, "allow")
                     break
-            while not (api.worktree / "begun").exists():
-                await anyio.sleep(0.02)
+        await until((api.worktree / "begun").exists)
         await agent.cancel()
         events = await rest_of_turn(agent, WITHIN)
         # The prompt, the call, and the result that says it was cancelled.

@@ -22,6 +22,7 @@ from segue.model.events import AgentEvent, PermissionRequested, TurnEnded
 from segue.model.ids import PromptId
 from segue.testing.model import Call, Say, Script, Step, rule
 from segue.testing.rehearsal.launch import turn
+from segue.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -73,10 +74,12 @@ async def test_what_it_had_said_when_it_was_killed_goes_on_from_segues_copy(tmp_
     async with desk_in(tmp_path) as desk, claude.launch(script) as launch:
         launch = replace(launch, keeper=desk.keeper)
         async with claude.driver.start(launch) as agent:
+
+            async def its_call_is_kept() -> bool:
+                return "tool_result" in str(await desk.kept(agent.token))
+
             await agent.prompt(PromptId("prompt-1"), "GAMMA")
-            with anyio.fail_after(60):
-                while "tool_result" not in str(await desk.kept(agent.token)):
-                    await anyio.sleep(0.05)
+            await until(its_call_is_kept)
             os.kill(agent.pid, signal.SIGKILL)
         shutil.rmtree(claude.home)
         claude.home.mkdir()

@@ -61,7 +61,8 @@ class Stubborn(Spoiled):
     """Goes on when it is told to stop."""
 
     async def cancel(self) -> None:
-        return
+        # From here on there is nothing to wait for.
+        checks.WITHIN = 1.0
 
 
 class Impatient(Spoiled):
@@ -112,22 +113,28 @@ def spoiled(root: Path, spoil: type[Spoiled]) -> ExampleCandidate:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "check"),
+    ("spoil", "check", "error", "says"),
     [
-        (Silent, checks.usage_is_told_before_the_turn_ends),
-        (WithoutAnExit, checks.a_killed_agent_ends_the_stream_with_its_exit),
-        (WithoutResults, checks.a_tool_call_is_told_from_its_beginning_to_its_end),
-        (Obliging, checks.a_refused_question_has_no_effect),
-        (Stubborn, checks.a_cancelled_turn_ends_and_the_next_one_works),
-        (Impatient, checks.a_second_prompt_within_a_turn_is_refused),
-        (Repeating, checks.a_conversation_comes_back_after_a_kill),
+        (Silent, checks.usage_is_told_before_the_turn_ends, AssertionError, "The context was reported as"),
+        (WithoutAnExit, checks.a_killed_agent_ends_the_stream_with_its_exit, AssertionError, "the stream ended with"),
+        (WithoutResults, checks.a_tool_call_is_told_from_its_beginning_to_its_end, AssertionError, "Of the call was"),
+        (Obliging, checks.a_refused_question_has_no_effect, AssertionError, "written all the same"),
+        (Stubborn, checks.a_cancelled_turn_ends_and_the_next_one_works, TimeoutError, None),
+        (Impatient, checks.a_second_prompt_within_a_turn_is_refused, AssertionError, "WrongState was not raised"),
+        (Repeating, checks.a_conversation_comes_back_after_a_kill, AssertionError, "came as news"),
     ],
 )
 async def test_a_spoiled_agent_does_not_pass(
-    spoil: type[Spoiled], check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spoil: type[Spoiled],
+    check: Check,
+    error: type[Exception],
+    says: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(checks, "WITHIN", 3.0)
-    with pytest.raises((AssertionError, TimeoutError)):
+    # Put back what one of them changes.
+    monkeypatch.setattr(checks, "WITHIN", checks.WITHIN)
+    with pytest.raises(error, match=says):
         await check(spoiled(tmp_path, spoil))
 
 

@@ -3,10 +3,9 @@
 import os
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 from segue.testing.stage import Stage
+from segue.testing.waiting import wait_until
 
 SCRIPT = """
 turns:
@@ -34,20 +33,13 @@ def segue(stage: Stage, *words: str) -> str:
     return done.stdout
 
 
-def until_there(file: Path) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not file.exists():
-        assert time.monotonic() < deadline, f"{file} never came"
-        time.sleep(0.05)
-
-
 def test_work_is_paused_and_resumed_by_commands_alone(stage: Stage) -> None:
     (stage.root / "script.yaml").write_text(SCRIPT.format(root=stage.root))
     plan = stage.root / "plan.md"
     plan.write_text(PLAN)
     stage.up()
     segue(stage, "run", "Build it", "--plan", str(plan), "--agent", "rehearsal", "--permissions", "all", "--detach")
-    until_there(stage.root / "begun")
+    wait_until((stage.root / "begun").exists)
     assert "the current task is finished first" in segue(stage, "pause", "--no-wait")
     (stage.root / "go").touch()
     paused = segue(stage, "pause")

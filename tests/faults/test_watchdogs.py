@@ -9,6 +9,7 @@ import pytest
 
 from segue.model.events import ToolFinished
 from segue.model.views import WorkflowView
+from segue.testing import waiting
 from segue.testing.processes import carrying
 from tests.orchestrator.theatre import WITHIN, Theatre, git
 
@@ -42,9 +43,7 @@ async def until_its_time_is_over(theatre: Theatre, view: WorkflowView) -> Workfl
     """Turn the clock, and look, until the workflow has left the state in which it hangs."""
     await theatre.clock.advance(ON_TIME)
     assert (await theatre.orchestrator.workflow(view.id)).status == "in_progress"
-    with anyio.fail_after(WITHIN):
-        while not processes(theatre):
-            await anyio.sleep(0.05)
+    await waiting.until(lambda: processes(theatre))
     with anyio.fail_after(WITHIN):
         while (await theatre.orchestrator.workflow(view.id)).status == "in_progress":
             await theatre.clock.advance(theatre.house.rules.sweep_interval)

@@ -214,7 +214,10 @@ async def paused(theatre: Theatre, report: str) -> WorkflowView:
     await theatre.event("build-it", e.ToolFinished)
     await theatre.orchestrator.pause("build-it", "", wait=False)
     (theatre.root / "worktrees" / "build-it" / "go").touch()
-    return await theatre.as_time_goes_by("build-it", "paused")
+    if "hang" in report:
+        await theatre.until_prompted(2)
+        await theatre.clock.advance(theatre.house.rules.extraction.timeout)
+    return await (theatre.as_time_goes_by if "deaf" in report else theatre.until)("build-it", "paused")
 
 
 async def findings(theatre: Theatre, view: WorkflowView) -> Findings:

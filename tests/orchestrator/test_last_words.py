@@ -5,8 +5,10 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import WrongState
+from segue.model.ids import WorkflowId
 from segue.model.status import Trigger, WorkflowStatus
 from segue.model.views import Prompted
+from segue.orchestrator.launching import Launching
 from segue.orchestrator.runner import Run
 from segue.orchestrator.turns import Turns
 from tests.orchestrator.test_pause_races import told_as_it_is
@@ -39,6 +41,18 @@ class Held:
             await self.there.wait()
 
 
+def waiting_for_it_to_leave(monkeypatch: pytest.MonkeyPatch) -> anyio.Event:
+    """Set when somebody has found an agent that is being put away, and waits until it is gone."""
+    waits, until_gone = anyio.Event(), Launching._until_gone
+
+    async def noticed(launching: Launching, workflow_id: WorkflowId) -> None:
+        waits.set()
+        await until_gone(launching, workflow_id)
+
+    monkeypatch.setattr(Launching, "_until_gone", noticed)
+    return waits
+
+
 async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
     with anyio.fail_after(WITHIN):
         return await theatre.orchestrator.prompt("build-it", text, theatre.environment, False)
@@ -47,13 +61,13 @@ async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
 async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finishing = Held(monkeypatch, Run, "_finish")
+    finishing, waits = Held(monkeypatch, Run, "_finish"), waiting_for_it_to_leave(monkeypatch)
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=ONE)
         await finishing.until_there()
         async with anyio.create_task_group() as both:
             both.start_soon(refused, theatre)
-            await anyio.wait_all_tasks_blocked()
+            await waits.wait()
             finishing.go.set()
         view = await theatre.until("build-it", "completed")
         assert view.waiting_messages == 0
@@ -86,7 +100,7 @@ async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_t
 async def test_a_resume_another_way_lets_the_last_steps_be_done(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finishing = Held(monkeypatch, Run, "_finish")
+    finishing, waits = Held(monkeypatch, Run, "_finish"), waiting_for_it_to_leave(monkeypatch)
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=ONE)
         await finishing.until_there()
@@ -97,7 +111,7 @@ async def test_a_resume_another_way_lets_the_last_steps_be_done(
 
         async with anyio.create_task_group() as both:
             both.start_soon(resume)
-            await anyio.wait_all_tasks_blocked()
+            await waits.wait()
             finishing.go.set()
         assert (await theatre.until("build-it", "completed")).runs == 1
 

@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 from sqlalchemy import text
 
 from segue.model import events as e
+from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.orchestrator.places import Places
 from tests.orchestrator.test_workflows import worktree_of
@@ -83,7 +84,10 @@ async def claims(theatre: Theatre) -> list[tuple[str, str]]:
 
 async def test_twelve_workflows_on_two_places_all_finish_about_in_order(theatre: Theatre) -> None:
     async with theatre.open(agents_at_once=2):
-        queued = [(await theatre.begin(QUICK, plan=None, title=f"Number {n}")).id for n in range(12)]
+        queued = list[WorkflowId]()
+        for n in range(12):
+            queued.append((await theatre.begin(QUICK, plan=None, title=f"Number {n}")).id)
+            await theatre.clock.advance(1)
         with anyio.fail_after(120):
             for workflow_id in queued:
                 await theatre.until(workflow_id, "completed")

@@ -88,8 +88,8 @@ async def test_what_would_fail_again_is_not_tried_again(theatre: Theatre) -> Non
 
 
 async def test_a_first_start_that_fails_is_tried_again_in_the_worktree_that_is_there(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3, handshake_timeout=2.0):
-        view = await failed(theatre, "on_new: {hang: true}")
+    async with theatre.open(retry_attempts=3):
+        view = await failed(theatre, "on_new: {exit: 3}")
         assert view.retry is not None and view.retry.step == "start"
         assert view.worktree is not None and view.session is not None
         assert view.session.status is SessionStatus.FAILED

@@ -137,12 +137,15 @@ async def test_without_an_answer_of_the_reviewer_the_work_is_kept_and_a_person_i
     theatre: Theatre, does: str, why: str
 ) -> None:
     theatre.choices = Choices(review=Review())
-    async with theatre.open():
+    async with theatre.open(review_time=600.0):
         view = await theatre.begin(
             f"turns: [{{match: {ASKED}, do: [{does}]}}, {{match: Task 1, do: [write: {{path: a.txt, content: a}}]}}]",
             plan=ONE_TASK,
         )
-        asked = await (theatre.as_time_goes_by if "hang" in does else theatre.until)(view.id, "review")
+        if "hang" in does:
+            await theatre.until_prompted(2)
+            await theatre.clock.advance(600)
+        asked = await theatre.until(view.id, "review")
         assert "was not reviewed by reviewer" in asked.reason
         (warning,) = await theatre.events(view.id, e.Warned)
         assert warning.code == "helper_failed" and why in warning.message

@@ -4,19 +4,23 @@ whole or not at all, and the journal says which."""
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import anyio
 import pytest
 
+from segue.journal.rows import WorkflowRow
 from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Review
 from segue.model.errors import DatabaseUnusable
+from segue.model.ids import WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.model.views import Action
 from segue.orchestrator import launching, rewinding
-from segue.orchestrator.launching import FilesMoving
+from segue.orchestrator.launching import FilesMoving, Launching
+from segue.orchestrator.resuming import Resuming
 from tests.orchestrator.test_going_back import Died, after_two_tasks, dying_at, files, go_back, snapshots_of
 from tests.orchestrator.test_pause_races import told_as_it_is
 from tests.orchestrator.test_workflows import worktree_of
@@ -47,7 +51,15 @@ class Held:
         self.there, self.go = anyio.Event(), anyio.Event()
         self._part = getattr(rewinding, part)
         self._before = before
+        self._waits, until_still = anyio.Event(), Launching.until_still
+
+        async def noticed(launching: Launching, workflow_id: WorkflowId) -> None:
+            if self.there.is_set():
+                self._waits.set()
+            await until_still(launching, workflow_id)
+
         monkeypatch.setattr(rewinding, part, self._slowly)
+        monkeypatch.setattr(Launching, "until_still", noticed)
 
     async def _slowly(self, *what: Any) -> Any:
         done = None if self._before else await self._part(*what)
@@ -57,10 +69,8 @@ class Held:
 
     async def while_time_goes_by(self, theatre: Theatre) -> None:
         with anyio.fail_after(WITHIN):
-            while not self.there.is_set():
-                await theatre.clock.advance(6)
-                with anyio.move_on_after(0.2):
-                    await self.there.wait()
+            async with theatre.time_going_by(6):
+                await self.there.wait()
 
     async def let_go_while(self, call: Callable[[], Awaitable[Action]]) -> Action:
         """What is answered to somebody who asks in the middle of it."""
@@ -72,7 +82,7 @@ class Held:
         with anyio.fail_after(WITHIN):
             async with anyio.create_task_group() as asking:
                 asking.start_soon(ask)
-                await anyio.wait_all_tasks_blocked()
+                await self._waits.wait()
                 self.go.set()
         return answers[0]
 
@@ -153,7 +163,13 @@ async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
 async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Held(monkeypatch, "require_worktree_of")
+    held, tried, try_again = Held(monkeypatch, "require_worktree_of"), anyio.Event(), Resuming.try_again
+
+    async def and_tell(resuming: Resuming, row: WorkflowRow, due: datetime) -> None:
+        await try_again(resuming, row, due)
+        tried.set()
+
+    monkeypatch.setattr(Resuming, "try_again", and_tell)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
@@ -161,7 +177,8 @@ async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
         answer = await theatre.orchestrator.pause("build-it", "stop it", True)
         assert answer.retry_called_off
         held.go.set()
-        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(WITHIN):
+            await tried.wait()
         assert names(theatre) == ["a.txt", "b.txt"]
         view = await theatre.orchestrator.workflow("build-it")
         assert (view.status, view.retry, view.last_snapshot) == (WorkflowStatus.PAUSED, None, answer.snapshot_id)

@@ -47,9 +47,10 @@ async def test_an_agent_that_never_reacts_to_its_prompt_has_not_come_up_and_is_t
     async with theatre.open(**NOTICE, retry_attempts=3):
         await theatre.begin("turns: [{match: Do A, do: [{hang: true, once: true}]}]")
         await theatre.until_prompted(1)
-        view = await theatre.as_time_goes_by("build-it", "paused", "completed")
+        await theatre.as_time_goes_by("build-it", "paused", "completed")
         told = (await theatre.event("build-it", e.StepFailed)).event
         assert isinstance(told, e.StepFailed) and told.what == Failure.NEVER_ANSWERED
-        view = await theatre.as_time_goes_by("build-it", "completed")
+        await theatre.clock.advance(11)
+        view = await theatre.until("build-it", "completed")
         assert view.runs == 2
     assert sum("Do A" in entry["text"] for entry in theatre.diary("prompt")) == 2

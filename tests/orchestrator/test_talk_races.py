@@ -14,8 +14,9 @@ from segue.model.status import Carrying, Way, WorkflowStatus
 from segue.orchestrator.runner import Run
 from segue.orchestrator.secrets import refuse_secrets
 from tests.drivers.literally import LiteralAgent, answer, update
+from tests.orchestrator.test_last_words import waiting_for_it_to_leave
 from tests.orchestrator.test_resuming import standing_still
-from tests.orchestrator.theatre import Theatre
+from tests.orchestrator.theatre import WITHIN, Theatre
 
 pytestmark = pytest.mark.anyio
 
@@ -57,18 +58,17 @@ async def test_a_resume_while_a_talk_is_put_away_starts_the_work(
         await finish(run, end)
 
     monkeypatch.setattr(Run, "_finish", slowly)
+    waits = waiting_for_it_to_leave(monkeypatch)
     async with theatre.open(talk_linger=5.0):
         await crashed(theatre)
         await say(theatre, "Hello")
         await standing_still(theatre)
-        with anyio.fail_after(30):
-            while not leaving.is_set():
-                await theatre.clock.advance(6)
-                with anyio.move_on_after(0.5):
-                    await leaving.wait()
+        with anyio.fail_after(WITHIN):
+            async with theatre.time_going_by(6):
+                await leaving.wait()
         async with anyio.create_task_group() as both:
             both.start_soon(theatre.resume, "build-it")
-            await anyio.wait_all_tasks_blocked()
+            await waits.wait()
             may_leave.set()
         view = await theatre.until("build-it", "completed")
     assert view.runs == 3
@@ -114,21 +114,11 @@ async def test_a_resume_takes_back_a_pause_that_was_asked_for_during_a_talk(thea
 
 
 async def test_whoever_says_something_waits_for_its_delivery_by_the_clock_of_the_house(theatre: Theatre) -> None:
-    answers: list[str] = []
-
-    async def speak() -> None:
-        answers.append(await say(theatre, "Hello"))
-
     async with theatre.open(delivery_wait=90.0, silence_watchdog=1e6):
         await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")
         await theatre.event("build-it", e.PromptSent)
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-                group.start_soon(speak)
-                while not answers:
-                    await theatre.clock.advance(30)
-                    await anyio.wait_all_tasks_blocked()
-        assert answers == ["waiting"]
+        async with theatre.time_going_by(30):
+            assert await say(theatre, "Hello") == "waiting"
         go(theatre)
         await theatre.until("build-it", "completed")
 

@@ -181,6 +181,7 @@ async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatr
     async with theatre.open(permission_timeout=600.0, sweep_interval=60.0):
         await theatre.begin(ASKING, permissions="ask")
         await theatre.event("build-it", e.PermissionRequested)
+        await theatre.clock.advance(600)
         await theatre.as_time_goes_by("build-it", "completed")
         answered = await theatre.event("build-it", e.PermissionAnswered)
         assert (answered.event.outcome, answered.event.by) == ("denied", "timeout")

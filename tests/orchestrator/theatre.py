@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,18 @@ from segue.model.plan import Issue
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
+from segue.orchestrator.alongside import alongside
 from segue.orchestrator.house import House
 from segue.orchestrator.sweep import sweep
 from segue.server.rules import rules_of
 from segue.settings import Settings
 from segue.testing.clock import FakeClock
 from segue.testing.rehearsal.diary import DiaryEntry, read_diary
+from segue.testing.waiting import until
 
 TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
 IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-WITHIN = 30.0
+WITHIN = 60.0
 
 
 def git(directory: Path, *words: str) -> str:
@@ -59,7 +61,12 @@ class Theatre:
         self.native_fork = False
         self.orchestrator: Orchestrator
         # What happens without retries, and what they do, is played each by its own tests.
-        self.settings: dict[str, Any] = {"handshake_timeout": 30.0, "retry_attempts": 1, "stall_notice": 1e6}
+        # Processes come up by the machine's clock and not by ours: whoever turns the hands must not make them late.
+        self.settings: dict[str, Any] = {
+            "handshake_timeout": 60.0,
+            "retry_attempts": 1,
+            **dict.fromkeys(("stall_notice", "setup_watchdog", "start_watchdog", "fixer_time", "review_time"), 1e6),
+        }
 
     @asynccontextmanager
     async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncIterator["Theatre"]:
@@ -135,11 +142,19 @@ class Theatre:
 
     async def as_time_goes_by(self, name: str, *statuses: str) -> WorkflowView:
         """Like `until`, while the clock is turned on and on, for those who go to sleep only after a turn of it."""
-        with anyio.fail_after(WITHIN):
+        await self.clock.advance(11)
+        async with self.time_going_by():
+            return await self.until(name, *statuses)
+
+    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[None]:
+        """The clock is turned on and on beside the body."""
+
+        async def turn() -> None:
             while True:
-                await self.clock.advance(11)
-                with anyio.move_on_after(0.2):
-                    return await self.until(name, *statuses)
+                await anyio.sleep(0.2)
+                await self.clock.advance(seconds)
+
+        return alongside(turn)
 
     async def event(self, name: str, kind: type[Event], *, after: int = 0) -> Record:
         """The first event of a kind."""
@@ -157,15 +172,11 @@ class Theatre:
 
     async def until_prompted(self, times: int) -> None:
         """Until agents got that many prompts."""
-        with anyio.fail_after(WITHIN):
-            while len(self.diary("prompt")) < times:
-                await anyio.sleep(0.05)
+        await until(lambda: len(self.diary("prompt")) >= times)
 
     async def until_there(self, file: Path) -> None:
         """Until somebody has made this file."""
-        with anyio.fail_after(WITHIN):
-            while not file.exists():
-                await anyio.sleep(0.05)
+        await until(file.exists)
 
     async def resume(self, name: str):
         return await self.orchestrator.resume(name, self.environment)

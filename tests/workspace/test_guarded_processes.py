@@ -71,7 +71,7 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-async def gone(processes: Iterable[ProcessIdentity], within: float = 5) -> None:
+async def gone(processes: Iterable[ProcessIdentity], within: float = 20) -> None:
     """Wait until none of them is left."""
     left = list(processes)
     with anyio.move_on_after(within):
@@ -85,7 +85,7 @@ async def running(
     *command: str, execution: str | None = None, directory: Path = HERE
 ) -> AsyncGenerator[GuardedProcess]:
     name = execution or a_name()
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with guarded(command, directory=directory, environment=os.environ, execution=name) as process:
             yield process
     assert marked(name) == []
@@ -127,7 +127,7 @@ async def test_nothing_survives_the_death_of_a_guardian_or_of_the_agent(victim: 
         tree = await tree_of(process)
         os.kill(getattr(tree, victim).pid, signal.SIGKILL)
         assert await process.wait() == code
-        await gone(tree.everyone(), within=0.5)
+        await gone(tree.everyone())
 
 
 @pytest.mark.parametrize("victims", [("server", "outer"), ("server", "inner"), ("outer", "agent"), ("inner", "agent")])
@@ -351,7 +351,7 @@ async def test_an_agent_that_does_not_listen_is_killed_after_the_grace() -> None
     script = "trap '' TERM; echo ready; while :; do sleep 1; done"
     async with running("sh", "-c", script) as process:
         assert await process.stdout.readline() == b"ready\n"
-        with anyio.fail_after(8):
+        with anyio.fail_after(30):
             assert await process.terminate() == -signal.SIGKILL
 
 
@@ -397,7 +397,7 @@ async def test_a_command_runs_to_its_end_with_all_its_output() -> None:
         directory=HERE,
         environment=os.environ,
         execution=execution,
-        timeout=10,
+        timeout=60,
     )
     assert done == CompletedRun(3, "out\nerr\n")
     assert marked(execution) == []
@@ -410,7 +410,7 @@ async def test_a_command_that_takes_too_long_is_ended() -> None:
         directory=HERE,
         environment=os.environ,
         execution=execution,
-        timeout=0.5,
+        timeout=5,
     )
     assert done == CompletedRun(None, "begun\n", timed_out=True)
     assert marked(execution) == []

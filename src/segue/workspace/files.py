@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -11,8 +12,10 @@ def real_path(path: Path) -> Path:
     """Where this really is, whether or not it is there yet; links without an end are an `OSError`."""
     found = Path(os.path.realpath(path))
     # Behind a link that leads to itself Python follows no other: what comes after it would lead anywhere.
-    if found.is_symlink() or Path(os.path.realpath(found)) != found:
+    if Path(os.path.realpath(found)) != found:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found.stat()
     return found
 
 

@@ -7,6 +7,7 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.errors import (
     AgentError,
     AgentExited,
+    ConversationMismatch,
     LoginRequired,
     QuotaExceeded,
     TranscriptCorrupt,
@@ -63,6 +64,7 @@ TALKED: Ending = (CheckpointType.PAUSE, SessionStatus.WAITING_FOR_INPUT, "talked
 
 _FAILED_TURNS: dict[Failure, type[AgentError]] = {
     Failure.LOGIN_REQUIRED: LoginRequired,
+    Failure.OTHER_CONVERSATION: ConversationMismatch,
     Failure.TRANSCRIPT_CORRUPT: TranscriptCorrupt,
     Failure.TRANSPORT_LOST: TransportLost,
 }

@@ -27,7 +27,7 @@ from claude_agent_sdk._errors import MessageParseError
 from segue.drivers.claude.asking import must_ask
 from segue.drivers.claude.files import unknown
 from segue.drivers.claude.mirror import Mirror
-from segue.drivers.claude.options import MODE, Setup, Wanted, options
+from segue.drivers.claude.options import MODE, Setup, Wanted, options, servers_file
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
 from segue.drivers.claude.translation import Translation, asked
@@ -58,6 +58,7 @@ class Conversation:
         self.token = wanted.token
         self._mirror = mirror
         self._max_turns = setup.max_turns
+        self._servers = wanted.mcp_servers
         self._register = register
         self._client = client
         known = register.find(wanted.token)
@@ -89,10 +90,12 @@ class Conversation:
 
     async def open(self) -> None:
         """Begin it, or go back to it; then `safe_resume` is the way."""
-        try:
-            await self._claude.connect()
-        except ClaudeSDKError as error:
-            raise RequestError(-32603, f"Claude Code did not start: {error}") from error
+        with servers_file(self._servers) as servers:
+            self._claude.options.mcp_servers = servers or {}
+            try:
+                await self._claude.connect()
+            except ClaudeSDKError as error:
+                raise RequestError(-32603, f"Claude Code did not start: {error}") from error
         self._listener = asyncio.create_task(self._listen())
 
     async def safe_resume(self) -> None:

@@ -1,5 +1,7 @@
 """Commands in containers: heard from the first line on, spoken to, found again, and taken away."""
 
+import errno
+import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -126,6 +128,53 @@ async def test_without_an_engine_one_sentence_says_so(tmp_path: Path) -> None:
 )
 def test_the_engine_is_where_it_is_said_to_be(setting: str, variables: dict[str, str], address: str) -> None:
     assert engine_address(setting, variables) == address
+
+
+@pytest.mark.parametrize(
+    "socket",
+    [
+        "run/podman/podman.sock",
+        ".docker/run/docker.sock",
+        "tmp/podman/podman-machine-default-api.sock",
+        ".local/share/containers/podman/machine/podman.sock",
+    ],
+)
+def test_the_engine_is_found_where_docker_and_podman_have_their_sockets(tmp_path: Path, socket: str) -> None:
+    _touch(tmp_path / socket)
+    assert engine_address("", _home(tmp_path)) == f"unix://{tmp_path / socket}"
+
+
+def test_an_engine_that_lets_us_in_goes_before_one_that_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, ours = _touch(tmp_path / "run/docker.sock"), _touch(tmp_path / "run/podman/podman.sock")
+    monkeypatch.setattr(os, "access", lambda path, _: path == str(ours))  # pyright: ignore
+    assert engine_address("", _home(tmp_path)) == f"unix://{ours}"
+    ours.unlink()
+    assert engine_address("", _home(tmp_path)) == f"unix://{closed}"
+
+
+def _home(place: Path) -> dict[str, str]:
+    return {"HOME": str(place), "XDG_RUNTIME_DIR": str(place / "run"), "TMPDIR": str(place / "tmp")}
+
+
+def _touch(file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    return file
+
+
+async def test_an_engine_that_lets_nobody_in_is_told_apart_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(_: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    # Whoever runs the tests may be root, who is let in everywhere.
+    monkeypatch.setattr("asyncio.open_unix_connection", refuse)
+    with pytest.raises(
+        AgentMissing, match=r"^The container engine at unix:///a\.sock does not let you in\.$"
+    ) as refused:
+        await managed("unix:///a.sock")
+    assert "usermod -aG docker" in refused.value.hint and "Podman" in refused.value.hint
 
 
 def test_an_engine_of_another_machine_is_refused() -> None:

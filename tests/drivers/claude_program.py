@@ -60,7 +60,7 @@ class Program:
         self._lines = iter(sys.stdin)
         self._hooks: dict[str, str] = {}
         self._interrupted = False
-        self._note({"arguments": arguments})
+        self._note({"arguments": arguments, "servers": _servers(arguments)})
         given = dict(each.partition("=")[::2] for each in arguments)
         self._resumed = given.get("--resume")
         self.session = self._resumed or given.get("--session-id", "")
@@ -196,6 +196,14 @@ class Program:
     def _note(self, heard: dict[str, Any]) -> None:
         with self._heard.open("a") as stream:
             stream.write(json.dumps(heard) + "\n")
+
+
+def _servers(arguments: list[str]) -> dict[str, Any] | None:
+    """They are read at the start, as the real one does."""
+    if "--mcp-config" not in arguments:
+        return None
+    file = Path(arguments[arguments.index("--mcp-config") + 1])
+    return {"rights": file.stat().st_mode & 0o777, **json.loads(file.read_text())}
 
 
 def _message(*content: dict[str, Any]) -> dict[str, Any]:

@@ -79,12 +79,15 @@ async def test_a_file_within_the_directory_is_read_without_a_question(rehearsal:
         ("missing", "Resource not found"),
         ("picture", "not text"),
         (".", "Is a directory"),
+        ("loop", "Too many levels of symbolic links"),
+        ("loop/../link", "Too many levels of symbolic links"),
     ],
 )
 async def test_what_cannot_be_read_is_refused_in_a_sentence(rehearsal: Rehearsal, path: str, sentence: str) -> None:
     rehearsal.launch("{}")
     (rehearsal.root / "secret").write_text("s")
     (rehearsal.directory / "link").symlink_to(rehearsal.root / "secret")
+    (rehearsal.directory / "loop").symlink_to("loop")
     (rehearsal.directory / "picture").write_bytes(b"\xff\xfe\xfd")
     status, output = await unasked(rehearsal, f"{{client_read: {{path: {path}}}}}")
     assert status == "failed" and sentence in output
@@ -258,15 +261,69 @@ async def test_an_edit_that_was_allowed_is_not_asked_about_again(literal: Litera
     assert Path(path).read_text() == "x"
 
 
-@pytest.mark.parametrize(("path", "tool"), [("a", "edit"), (".git/config", "other"), ("below/.git", "other")])
-async def test_a_change_of_what_git_runs_is_no_edit_like_others(
+@pytest.mark.parametrize(
+    ("path", "tool"),
+    [
+        pytest.param("a", "edit", id="a file of the worktree"),
+        pytest.param("{root}/below/a", "edit", id="the same, by its whole path"),
+        pytest.param("inner/a", "edit", id="a link to a file of the worktree"),
+        pytest.param(".git/config", "other", id="git's settings"),
+        pytest.param("below/.git", "other", id="a worktree further down"),
+        pytest.param("{root}/hooks/pre-commit", "other", id="a link into git's folder"),
+        pytest.param("below/../.GIT/config", "other", id="another way to write it"),
+        pytest.param(".claude/settings.json", "other", id="an agent's hooks"),
+        pytest.param("docs/claude/settings.json", "other", id="where a link in their name leads"),
+        pytest.param("below/.claude/settings.json", "other", id="an agent's hooks further down"),
+        pytest.param(".vscode/tasks.json", "other", id="an editor's tasks"),
+        pytest.param("segue.toml", "other", id="what segue runs"),
+        pytest.param("/etc/profile", "other", id="a file of the machine"),
+        pytest.param("../a", "other", id="beside the worktree"),
+        pytest.param("~/.bashrc", "other", id="a file of the user's"),
+        pytest.param("file:///etc/profile", "other", id="an address"),
+        pytest.param("outer/a", "other", id="a link out of the worktree"),
+        pytest.param("loop", "other", id="a link to itself"),
+        pytest.param("loop/../outer/a", "other", id="a link out behind a link to itself"),
+        pytest.param("{root}", "other", id="the worktree as a whole"),
+        pytest.param("a\0b", "other", id="no path at all"),
+    ],
+)
+async def test_only_a_change_of_the_worktrees_own_files_is_an_edit(
     literal: LiteralAgent, tmp_path: Path, path: str, tool: str
 ) -> None:
-    call = {"toolCallId": "c", "title": "Edit", "kind": "edit", "locations": [{"path": str(tmp_path / path)}]}
+    for name, place in (("hooks", ".git/hooks"), ("inner", "below"), ("outer", ".."), ("loop", "loop")):
+        (tmp_path / name).symlink_to(place)
+    (tmp_path / ".claude").symlink_to("docs/claude")
+    call = {"toolCallId": "c", "title": "Edit", "kind": "edit"}
+    places = [{"path": path.format(root=tmp_path)}, {"path": "b"}]
+    assert await judged(literal, call | {"locations": places}) == tool
+
+
+async def test_an_edit_of_nobody_knows_what_is_no_edit_like_others(literal: LiteralAgent) -> None:
+    assert await judged(literal, {"toolCallId": "c", "title": "Edit", "kind": "edit"}) == "other"
+
+
+async def test_a_worktree_below_such_a_name_is_edited_like_others(tmp_path: Path) -> None:
+    (below := tmp_path / ".claude" / "worktrees" / "one").mkdir(parents=True)
+    call = {"toolCallId": "c", "title": "Edit", "kind": "edit", "locations": [{"path": f"{below}/a"}]}
+    assert await judged(LiteralAgent(below), call) == "edit"
+
+
+async def judged(literal: LiteralAgent, call: dict[str, Any]) -> str:
+    """What the call is when somebody must allow it."""
     options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
     permission = request("session/request_permission", toolCall=call, options=options)
-    async with DRIVER.start(literal.launch(session_prompt=[permission])) as agent:
+    end = {**answer(stopReason="end_turn"), "id": 2}
+    async with DRIVER.start(literal.launch(session_prompt=[permission], responses=[[end]])) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
+        asked = await question(agent)
+        await agent.answer(asked.request_id, "yes")
+        assert isinstance((await rest_of_turn(agent))[-1], TurnEnded)
+        return asked.tool
+
+
+@pytest.mark.parametrize(("path", "tool"), [("a", "edit"), (".mcp.json", "other")])
+async def test_what_is_written_for_the_agent_is_judged_the_same_way(rehearsal: Rehearsal, path: str, tool: str) -> None:
+    async with prompted(rehearsal, f"{{client_write: {{path: {path}, content: x}}}}") as agent:
         assert (await question(agent)).tool == tool
 
 

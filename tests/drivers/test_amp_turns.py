@@ -1,6 +1,8 @@
 """Amp's turns: what its lines become, what it is started with, and what it says when it will not."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -138,6 +140,21 @@ async def test_nothing_of_a_turn_is_left_on_disk(amp: AmpCandidate, tmp_path: Pa
         assert not list(place.iterdir())
 
 
+async def test_what_a_killed_turn_left_on_disk_is_taken_away_by_the_next(amp: AmpCandidate, tmp_path: Path) -> None:
+    (place := tmp_path / "tmp").mkdir()
+    server = McpServer(name="docs", command=(sys.executable, "-c", "pass"), variables={"KEY": "a-secret"})
+    launch = replace(amp.launch({"go": ("Hang", [])}, TMPDIR=str(place)), mcp_servers=(server,))
+    async with amp.driver.start(launch) as agent:
+        await agent.prompt(PROMPT, "go")
+        await anext(agent.events())
+        os.kill(agent.pid, signal.SIGKILL)
+        await rest_of_turn(agent)
+    assert len(list(place.glob("*/servers.json"))) == 1
+    async with amp.driver.start(launch) as agent:
+        await turn(agent, "something else")
+    assert not list(place.iterdir())
+
+
 # ── what it says when it will not ───────────────────────────────────────────────────────────────────
 
 
@@ -205,7 +222,9 @@ async def test_words_of_another_thread_are_not_taken_for_this_one(amp: AmpCandid
     async with started(amp, "OtherThread") as agent:
         await agent.prompt(PROMPT, "go")
         events = await rest_of_turn(agent)
-    assert isinstance(events[-1], e.TurnFailed) and "answered for T-0000" in events[-1].message
+    failed = events[-1]
+    assert isinstance(failed, e.TurnFailed) and failed.failure is Failure.OTHER_CONVERSATION
+    assert "answered for thread T-0000" in failed.message
     assert not said(events)
 
 

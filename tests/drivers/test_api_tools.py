@@ -156,6 +156,32 @@ async def test_what_cannot_be_read_says_so(worktree: Path, monkeypatch: pytest.M
             await done(worktree, "read_file", path=path)
 
 
+@pytest.mark.parametrize("path", ["loop", "loop/file.txt", "loop/../link/secret.txt"])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("read_file", {}), ("write_file", {"content": "mine"}), ("search_files", {"expression": "one"})],
+)
+async def test_a_link_without_an_end_is_told_and_nothing_behind_it_is_touched(
+    worktree: Path, name: str, arguments: dict[str, str], path: str
+) -> None:
+    (worktree / "loop").symlink_to("loop")
+    with pytest.raises(ToolFailed, match="Too many levels of symbolic links"):
+        await done(worktree, name, path=path, **arguments)
+    assert (worktree.parent / "elsewhere" / "secret.txt").read_text() == "one secret\n"
+
+
+async def test_a_machine_without_git_is_told_to_the_model(worktree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolFailed, match="git was not found"):
+        await done(worktree, "search_files", expression="one")
+
+
+async def test_a_worktree_that_is_gone_is_told_to_the_model(worktree: Path) -> None:
+    worktree.rename(worktree.parent / "gone")
+    with pytest.raises(ToolFailed, match="work"):
+        await done(worktree, "shell", command="pwd")
+
+
 async def test_a_long_output_is_cut_in_the_middle(worktree: Path) -> None:
     output = await done(worktree, "shell", command="seq 1 20000")
     assert len(output) < LONGEST_OUTPUT + 100

@@ -1,6 +1,5 @@
 """The claude agent: a real process on the real SDK, and a stand-in for Claude Code itself."""
 
-import json
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from segue.model.events import (
     UsageReported,
 )
 from segue.model.ids import PromptId
+from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
 
 pytestmark = pytest.mark.anyio
@@ -125,17 +125,29 @@ async def test_a_turn_that_ended_by_itself_says_where_and_a_copy_may_end_there(c
             pass
 
 
-async def test_another_conversation_than_the_one_asked_for_is_a_failure(claude: StandIn) -> None:
-    other = {"result": {"stop_reason": "end_turn", "session_id": "another"}}
-    async with load("claude").start(claude.launch({"hello": [[other]]})) as agent:
-        failed = (await turn(agent, "hello"))[-1]
-    assert isinstance(failed, TurnFailed) and "answered for conversation another" in failed.message
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [{"type": "system", "subtype": "init", "session_id": "another"}, said("Never heard."), {"hang": True}],
+        [{"result": {"stop_reason": "end_turn", "session_id": "another"}}],
+    ],
+    ids=["at its beginning", "at its end"],
+)
+async def test_a_turn_in_another_conversation_is_broken_off(claude: StandIn, frames: list[Any]) -> None:
+    async with load("claude").start(claude.launch({"hello": [frames]})) as agent:
+        events = await turn(agent, "hello")
+        again = (await turn(agent, "hello"))[-1]
+    assert not words(events)
+    for failed in (events[-1], again):
+        assert isinstance(failed, TurnFailed) and failed.failure is Failure.OTHER_CONVERSATION
+        assert "answered for conversation another" in failed.message
+    assert [each["request"]["subtype"] for each in claude.heard() if "request" in each][-1] == "interrupt"
+    assert claude.prompts() == ["hello"]
 
 
 async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: StandIn) -> None:
-    server = McpServer(name="tickets", command=("tickets", "serve"))
     launch = claude.launch({"hello": [[said("Hello."), OVER]]}, knows=("*",))
-    launch = replace(launch, mode="acceptEdits", model="haiku", mcp_servers=(server,))
+    launch = replace(launch, mode="acceptEdits", model="haiku")
     async with load("claude").start(launch) as agent:
         await turn(agent, "hello")
     async with load("claude").resume(launch, agent.token):
@@ -144,8 +156,18 @@ async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: Stan
     assert [each["mode"] for each in asked if each["subtype"] == "set_permission_mode"] == ["acceptEdits"] * 2
     assert [each["model"] for each in asked if each["subtype"] == "set_model"] == ["haiku"]
     assert "--model" not in claude.arguments()[0] and _option(claude.arguments()[1], "--model") == "haiku"
-    for arguments in claude.arguments():
-        assert json.loads(_option(arguments, "--mcp-config"))["mcpServers"]["tickets"]["args"] == ["serve"]
+
+
+async def test_servers_of_tools_are_handed_over_in_a_file_of_a_moment(claude: StandIn, tmp_path: Path) -> None:
+    (place := tmp_path / "tmp").mkdir()
+    server = McpServer(name="tickets", command=("tickets", "serve"), variables={"KEY": "not-for-ps"})
+    launch = replace(claude.launch({}, TMPDIR=str(place)), mcp_servers=(server,))
+    async with load("claude").start(launch):
+        assert not list(place.iterdir())
+    (begun,) = [each for each in claude.heard() if "arguments" in each]
+    told = begun["servers"]["mcpServers"]["tickets"]
+    assert (begun["servers"]["rights"], told["args"], told["env"]) == (0o600, ["serve"], {"KEY": "not-for-ps"})
+    assert not [word for word in begun["arguments"] if "not-for-ps" in word]
 
 
 async def test_a_mode_that_it_does_not_have_is_refused_with_those_it_has(claude: StandIn) -> None:

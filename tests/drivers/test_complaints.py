@@ -19,6 +19,7 @@ LATER = "This request would exceed your rate limit. Try again later."
     ("sentence", "failure"),
     [
         (f"Internal error: {THINKING}", Failure.TRANSCRIPT_CORRUPT),
+        ("Internal error: Amp answered for thread T-1, not T-2.", Failure.OTHER_CONVERSATION),
         (
             "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after",
             Failure.TRANSCRIPT_CORRUPT,

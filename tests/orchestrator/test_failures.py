@@ -52,6 +52,13 @@ IN_THE_MIDDLE = [
     Case(Failure.QUOTA, "fail: {kind: quota, reset: '2026-11-16T15:00:00Z'}"),
     Case(Failure.LOGIN_REQUIRED, "fail: {kind: login}"),
     Case(Failure.TRANSCRIPT_CORRUPT, "fail: {kind: corrupt}", S.WAITING_FOR_INPUT, WorkflowStatus.REVIEW, False),
+    Case(
+        Failure.OTHER_CONVERSATION,
+        "fail: 'Amp answered for thread T-1, not T-2.'",
+        S.WAITING_FOR_INPUT,
+        WorkflowStatus.REVIEW,
+        False,
+    ),
     Case(Failure.PROCESS_EXITED, "crash: true"),
     Case(Failure.TRANSPORT_LOST, "mute: true"),
     Case(Failure.OTHER, "fail: I cannot go on."),

@@ -79,12 +79,20 @@ async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -
         assert view.retry is not None and view.retry.attempt == 2
 
 
-async def test_what_would_fail_again_is_not_tried_again(theatre: Theatre) -> None:
+@pytest.mark.parametrize(
+    ("how", "status", "what"),
+    [
+        ("{kind: login}", "paused", "login_required"),
+        ("'Amp answered for thread T-1, not T-2.'", "review", "other_conversation"),
+    ],
+)
+async def test_what_would_fail_again_is_not_tried_again(theatre: Theatre, how: str, status: str, what: str) -> None:
     async with theatre.open(retry_attempts=3):
-        view = await failed(theatre, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}]")
+        await theatre.begin(f"turns: [{{match: Do A, do: [{{fail: {how}, once: true}}]}}]")
+        view = await theatre.until("build-it", status)
         assert view.retry is None
         (told,) = await theatre.events("build-it", e.StepFailed)
-        assert (told.step, told.what) == ("a", "login_required")
+        assert (told.step, told.what) == ("a", what)
 
 
 async def test_a_first_start_that_fails_is_tried_again_in_the_worktree_that_is_there(theatre: Theatre) -> None:

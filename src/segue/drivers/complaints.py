@@ -55,6 +55,7 @@ _FULL = _any(
 
 # The first row that fits is the meaning: vendors wrap what is wrong with a transcript into a plain "invalid request".
 _MEANINGS: tuple[tuple[re.Pattern[str], Failure], ...] = (
+    (_any(r"\banswered for (conversation|thread) \S+, not \S+"), Failure.OTHER_CONVERSATION),
     (
         _any(
             r"thinking.{0,80}blocks?\b.{0,120}cannot be modified",

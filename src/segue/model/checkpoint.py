@@ -8,6 +8,7 @@ from typing import Literal
 from segue.model.ids import CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
 from segue.model.status import Trigger
+from segue.model.usage import remaining, utilization
 
 SCHEMA_VERSION = 2
 
@@ -79,10 +80,12 @@ class Usage:
     """Read from the vendor's cache, and no part of `input_tokens`."""
 
     @property
+    def tokens_remaining(self) -> int | None:
+        return remaining(self.context_tokens, self.window)
+
+    @property
     def utilization(self) -> float | None:
-        if self.context_tokens is None or not self.window:
-            return None
-        return min(1.0, self.context_tokens / self.window)
+        return utilization(self.context_tokens, self.window)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.errors import (
     AgentError,
     AgentExited,
+    ConversationMismatch,
     LoginRequired,
     QuotaExceeded,
     TranscriptCorrupt,
@@ -67,6 +68,7 @@ class End:
 
 _FAILED_TURNS: dict[Failure, type[AgentError]] = {
     Failure.LOGIN_REQUIRED: LoginRequired,
+    Failure.OTHER_CONVERSATION: ConversationMismatch,
     Failure.TRANSCRIPT_CORRUPT: TranscriptCorrupt,
     Failure.TRANSPORT_LOST: TransportLost,
 }

@@ -133,10 +133,9 @@ def _summary(changes: Sequence[FileChange]) -> str:
 
 
 def _usage(usage: Usage, seconds: float | None) -> SessionUsage:
-    known = usage.context_tokens is not None and usage.window
     return SessionUsage(
         tokens_used=usage.input_tokens + usage.output_tokens,
-        tokens_remaining_estimate=max(0, (usage.window or 0) - (usage.context_tokens or 0)) if known else None,
+        tokens_remaining_estimate=usage.tokens_remaining,
         context_utilization=usage.utilization,
         llm_calls=usage.turns,
         tool_calls=usage.tool_calls,

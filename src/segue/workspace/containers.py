@@ -60,9 +60,22 @@ def engine_address(setting: str, environment: Mapping[str, str]) -> str:
         if not address.startswith(UNIX):
             raise NoEngine(f"The container engine at {address} is on no socket of this machine.")
         return address
+    usual = _usual(environment)
+    there = [path for path in usual if os.path.exists(path)]  # noqa: PTH110 - Path's own fails on what is not ours to see
+    ours = [path for path in there if os.access(path, os.R_OK | os.W_OK)]
+    return UNIX + [*ours, *there, *usual][0]
+
+
+def _usual(environment: Mapping[str, str]) -> tuple[str, ...]:
     run = environment.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-    usual = ("/var/run/docker.sock", f"{run}/docker.sock", f"{run}/podman/podman.sock", "/run/podman/podman.sock")
-    return UNIX + next((path for path in usual if Path(path).exists()), usual[0])
+    home, temporary = environment.get("HOME", str(Path.home())), environment.get("TMPDIR", "/tmp").rstrip("/")
+    return (
+        *("/var/run/docker.sock", f"{run}/docker.sock", f"{run}/podman/podman.sock", "/run/podman/podman.sock"),
+        # On macOS both run in a machine of their own.
+        f"{home}/.docker/run/docker.sock",
+        f"{temporary}/podman/podman-machine-default-api.sock",
+        f"{home}/.local/share/containers/podman/machine/podman.sock",
+    )
 
 
 class ContainedProcess:

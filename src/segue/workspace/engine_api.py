@@ -89,6 +89,12 @@ class EngineApi:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             return await asyncio.open_unix_connection(self.address.removeprefix(UNIX))
+        except PermissionError as error:
+            raise NoEngine(
+                f"The container engine at {self.address} does not let you in.",
+                hint="Join the group of its socket (`sudo usermod -aG docker $USER`, and log in again), or use Podman,"
+                " which runs as you (`systemctl --user start podman.socket`).",
+            ) from error
         except OSError as error:
             raise NoEngine(
                 f"No container engine runs: nothing answers at {self.address}.",

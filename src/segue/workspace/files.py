@@ -1,9 +1,22 @@
-"""Files that are replaced as a whole."""
+"""Files that are replaced as a whole, and where a path really leads."""
 
+import errno
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
+
+
+def real_path(path: Path) -> Path:
+    """Where this really is, whether or not it is there yet; links without an end are an `OSError`."""
+    found = Path(os.path.realpath(path))
+    # Behind a link that leads to itself Python follows no other: what comes after it would lead anywhere.
+    if Path(os.path.realpath(found)) != found:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found.stat()
+    return found
 
 
 def replace_file(file: Path, content: bytes, mode: int = 0o600) -> None:

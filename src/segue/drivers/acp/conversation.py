@@ -17,6 +17,7 @@ from segue.drivers.acp.hearing import Hearing
 from segue.drivers.acp.keeping import Keeping
 from segue.drivers.acp.link import Link
 from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, bookmark, everything, sentence
+from segue.drivers.acp.places import ordinary
 from segue.drivers.acp.services import Services
 from segue.drivers.acp.updates import Translation, is_object
 from segue.drivers.acp.usage import Meter
@@ -62,7 +63,7 @@ class AcpAgent:
         self._events = events
         self._tasks = tasks
         self._meter = Meter(since_start=launch.counts_since_start)
-        self._translation = Translation(self._meter)
+        self._translation = Translation(launch.directory, self._meter)
         self._hearing = Hearing(self._give, self._translation)
         self._left = left
         self._asked = 0
@@ -237,7 +238,7 @@ class AcpAgent:
         if chosen is None:
             return _NO_CHOICE
         if chosen.kind.startswith("allow"):
-            self._consented |= {(self._launch.directory / path).resolve() for path in self._translation.edited(call_id)}
+            self._consented.update(self._translation.edited(call_id))
             self._give(*self._translation.allowed(call_id))
         said = {"_meta": {"segue": {"words": words}}} if words else {}
         return {**_outcome(chosen.id), **said}
@@ -254,11 +255,12 @@ class AcpAgent:
             # Some agents ask for an edit, and then hand over the file that the edit was about.
             self._consented.discard(path)
             return True
-        request_id = new_request_id()
-        self._questions.put(request_id, (ALLOW, REJECT))
+        request_id, options = new_request_id(), (ALLOW, REJECT)
+        kind = tool if path is None or ordinary(str(path), self._launch.directory) else "other"
+        self._questions.put(request_id, options)
         self._events.give(
             PermissionRequested(
-                request_id=request_id, call_id=f"served-{request_id}", title=title, tool=tool, options=(ALLOW, REJECT)
+                request_id=request_id, call_id=f"served-{request_id}", title=title, tool=kind, options=options
             )
         )
         return await self._questions.wait(request_id) == ALLOW

@@ -27,7 +27,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from segue.drivers import Launch
 from segue.model.errors import SegueError
 from segue.model.events import JsonObject
-from segue.workspace.files import rewrite
+from segue.workspace.files import real_path, rewrite
 from segue.workspace.git_folder import in_git_folder
 from segue.workspace.processes import GuardedProcess, guarded
 
@@ -92,7 +92,7 @@ class Services:
         return {}
 
     def _inside(self, given: str) -> Path:
-        path = (self._root / given).resolve()
+        path = real_path(self._root / given)
         if not path.is_relative_to(self._root):
             raise RequestError(_INTERNAL_ERROR, f"{given} is outside the directory of this conversation.")
         return path

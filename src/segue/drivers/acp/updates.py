@@ -4,7 +4,9 @@ import difflib
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
 from acp.schema import (
@@ -28,6 +30,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
+from segue.drivers.acp.places import ordinary
 from segue.drivers.acp.usage import Meter
 from segue.drivers.acp.window import Window
 from segue.drivers.text import shortened
@@ -44,7 +47,7 @@ from segue.model.events import (
     ToolStatus,
 )
 from segue.model.ids import RequestId
-from segue.workspace.git_folder import in_git_folder
+from segue.workspace.files import real_path
 
 LONGEST_OUTPUT = 20_000
 """Characters of a tool call's output that are kept."""
@@ -90,10 +93,10 @@ class _Call:
         if any(isinstance(each, FileEditToolCallContent) for each in news.content or ()):
             self.diff = _output(news)
 
-    def kind(self) -> str:
-        """What it is when somebody must allow it. What git runs is written down in git's own folder, so a change there
-        is no edit like others."""
-        return "other" if self.tool in _CHANGES and any(map(in_git_folder, self.paths)) else self.tool
+    def kind(self, directory: Path) -> str:
+        """What it is when somebody must allow it: a change of who knows what is no edit like others."""
+        known = self.paths and all(ordinary(path, directory) for path in self.paths)
+        return self.tool if known or self.tool not in _CHANGES else "other"
 
     def result(self, status: ToolStatus) -> str:
         if status == "failed" or not self.diff or self.diff in self.output:
@@ -131,7 +134,8 @@ class _LastMessage:
 class Translation:
     """Turns the agent's updates into events, and remembers the tool calls for it."""
 
-    def __init__(self, meter: Meter | None = None) -> None:
+    def __init__(self, directory: Path, meter: Meter | None = None) -> None:
+        self._directory = directory
         self._calls: dict[str, _Call] = {}
         self._window = Window()
         self._meter = meter or Meter()
@@ -196,7 +200,7 @@ class Translation:
             request_id=request_id,
             call_id=call.call_id,
             title=call.title,
-            tool=call.kind(),
+            tool=call.kind(self._directory),
             options=options,
             words=_takes_words(asked),
         )
@@ -207,10 +211,12 @@ class Translation:
         call.begun = True
         yield from call.called()
 
-    def edited(self, call_id: str) -> tuple[str, ...]:
+    def edited(self, call_id: str) -> Iterator[Path]:
         """The files that a call, if it is an edit, is about."""
         call = self._call(call_id)
-        return call.paths if call.tool == "edit" else ()
+        for path in call.paths if call.tool == "edit" else ():
+            with suppress(OSError, ValueError):
+                yield real_path(self._directory / path)
 
     def remainder(self) -> Iterator[AgentEvent]:
         """Calls that were begun and kept back, when nothing more will come."""

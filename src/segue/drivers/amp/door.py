@@ -3,9 +3,7 @@
 import asyncio
 import json
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import Any
 from segue.drivers.amp import delegate
 from segue.drivers.amp.program import LONGEST_LINE
 from segue.drivers.amp.settings import ruled
+from segue.workspace.private import private_directory, write_private
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +32,9 @@ Ask = Callable[[Question], Awaitable[bool]]
 @asynccontextmanager
 async def door(ask: Ask, own: Mapping[str, Any], servers: Mapping[str, Any]) -> AsyncGenerator[list[str]]:
     """A directory of nobody else's, for one turn; what it yields are Amp's words for what is in it."""
-    place = Path(tempfile.mkdtemp(prefix="segue-amp-"))
-    try:
+    with private_directory("segue-amp") as place:
         async with _open(str(place / "door"), ask) as socket:
             yield [*_settings(place, socket, own), *_servers(place, servers)]
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 @asynccontextmanager
@@ -71,7 +67,7 @@ def _settings(place: Path, socket: str, own: Mapping[str, Any]) -> list[str]:
     script.write_text(f"#!/bin/sh\nexec {words}\n")
     script.chmod(0o700)
     file = place / "settings.json"
-    file.write_text(json.dumps(ruled(own, str(script))))
+    write_private(file, json.dumps(ruled(own, str(script))))
     return ["--settings-file", str(file)]
 
 
@@ -80,5 +76,5 @@ def _servers(place: Path, servers: Mapping[str, Any]) -> list[str]:
     if not servers:
         return []
     file = place / "servers.json"
-    file.write_text(json.dumps(servers))
+    write_private(file, json.dumps(servers))
     return ["--mcp-config", str(file)]

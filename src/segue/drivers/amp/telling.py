@@ -5,7 +5,6 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any, cast
 
 from acp import (
@@ -22,7 +21,6 @@ from acp.schema import ToolCallLocation, ToolCallUpdate, ToolKind, Usage, UsageU
 from segue.drivers.amp.door import Question
 from segue.drivers.amp.program import FAILED, fields
 from segue.drivers.text import shortened
-from segue.workspace.git_folder import in_git_folder
 
 LONGEST_TITLE = 200
 _SOON = 1.0
@@ -175,7 +173,7 @@ class Telling:
             start_tool_call(
                 call_id,
                 title(tool, given),
-                kind=kind(tool, given),
+                kind=_KINDS.get(tool, "other"),
                 status="in_progress",
                 locations=[ToolCallLocation(path=path) for path in _paths(given)],
                 raw_input=dict(given),
@@ -197,18 +195,10 @@ def asked(call_id: str, question: Question) -> ToolCallUpdate:
     return ToolCallUpdate(
         tool_call_id=call_id,
         title=title(question.tool, question.input),
-        kind=kind(question.tool, question.input),
+        kind=_KINDS.get(question.tool, "other"),
         locations=[ToolCallLocation(path=path) for path in _paths(question.input)],
         raw_input=dict(question.input),
     )
-
-
-def kind(tool: str, given: Mapping[str, Any]) -> ToolKind:
-    """What Amp's own directory holds decides what it asks for, and what git's holds what git runs: a change of it is no
-    edit like others."""
-    if any(".amp" in PurePath(path).parts or in_git_folder(path) for path in _paths(given)):
-        return "other"
-    return _KINDS.get(tool, "other")
 
 
 def title(tool: str, given: Mapping[str, Any]) -> str:

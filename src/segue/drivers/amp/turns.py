@@ -113,7 +113,7 @@ class Turn:
             return
         if (thread := said.get("session_id")) not in (None, self._setting.thread):
             self._kill()
-            raise RequestError(FAILED, f"Amp was asked for {self._setting.thread} and answered for {thread}.")
+            raise RequestError(FAILED, f"Amp answered for thread {thread}, not {self._setting.thread}.")
         if said.get("type") == "result":
             self._result = said
         else:

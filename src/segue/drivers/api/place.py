@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from segue.workspace.files import real_path
 from segue.workspace.git_folder import in_git_folder
 
 
@@ -18,7 +19,7 @@ class Place:
 
     def find(self, path: str) -> Path:
         """Where this really is, whether or not it is there yet."""
-        found = (self.root / path).resolve()
+        found = real_path(self.root / path)
         if not found.is_relative_to(self.root.resolve()):
             raise ToolFailed(f"{path} is outside of the worktree.")
         return found

@@ -22,6 +22,7 @@ from pydantic_ai.tools import ToolDefinition
 from segue.drivers.api.place import Place, ToolFailed
 from segue.drivers.environment import allowed
 from segue.drivers.text import shortened
+from segue.model.errors import SegueError
 from segue.workspace.files import rewrite
 from segue.workspace.processes import EXECUTION, CompletedRun, run_guarded
 
@@ -272,5 +273,5 @@ async def use(tool: Tool, given: Given, place: Place) -> str:
         raise ToolFailed(shortened(str(error).strip(), LONGEST_OUTPUT)) from error
     except TimeoutError:
         raise ToolFailed(f"It took longer than {FILES_WITHIN:g} seconds.") from None
-    except (OSError, ValueError) as error:
+    except (SegueError, OSError, ValueError) as error:
         raise ToolFailed(str(error)) from error

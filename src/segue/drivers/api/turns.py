@@ -48,6 +48,7 @@ from segue.drivers.api.history import CANCELLED, INTERRUPTED, History
 from segue.drivers.api.models import Models, refused
 from segue.drivers.api.place import Place, ToolFailed
 from segue.drivers.api.tools import TOOLS, Given, Tool, use
+from segue.model.usage import UsageMetadata
 
 INSTRUCTIONS = """You are a coding agent at work in a git worktree. Your file tools reach that worktree and nothing \
 else; paths are relative to it. The shell starts there, but is not confined: it can do what the user can, so keep \
@@ -171,10 +172,10 @@ class Turn:
             self._history.add(replace(response, parts=words))
 
     async def _report(self, response: ModelResponse) -> None:
-        used = response.usage.input_tokens + response.usage.output_tokens
+        usage = UsageMetadata.from_pydantic_ai_usage(response.usage, self._setting.models.window)
         # Zero is what servers say that do not count.
-        if used:
-            size = self._setting.models.window or 0
+        if used := usage.total_tokens:
+            size = usage.context_window_size or 0
             spent = self._history.spent() if self._setting.models.priced else None
             cost = None if spent is None else Cost(amount=spent, currency="USD")
             await self._setting.tell(UsageUpdate(session_update="usage_update", used=used, size=size, cost=cost))

@@ -19,6 +19,7 @@ from claude_agent_sdk import (
     PermissionResultAllow,
     PermissionResultDeny,
     ResultMessage,
+    SystemMessage,
     ToolPermissionContext,
 )
 from claude_agent_sdk._errors import MessageParseError
@@ -26,7 +27,7 @@ from claude_agent_sdk._errors import MessageParseError
 from segue.drivers.claude.asking import must_ask
 from segue.drivers.claude.files import unknown
 from segue.drivers.claude.mirror import Mirror
-from segue.drivers.claude.options import MODE, Setup, Wanted, options
+from segue.drivers.claude.options import MODE, Setup, Wanted, options, servers_file
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
 from segue.drivers.claude.translation import Translation, asked
@@ -37,9 +38,15 @@ _OPTIONS = [
 ]
 _UNKNOWN = ("No conversation found with session ID", "is not a UUID and does not match any session title")
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+# From being asked to stop to being ended.
+_GRACE = 5.0
 _log = logging.getLogger(__name__)
 
 Content = Sequence[Mapping[str, Any]]
+
+
+class _Mistaken(RequestError):
+    """Claude Code is in another conversation than the one that was asked for."""
 
 
 class Conversation:
@@ -51,6 +58,7 @@ class Conversation:
         self.token = wanted.token
         self._mirror = mirror
         self._max_turns = setup.max_turns
+        self._servers = wanted.mcp_servers
         self._register = register
         self._client = client
         known = register.find(wanted.token)
@@ -82,10 +90,12 @@ class Conversation:
 
     async def open(self) -> None:
         """Begin it, or go back to it; then `safe_resume` is the way."""
-        try:
-            await self._claude.connect()
-        except ClaudeSDKError as error:
-            raise RequestError(-32603, f"Claude Code did not start: {error}") from error
+        with servers_file(self._servers) as servers:
+            self._claude.options.mcp_servers = servers or {}
+            try:
+                await self._claude.connect()
+            except ClaudeSDKError as error:
+                raise RequestError(-32603, f"Claude Code did not start: {error}") from error
         self._listener = asyncio.create_task(self._listen())
 
     async def safe_resume(self) -> None:
@@ -187,6 +197,9 @@ class Conversation:
             while not await self._heard_all():
                 pass
             self._end(ClaudeSDKError("it ended"))
+        except _Mistaken as error:
+            self._end(error)
+            await self._break_off()
         except Exception as error:  # noqa: BLE001 - whoever waits for an answer is told
             self._end(error)
 
@@ -194,6 +207,7 @@ class Conversation:
         """Whether there is nothing more to hear; not so after a message that the SDK could not read."""
         try:
             async for message in self._claude.receive_messages():
+                self._verify(message)
                 await self._hear(message)
                 if isinstance(message, ResultMessage):
                     self._take(message)
@@ -203,6 +217,22 @@ class Conversation:
                 self._fail(RequestError(-32603, f"The end of Claude Code's turn could not be read: {error}"))
             return False
         return True
+
+    def _verify(self, message: Message) -> None:
+        """Each turn begins and ends with the name of its conversation."""
+        match message:
+            case SystemMessage(subtype="init", data={"session_id": named}) | ResultMessage(session_id=named):
+                if named != self.token:
+                    raise _Mistaken(-32603, f"Claude Code answered for conversation {named}, not {self.token}.")
+            case _:
+                pass
+
+    async def _break_off(self) -> None:
+        """Nothing more is done in a conversation that is another one."""
+        with suppress(ClaudeSDKError, TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await self._claude.interrupt()
+        await self._claude.disconnect()
 
     async def _hear(self, message: Message) -> None:
         try:
@@ -234,8 +264,6 @@ class Conversation:
             self._answer.set_exception(error)
 
     def _note(self, result: ResultMessage) -> None:
-        if result.session_id != self.token:
-            raise RequestError(-32603, f"Claude Code answered for conversation {result.session_id}, not {self.token}.")
         known, usage = self._register.find(self.token), result.usage or {}
         if known is not None:
             self._register.update(

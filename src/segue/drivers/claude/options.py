@@ -1,13 +1,17 @@
 """How the SDK is asked for a conversation."""
 
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio, SseMcpServer
 from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
+
+from segue.workspace.private import private_directory, write_private
 
 MODE = "default"
 """How much Claude Code may do unasked, until the user says otherwise."""
@@ -82,8 +86,17 @@ def chosen(setup: Setup, wanted: Wanted) -> dict[str, Any]:
         **({"model": model} if model else {}),
         **({"max_turns": setup.max_requests} if setup.max_requests else {}),
         **({"cli_path": setup.program} if setup.program else {}),
-        **({"mcp_servers": dict(map(_server, wanted.mcp_servers))} if wanted.mcp_servers else {}),
     }
+
+
+@contextmanager
+def servers_file(servers: Sequence[Any]) -> Generator[Path | None]:
+    """The servers of tools in a file, until Claude Code has read it: everybody can read the words of a command."""
+    with private_directory("segue-claude") as place:
+        file = place / "servers.json"
+        if servers:
+            write_private(file, json.dumps({"mcpServers": dict(map(_server, servers))}))
+        yield file if servers else None
 
 
 def _server(server: Any) -> tuple[str, McpServerConfig]:

@@ -1,0 +1,33 @@
+"""Which edits are edits like others: those of the worktree's own files, and of none that says what is run."""
+
+from pathlib import Path, PurePath
+
+from segue.workspace.files import real_path
+
+RUNS = frozenset(
+    {
+        *(".git", ".githooks", ".husky", ".github", ".envrc", "segue.toml"),
+        *(".claude", ".mcp.json", ".amp", ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc"),
+        *(".augment", ".copilot", ".agents", ".cursor", ".vscode", ".idea", ".devcontainer", ".devcontainer.json"),
+    }
+)
+"""Where git, agents, editors and Segue are told which commands to run; at any depth, since some look further down."""
+
+
+def ordinary(path: str, directory: Path) -> bool:
+    """Whether this is a file of the worktree that runs nothing by itself, wherever links lead."""
+    # Whoever means the home of somebody, or an address, means no file below this directory.
+    if path.startswith(("~", "file:")):
+        return False
+    try:
+        root, found = real_path(directory), real_path(directory / path)
+        inside = found.relative_to(root)
+        led_to = [real_path(root / name) for name in RUNS]
+    except (OSError, ValueError):
+        # A link without an end, or nothing that could be a path, and what lies outside.
+        return False
+    # The worktree itself may lie below a directory of such a name.
+    named = {*inside.parts, *({*PurePath(path).parts} - {*root.parts, *directory.parts})}
+    # Some file systems do not tell small from capital.
+    runs = not RUNS.isdisjoint(name.casefold() for name in named) or any(map(found.is_relative_to, led_to))
+    return bool(inside.parts) and not runs

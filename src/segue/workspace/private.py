@@ -1,0 +1,42 @@
+"""Directories that nobody else looks into, and that do not outlive their process for long."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+from segue.workspace.processes import identity
+
+
+@contextmanager
+def private_directory(name: str) -> Generator[Path]:
+    """A directory for as long as the context lasts; what killed processes left under this name is taken away first."""
+    _take_away(name)
+    place = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-{_mark(os.getpid())}-"))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def write_private(file: Path, content: str) -> None:
+    """Write a new file that only its owner reads."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as stream:
+        stream.write(content)
+
+
+def _take_away(name: str) -> None:
+    for place in Path(tempfile.gettempdir()).glob(f"{name}-*"):
+        owner = re.fullmatch(rf"{re.escape(name)}-(\d+)-([0-9a-f]*)-\w+", place.name)
+        if owner is not None and _mark(int(owner[1])) != owner[2]:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _mark(pid: int) -> str:
+    """Tells a process from a later one of the same number; of one that is gone nothing is left."""
+    owner = identity(pid)
+    return f"{crc32(f'{owner.started} {owner.boot}'.encode()):08x}" if owner else ""

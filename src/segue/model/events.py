@@ -710,7 +710,7 @@ class CheckpointCreated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsChanged:
-    """The user lets the workflow use more, or less; it counts from the next run on."""
+    """The user lets the workflow use more, or less, from now on."""
 
     kind: Literal["limits.changed"] = "limits.changed"
     limits: Limits

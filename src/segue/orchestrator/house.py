@@ -123,6 +123,8 @@ class Live:
     """Yes or no to a question, and the words, if it was answered in words."""
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
+    terms: anyio.Event = field(default_factory=anyio.Event)
+    """The limits were changed, or what the run is for; look again at how long it may go on."""
     urgent: asyncio.Queue[Urgent] = field(default_factory=asyncio.Queue[Urgent])
     done: anyio.Event = field(default_factory=anyio.Event)
     patience: datetime | None = None

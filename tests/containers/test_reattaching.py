@@ -12,11 +12,13 @@ import pytest
 from segue import client
 from segue.model import events as e
 from segue.model.errors import SegueError
+from segue.settings import load
 from segue.testing.nursery import Nursery
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.work import Work
 from tests.containers.engines import IMAGE, REHEARSAL, Engine
+from tests.orchestrator.theatre import Theatre
 
 PLAN = "- {id: one, title: Write the first file}\n- {id: two, title: Write the second file, depends_on: [one]}"
 HELD = """
@@ -151,6 +153,24 @@ def test_an_agent_that_went_on_is_joined_in_the_middle_of_its_turn(boxed: Boxed)
     assert boxed.prompts() == 2
     assert len({each.execution for each in boxed.kinds(e.AgentStarted)}) == 2 and container["Id"]
     boxed.check()
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_is_silent_when_it_is_joined_is_not_taken_for_one_that_never_came_up(boxed: Boxed) -> None:
+    killed_in_the_middle(boxed)
+    theatre = Theatre(boxed.stage.home, boxed.stage.repository)
+    theatre.agents = dict(load(boxed.stage.home / "segue.toml", {}).agents)
+    async with theatre.open(container_engine=boxed.engine.address, stall_notice=300.0, silence_watchdog=1e6):
+        await theatre.orchestrator.resume("build-it", boxed.work.environment)
+        joined = await theatre.event("build-it", e.TurnJoined)
+        await theatre.clock.advance(400)
+        warned = (await theatre.event("build-it", e.Warned, after=joined.seq)).event
+        assert isinstance(warned, e.Warned) and (warned.code, warned.message[:17]) == ("stalled", "Nothing was heard")
+        for word in ("go", "end"):
+            boxed.let(word)
+        view = await theatre.until("build-it", "completed")
+        assert (view.runs, boxed.prompts()) == (2, 2)
+    assert boxed.engine.containers() == []
 
 
 def test_a_turn_that_ended_while_there_was_no_server_is_heard_to_its_end(boxed: Boxed) -> None:

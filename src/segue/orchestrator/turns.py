@@ -135,10 +135,13 @@ class Turns:
         if not joins:
             await self._agent.prompt(prompt.prompt_id, text, await self._images(prompt))
             crash_point("prompt.delivered")
-        self._watch = Watch(sent_at=self._house.clock.now())
+        acknowledged = joins and await self._acknowledged(prompt.prompt_id)
+        now = self._house.clock.now()
+        # Who has reacted to it before is not asked to react again.
+        self._watch = Watch(sent_at=now, heard_at=now if acknowledged else None)
         try:
             async with alongside(self._notice_silence):
-                return await self._hear_out(prompt)
+                return await self._hear_out(prompt, acknowledged)
         finally:
             self._over.set()
 
@@ -148,8 +151,11 @@ class Turns:
         shown = await self._house.journal.read(lambda c: shown_with(c, prompt))
         return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
-    async def _hear_out(self, prompt: e.PromptQueued) -> e.StopReason:
-        acknowledged = False
+    async def _acknowledged(self, prompt_id: PromptId) -> bool:
+        row = await self._house.journal.read(lambda c: prompt_by_id(c, prompt_id))
+        return row.status is PromptStatus.ACKNOWLEDGED
+
+    async def _hear_out(self, prompt: e.PromptQueued, acknowledged: bool) -> e.StopReason:
         while True:
             event = await self._heard.get()
             if not acknowledged and isinstance(event, _REACTIONS):

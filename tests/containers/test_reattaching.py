@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TypeVar
 
 import pytest
 
@@ -39,6 +40,21 @@ turns:
       - write: {{path: two.txt, content: "two\\n"}}
       - say: The second file is there.
 """
+TALKS = """
+turns:
+  - match: Task 1 of 2
+    do:
+      - touch: {root}/held
+      - wait_for: {root}/go
+      - say: The first file is there.
+  - match: Use tabs
+    do:
+      - touch: {root}/on
+      - wait_for: {root}/end
+      - say: So be it.
+  - match: Task 2 of 2
+    do: [say: Nothing to do.]
+"""
 ASKS = """
 turns:
   - match: Task 1 of 2
@@ -51,6 +67,7 @@ turns:
     do: [say: Nothing to do.]
 """
 WITHIN = 60.0
+T = TypeVar("T")
 
 
 class Boxed:
@@ -88,7 +105,7 @@ class Boxed:
         """All that the agent said, as the journal has it."""
         return "".join(each.event.text for each in self.work.journal() if isinstance(each.event, e.AgentMessage))
 
-    def kinds(self, kind: type[e.Event]) -> list[e.Event]:
+    def kinds(self, kind: type[T]) -> list[T]:
         return [each.event for each in self.work.journal() if isinstance(each.event, kind)]
 
     def prompts(self) -> int:
@@ -152,6 +169,24 @@ def test_an_agent_that_went_on_is_joined_in_the_middle_of_its_turn(boxed: Boxed)
     assert len(boxed.kinds(e.TurnJoined)) == 1
     assert boxed.prompts() == 2
     assert len({each.execution for each in boxed.kinds(e.AgentStarted)}) == 2 and container["Id"]
+    boxed.check()
+
+
+def test_messages_that_went_out_together_have_all_arrived_when_their_turn_is_joined(boxed: Boxed) -> None:
+    boxed.stage.up()
+    work = boxed.begin(TALKS)
+    boxed.until_there("held")
+    said = [work.prompt(text, wait=False).prompt_id for text in ("Use tabs.", "No, use spaces.")]
+    boxed.let("go")
+    boxed.until_there("on")
+    boxed.stage.kill()
+    boxed.stage.up()
+    assert work.resume().way == "reattach"
+    boxed.let("end")
+    work.until_status("completed")
+    acknowledged = [each.prompt_id for each in boxed.kinds(e.PromptAcknowledged)]
+    assert [each for each in acknowledged if each in said] == said
+    assert work.view.undelivered == () and boxed.prompts() == 3
     boxed.check()
 
 

@@ -474,6 +474,8 @@ class PromptSent:
 
     kind: Literal["prompt.sent"] = "prompt.sent"
     prompt_id: PromptId
+    part_of: PromptId | None = None
+    """The prompt that the agent got it with, if not by itself; its turn is this one's too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

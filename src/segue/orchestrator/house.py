@@ -65,6 +65,7 @@ class Rules:
     session_ttl: float
     delivery_wait: float
     messages_waiting: int
+    merge_messages: bool
     capacity: Mapping[str, float]
     context_budget: int
     """Tokens that a compiled resume context may take."""

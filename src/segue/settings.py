@@ -213,6 +213,8 @@ class Settings(WorkSettings):
     """Whether messages that waited for the agent reach it as one prompt; else each has a turn of its own."""
     stall_notice: float = 300.0
     """Seconds of an agent's silence after which that is said, once for each prompt."""
+    stall_look: float = 60.0
+    """Seconds between two looks for that."""
     retry_attempts: int = 3
     """How often a step is tried before the fixer, or a person, is asked; with 1, a person is asked at once."""
     retry_first: float = 1.0
@@ -633,6 +635,7 @@ SERVER_READERS: Mapping[str, Reader] = {
     "messages_waiting": _whole(1),
     "merge_messages": _switch,
     "stall_notice": _seconds(),
+    "stall_look": _seconds(),
     "retry_attempts": _whole(1),
     "retry_first": _seconds(),
     "retry_longest": _seconds(),

@@ -77,6 +77,7 @@ class Rules:
     retries: Policy
     review_time: float
     stall_notice: float
+    stall_look: float
     container_engine: str
     """Where the engine's socket is; empty for the usual places."""
     reattach_at_start: bool

@@ -37,8 +37,6 @@ WINDOW_UNKNOWN = (
     "The agent does not say how large its window is, and neither does the table of models: "
     "nobody is warned, and nothing is handed over, before it is full."
 )
-LOOK_EVERY = 60.0
-"""Seconds between two looks at whether the agent is silent."""
 NO_PICTURES = "the agent takes no pictures, so neither they nor the words were sent"
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
@@ -266,7 +264,7 @@ class Turns:
         """Silence is said once; an agent that never reacted has not come up. While a question is open, it may wait."""
         notice_after = timedelta(seconds=self._house.rules.stall_notice)
         while True:
-            await self._house.clock.sleep(min(LOOK_EVERY, self._house.rules.stall_notice))
+            await self._house.clock.sleep(min(self._house.rules.stall_look, self._house.rules.stall_notice))
             now = self._house.clock.now()
             if self._questions:
                 self._watch = hear(self._watch, now)

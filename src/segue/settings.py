@@ -209,8 +209,12 @@ class Settings(WorkSettings):
     """Seconds that somebody who says something waits for the agent to get it."""
     messages_waiting: int = 10
     """Messages that may wait for one agent; at least 1."""
+    merge_messages: bool = True
+    """Whether messages that waited for the agent reach it as one prompt; else each has a turn of its own."""
     stall_notice: float = 300.0
     """Seconds of an agent's silence after which that is said, once for each prompt."""
+    stall_look: float = 60.0
+    """Seconds between two looks for that."""
     retry_attempts: int = 3
     """How often a step is tried before the fixer, or a person, is asked; with 1, a person is asked at once."""
     retry_first: float = 1.0
@@ -630,7 +634,9 @@ SERVER_READERS: Mapping[str, Reader] = {
     "session_ttl": _seconds(),
     "delivery_wait": _seconds(),
     "messages_waiting": _whole(1),
+    "merge_messages": _switch,
     "stall_notice": _seconds(),
+    "stall_look": _seconds(),
     "retry_attempts": _whole(1),
     "retry_first": _seconds(),
     "retry_longest": _seconds(),

@@ -26,6 +26,7 @@ SECOND = replace(
     capabilities=None,
     carrying=Carrying.NEEDED,
     compactions=2,
+    context_tokens_new=12_000,
     usage=Usage(),
     failure=FailureView(
         failure=Failure.TOKEN_REJECTED,
@@ -98,6 +99,7 @@ def test_a_session_in_trouble_shows_what_happened_and_what_can_be_done(segue: An
         "  can          unknown\n"
         "  history      it has yet to be told what was said before it\n"
         "  context      unknown\n"
+        "  new          12,000 tokens since the last refresh\n"
         "  used         0 turns, 0 tool calls, 0 tokens in, 0 out\n"
         "  compactions  2 (the agent replaced its conversation by a summary)\n"
         "  failure      token rejected: The agent does not know its conversation any more.\n"

@@ -179,6 +179,14 @@ def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, serv
     assert (refused.exit_code, refused.stdout) == (1, "")
 
 
+def test_whose_words_went_out_with_others_hears_the_answer_to_all(segue: Any, service: Standin) -> None:
+    last = PromptId("prompt-2")
+    sent = (PromptSent(prompt_id=MINE, part_of=last), PromptSent(prompt_id=last))
+    answer(service, *sent, AgentMessage(text="So be it."), TurnEnded(prompt_id=last, reason="end_turn"))
+    result = segue("prompt", "Hello")
+    assert (result.exit_code, result.stdout) == (0, "So be it.\n")
+
+
 def test_words_that_were_not_delivered_are_a_failure_that_says_what_to_do(segue: Any, service: Standin) -> None:
     answer(service, BACK, failure=CRASHED, waiting_messages=1)
     service.prompted = {"status": "not_delivered", "reason": "The agent did not start.", "way": Way.NATIVE}

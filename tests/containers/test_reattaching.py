@@ -11,12 +11,14 @@ import pytest
 from segue import client
 from segue.model import events as e
 from segue.model.errors import SegueError
+from segue.settings import load
 from segue.testing.nursery import Nursery
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.waiting import wait_until
 from segue.testing.work import Work
 from tests.containers.engines import IMAGE, REHEARSAL, Engine
+from tests.orchestrator.theatre import Theatre
 
 PLAN = "- {id: one, title: Write the first file}\n- {id: two, title: Write the second file, depends_on: [one]}"
 HELD = """
@@ -36,6 +38,21 @@ turns:
     do:
       - write: {{path: two.txt, content: "two\\n"}}
       - say: The second file is there.
+"""
+TALKS = """
+turns:
+  - match: Task 1 of 2
+    do:
+      - touch: {root}/held
+      - wait_for: {root}/go
+      - say: The first file is there.
+  - match: Use tabs
+    do:
+      - touch: {root}/on
+      - wait_for: {root}/end
+      - say: So be it.
+  - match: Task 2 of 2
+    do: [say: Nothing to do.]
 """
 ASKS = """
 turns:
@@ -85,7 +102,7 @@ class Boxed:
         """All that the agent said, as the journal has it."""
         return "".join(each.event.text for each in self.work.journal() if isinstance(each.event, e.AgentMessage))
 
-    def kinds(self, kind: type[e.Event]) -> list[e.Event]:
+    def kinds(self, kind: type[T]) -> list[T]:
         return [each.event for each in self.work.journal() if isinstance(each.event, kind)]
 
     def prompts(self) -> int:
@@ -142,6 +159,42 @@ def test_an_agent_that_went_on_is_joined_in_the_middle_of_its_turn(boxed: Boxed)
     assert boxed.prompts() == 2
     assert len({each.execution for each in boxed.kinds(e.AgentStarted)}) == 2 and container["Id"]
     boxed.check()
+
+
+def test_messages_that_went_out_together_have_all_arrived_when_their_turn_is_joined(boxed: Boxed) -> None:
+    boxed.stage.up()
+    work = boxed.begin(TALKS)
+    boxed.until_there("held")
+    said = [work.prompt(text, wait=False).prompt_id for text in ("Use tabs.", "No, use spaces.")]
+    boxed.let("go")
+    boxed.until_there("on")
+    boxed.stage.kill()
+    boxed.stage.up()
+    assert work.resume().way == "reattach"
+    boxed.let("end")
+    work.until_status("completed")
+    acknowledged = [each.prompt_id for each in boxed.kinds(e.PromptAcknowledged)]
+    assert [each for each in acknowledged if each in said] == said
+    assert work.view.undelivered == () and boxed.prompts() == 3
+    boxed.check()
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_is_silent_when_it_is_joined_is_not_taken_for_one_that_never_came_up(boxed: Boxed) -> None:
+    killed_in_the_middle(boxed)
+    theatre = Theatre(boxed.stage.home, boxed.stage.repository)
+    theatre.agents = dict(load(boxed.stage.home / "segue.toml", {}).agents)
+    async with theatre.open(container_engine=boxed.engine.address, stall_notice=300.0, silence_watchdog=1e6):
+        await theatre.orchestrator.resume("build-it", boxed.work.environment)
+        joined = await theatre.event("build-it", e.TurnJoined)
+        await theatre.clock.advance(400)
+        warned = (await theatre.event("build-it", e.Warned, after=joined.seq)).event
+        assert isinstance(warned, e.Warned) and (warned.code, warned.message[:17]) == ("stalled", "Nothing was heard")
+        for word in ("go", "end"):
+            boxed.let(word)
+        view = await theatre.until("build-it", "completed")
+        assert (view.runs, boxed.prompts()) == (2, 2)
+    assert boxed.engine.containers() == []
 
 
 def test_a_turn_that_ended_while_there_was_no_server_is_heard_to_its_end(boxed: Boxed) -> None:

@@ -92,6 +92,69 @@ async def test_the_time_that_the_machine_is_suspended_counts(theatre: Theatre) -
         await theatre.orchestrator.cancel("build-it", "seen enough")
 
 
+async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    script = "turns: [{match: Do A, do: [{crash: true, once: true}, {wait_for: go}]}]"
+    async with theatre.open(talk_linger=600.0):
+        await theatre.begin(script)
+        await theatre.until("build-it", "paused")
+        await theatre.orchestrator.prompt("build-it", "Hello", theatre.environment)
+        talked = await theatre.event("build-it", e.TurnEnded)
+        await theatre.clock.advance(50)
+        assert "awake" in (await theatre.resume("build-it")).reason
+        await theatre.event("build-it", e.TaskStarted, after=talked.seq)
+        await theatre.clock.advance(59)
+        assert await theatre.events("build-it", e.PauseRequested) == []
+        await theatre.clock.advance(2)
+        requested = (await theatre.event("build-it", e.PauseRequested)).event
+        assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
+        assert requested.reason == "The workflow has run for 1 min, and may run for 1 min."
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+@pytest.mark.parametrize(("seconds", "over"), [(20, 30), (None, 60), (120, 120)])
+async def test_a_time_that_is_changed_in_the_middle_of_a_task_holds_from_then_on(
+    theatre: Theatre, seconds: float | None, over: float
+) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        begun = theatre.clock.now()
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.clock.advance(30)
+        await theatre.orchestrator.limit("build-it", Limits(seconds=seconds))
+        while (theatre.clock.now() - begun).total_seconds() < over:
+            assert await theatre.events("build-it", e.PauseRequested) == []
+            await theatre.clock.advance(10)
+        requested = (await theatre.event("build-it", e.PauseRequested)).event
+        assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
+async def test_a_time_that_is_lifted_in_the_middle_of_a_task_is_none_any_more(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.limit("build-it", Limits(seconds=0))
+        await theatre.clock.advance(1000)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "completed")
+        assert await theatre.events("build-it", e.PauseRequested) == []
+
+
+async def test_money_that_is_added_in_the_middle_of_a_task_may_be_spent_in_it(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(usd=0.5))
+    usage = "{usage: {used: 1000, size: 100000, cost: 0.75}}"
+    async with theatre.open():
+        await theatre.begin(f"turns: [{{match: Do A, do: [{{touch: here}}, {{wait_for: go}}, {usage}]}}]")
+        await theatre.until_there(worktree_of(theatre) / "here")
+        await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "completed")
+        assert await theatre.events("build-it", e.PauseRequested) == []
+
+
 async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=Limits(seconds=60))
     async with theatre.open(pause_force_after=30.0):

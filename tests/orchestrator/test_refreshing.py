@@ -43,7 +43,17 @@ async def test_every_fifty_thousand_new_tokens_are_kept(theatre: Theatre, caplog
         entry = await theatre.orchestrator.memory.get_memory_by_id(told[0].memory_id or "")
         assert "use tabs instead of spaces" in entry.content and "created a.txt" in entry.content
         assert told[0].checkpoint_id in entry.content and entry.provenance.workflow_id == view.id
+        (session,) = await theatre.orchestrator.sessions("build-it")
+        assert session.context_tokens_new == 0
     assert "[segue] Context refresh complete (tokens_flushed=55000)" in caplog.messages
+
+
+async def test_what_is_new_in_the_context_since_the_last_refresh_can_be_seen(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin(growing(30_000, 55_000, 60_000, 20_000, 27_000, 25_000))
+        await theatre.until("build-it", "completed")
+        (session,) = await theatre.orchestrator.sessions("build-it")
+        assert (session.usage.context_tokens, session.context_tokens_new) == (25_000, 12_000)
 
 
 async def test_what_is_remembered_holds_no_secret(theatre: Theatre) -> None:

@@ -397,7 +397,7 @@ async def test_a_line_of_messages_has_an_end_that_is_said(theatre: Theatre) -> N
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
     talked = [entry["text"] for entry in theatre.diary("prompt") if entry["text"].startswith("What now?")]
-    assert talked == [f"What now? {number}" for number in range(3)]
+    assert talked == ["What now? 0\n\nWhat now? 1\n\nWhat now? 2"]
 
 
 async def test_a_full_line_that_nobody_reads_says_how_it_is_read(theatre: Theatre) -> None:

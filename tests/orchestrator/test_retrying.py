@@ -337,6 +337,15 @@ async def test_a_used_up_quota_is_waited_for_where_that_was_chosen(theatre: Thea
         await theatre.until("build-it", "completed")
 
 
+async def test_a_quota_that_is_full_again_in_so_many_hours_is_reckoned_by_the_same_clock(theatre: Theatre) -> None:
+    theatre.choices = Choices(wait_for_quota=True)
+    theatre.clock.suspend(400 * 86400)
+    said = "You have reached your usage limit. Try again in 3 hours."
+    async with theatre.open(retry_attempts=3):
+        view = await failed(theatre, f"turns: [{{match: Do A, do: [{{fail: {said!r}, once: true}}]}}]")
+        assert view.retry is not None and view.retry.at == theatre.clock.now() + timedelta(hours=3)
+
+
 @pytest.mark.parametrize(("chosen", "known"), [(False, True), (True, False)])
 async def test_a_used_up_quota_is_otherwise_left_to_a_person(theatre: Theatre, chosen: bool, known: bool) -> None:
     theatre.choices = Choices(wait_for_quota=chosen)

@@ -66,7 +66,7 @@ async def test_what_was_said_before_comes_before_it(theatre: Theatre) -> None:
         await theatre.orchestrator.prompt("build-it", "Use tabs, please.", theatre.environment, wait=False)
         await say_now(theatre, "Use tabs now.")
         await theatre.until("build-it", "completed")
-    assert prompts(theatre)[1:3] == ["Use tabs, please.", "Use tabs now."]
+    assert prompts(theatre)[1] == "Use tabs, please.\n\nUse tabs now."
 
 
 async def test_between_two_turns_there_is_nothing_to_interrupt(theatre: Theatre) -> None:

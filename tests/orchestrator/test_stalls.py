@@ -32,6 +32,18 @@ async def test_silence_is_said_once_after_five_minutes_and_ends_nothing(theatre:
         await theatre.until("build-it", "completed")
 
 
+async def test_how_often_is_looked_is_a_setting(theatre: Theatre) -> None:
+    async with theatre.open(**NOTICE, stall_look=200.0):
+        await theatre.begin("turns: [{match: Do A, do: [{say: Hm.}, {wait_for: go}]}]")
+        await theatre.event("build-it", e.PromptAcknowledged)
+        await theatre.clock.advance(399)
+        assert await warnings(theatre) == []
+        await theatre.clock.advance(2)
+        await theatre.event("build-it", e.Warned)
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "completed")
+
+
 async def test_whoever_waits_for_an_answer_is_not_silent(theatre: Theatre) -> None:
     script = "turns: [{match: Do A, do: [{run: echo hello, ask: true}]}]"
     async with theatre.open(**NOTICE):

@@ -13,7 +13,7 @@ from segue.protocol.budgets import Budget, Spent, Stopping, exceeded, unmeasured
 
 START = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NOW = START + timedelta(hours=2, minutes=5)
-SPENT = Spent(since=START, tokens=1_200_000, usd=3.456, worked=timedelta(minutes=61), tasks=3)
+SPENT = Spent(since=START, tokens=1_200_000, usd=3.456, tasks=3)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,6 @@ SPENT = Spent(since=START, tokens=1_200_000, usd=3.456, worked=timedelta(minutes
     [
         (Budget(tasks=3), Trigger.TASK_COMPLETE, "3 of 3 tasks were done, as asked for."),
         (Budget(timeout=timedelta(hours=2)), Trigger.TIMEOUT, "has run for 2 h 05 min, and may run for 2 h 00 min."),
-        (Budget(worked=timedelta(minutes=45)), Trigger.TIMEOUT, "for 1 h 01 min, and the budget is 45 min."),
         (Budget(tokens=10**6), Trigger.EXHAUSTION, "1,200,000 tokens were used, and the budget is 1,000,000."),
         (Budget(usd=3), Trigger.EXHAUSTION, "The work has cost $3.46, and the budget is $3.00."),
     ],
@@ -85,7 +84,6 @@ def test_letting_a_workflow_go_on_begins_its_time_anew() -> None:
     [
         (Budget(tokens=10), {"tokens": 10}, {"tokens": 9}),
         (Budget(usd=1), {"usd": 1.0}, {"usd": 0.99}),
-        (Budget(worked=timedelta(minutes=1)), {"worked": timedelta(seconds=60)}, {"worked": timedelta(seconds=59)}),
         (Budget(timeout=timedelta(minutes=1)), {"since": NOW - timedelta(seconds=60)}, {"since": NOW}),
         (Budget(tasks=2), {"tasks": 2}, {"tasks": 1}),
     ],
@@ -101,18 +99,17 @@ budgets = st.builds(
     Budget,
     tokens=st.none() | amounts,
     usd=st.none() | amounts.map(float),
-    worked=st.none() | times,
     timeout=st.none() | times,
     tasks=st.none() | amounts,
 )
 
 
-@given(budgets, amounts, amounts.map(float), times, times, amounts)
+@given(budgets, amounts, amounts.map(float), times, amounts)
 def test_a_budget_fires_if_and_only_if_a_limit_is_used_up(
-    budget: Budget, tokens: int, usd: float, worked: timedelta, age: timedelta, tasks: int
+    budget: Budget, tokens: int, usd: float, age: timedelta, tasks: int
 ) -> None:
-    spent = Spent(since=START, tokens=tokens, usd=usd, worked=worked, tasks=tasks)
-    limits = (budget.tokens, budget.usd, budget.worked, budget.timeout, budget.tasks)
-    used = (tokens, usd, worked, age, tasks)
+    spent = Spent(since=START, tokens=tokens, usd=usd, tasks=tasks)
+    limits = (budget.tokens, budget.usd, budget.timeout, budget.tasks)
+    used = (tokens, usd, age, tasks)
     over = any(limit is not None and each >= limit for limit, each in zip(limits, used, strict=True))  # type: ignore[operator]
     assert (exceeded(budget, spent, START + age) is not None) == over

@@ -260,6 +260,7 @@ NUMBERS = {
     "an agent is ready": (Settings().handshake_timeout, 60),
     "idle": (Settings().session_idle, 30 * 60),
     "silence": (Settings().stall_notice, 5 * 60),
+    "look for silence": (Settings().stall_look, 60),
     "fixer": (Settings().fixer_time, 10 * 60),
     "attempts": (Settings().retry_attempts, 3),
     "shortest wait": (Settings().retry_first, 1),

@@ -169,6 +169,8 @@ def _process(runtime: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _use(detail: dict[str, Any]) -> Iterator[tuple[str, str]]:
     usage = detail["usage"]
     yield "context", _context(usage)
+    if detail["context_tokens_new"]:
+        yield "new", f"{detail['context_tokens_new']:,} tokens since the last refresh"
     cached = "" if usage["cached_tokens"] is None else f", {usage['cached_tokens']:,} from the cache"
     tokens = f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out{cached}"
     yield "used", f"{counted(usage['turns'], 'turn')}, {counted(usage['tool_calls'], 'tool call')}, {tokens}"

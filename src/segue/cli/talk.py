@@ -141,7 +141,9 @@ def _until_answered(view: dict[str, Any], prompt_id: str, after: int, speech: Sp
         for record in events(view["id"], after, LONG_POLL)["events"]:
             after, kind, event = record["seq"], record["kind"], record["event"]
             out.result(record)
-            sent = sent or (kind == "prompt.sent" and event["prompt_id"] == prompt_id)
+            if kind == "prompt.sent" and event["prompt_id"] == prompt_id:
+                # What others had said before or after may have gone out with it.
+                sent, prompt_id = True, event.get("part_of") or prompt_id
             if sent and kind == "agent.message":
                 speech.text(event["text"])
             elif (text := render.line(record, names, render.ANSWER if sent else render.RETURN)) is not None:

@@ -6,9 +6,10 @@ What the driver must not do is decide: permissions are asked on the stream and a
 raised as `AgentError`s, and nothing is retried.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,10 @@ class Keeper(Protocol):
         ...
 
 
+def local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """Everything needed to start one agent process."""
@@ -63,6 +68,8 @@ class Launch:
     """Where it runs, if not straight on this machine."""
     engine: str = ""
     """The engine of its container."""
+    now: Callable[[], datetime] = local_time
+    """What time it is, to understand what the agent says of the hour at which a quota is full again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

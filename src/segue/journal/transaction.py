@@ -525,15 +525,18 @@ class Transaction:
         *,
         understood: bool = True,
         reason: str = "",
+        part_of: PromptId | None = None,
     ) -> None:
         """`understood`: what the prompt carries has reached the conversation, and not only the program.
 
-        `reason`: why it is not sent at all.
+        `reason`: why it is not sent at all. `part_of`: the prompt that it is sent with.
         """
         before, event = _PROMPT_MOVES[after]
         if not self._prompt(prompt_id, t.prompts.c.status == before, status=after):
             raise WrongState(f"Prompt {prompt_id} cannot become {after} now.")
         told = e.PromptNotSent(prompt_id=prompt_id, reason=reason) if reason else event(prompt_id=prompt_id)
+        if part_of is not None:
+            told = e.PromptSent(prompt_id=prompt_id, part_of=part_of)
         self.append(told, session_id=session_id, run=run)
         if after is PromptStatus.ACKNOWLEDGED and understood and rows.prompt_by_id(self.connection, prompt_id).carries:
             self.carried(session_id)

@@ -474,6 +474,8 @@ class PromptSent:
 
     kind: Literal["prompt.sent"] = "prompt.sent"
     prompt_id: PromptId
+    part_of: PromptId | None = None
+    """The prompt that the agent got it with, if not by itself; its turn is this one's too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -710,7 +712,7 @@ class CheckpointCreated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsChanged:
-    """The user lets the workflow use more, or less; it counts from the next run on."""
+    """The user lets the workflow use more, or less, from now on."""
 
     kind: Literal["limits.changed"] = "limits.changed"
     limits: Limits

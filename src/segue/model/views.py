@@ -190,6 +190,8 @@ class SessionDetail:
     capabilities: tuple[str, ...] | None
     carrying: Carrying
     compactions: int
+    context_tokens_new: int = 0
+    """Tokens that came into the context since it was last refreshed."""
     usage: Usage
     spent: Account = field(default_factory=Account)
     failure: FailureView | None

@@ -9,7 +9,7 @@ import anyio
 from segue.drivers import Agent
 from segue.journal import Transaction
 from segue.journal.reading import queued_prompt
-from segue.journal.rows import PromptRow, session_by_id
+from segue.journal.rows import session_by_id
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError
@@ -23,6 +23,7 @@ from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import WINDOW_FULL, End, Torn, exited
 from segue.orchestrator.finishing import Finishing
 from segue.orchestrator.limits import Allowance
+from segue.orchestrator.messages import Said, parts_of
 from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.planning import Planner, blocked_by
 from segue.orchestrator.recorder import Recorder
@@ -42,6 +43,9 @@ from segue.state.fold import WorkflowState
 
 log = logging.getLogger("segue")
 
+MOST_PARTS = 1000
+"""Messages that are looked through for those that went out together."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Work:
@@ -50,6 +54,8 @@ class _Work:
     task: Task | None
     prompt: e.PromptQueued
     text: str
+    parts: tuple[PromptId, ...] = ()
+    """The messages that go out with the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,8 @@ class Dialogue:
                     return end
                 self._occasion = None
                 continue
-            reason = await self._turns.take(following.prompt, following.text, sent=following.task is not None)
+            sent = following.task is not None
+            reason = await self._turns.take(following.prompt, following.text, sent=sent, parts=following.parts)
             if following.task is None:
                 await self._answered(reason)
             elif reason != "end_turn":
@@ -149,6 +156,7 @@ class Dialogue:
     async def _join(self, prompt_id: PromptId) -> "_Work":
         """The agent is in the middle of it; what it does is heard again from here on."""
         plan = (await self._house.journal.state(self._tenure.workflow_id)).plan
+        sent = await self._house.journal.last_records(self._tenure.workflow_id, ["prompt.sent"], limit=MOST_PARTS)
         session_id, run = self._tenure.session_id, self._tenure.number
 
         def join(t: Transaction) -> _Work:
@@ -158,7 +166,7 @@ class Dialogue:
                 t.start_task(task.id, self._tenure.attempt, session_id, run)
             self._tenure.move(t, SessionStatus.RUNNING)
             t.append(e.TurnJoined(prompt_id=prompt_id), session_id=session_id, run=run)
-            return _Work(None if prompt.report else task, prompt, prompt.text)
+            return _Work(None if prompt.report else task, prompt, prompt.text, parts_of(prompt_id, sent))
 
         self._turns.joined = prompt_id
         return await self._tenure.write("turn.joined", join)
@@ -190,8 +198,8 @@ class Dialogue:
             workflow, run, now = t.workflow, self._tenure.run(t), t.catch_up(state)
             plan, planning = now.plan, now.planning
             self._allowance.allow(limits_of(workflow))
-            if workflow.pause_trigger is None and (message := self._turns.next_message(t)) is not None:
-                return self._message(t, message, told or self._introduction(issue, carrying))
+            if workflow.pause_trigger is None and (said := self._turns.take_said(t)) is not None:
+                return self._message(t, said, told or self._introduction(issue, carrying))
             task = now.next_task if not planning else None
             if run.purpose is Purpose.WORK and not (task or planning or t.messages):
                 # Whoever speaks after this is told how it ended.
@@ -212,8 +220,8 @@ class Dialogue:
                 prompt = self._planner.ask(t, now, self._occasion)
                 return _Work(None, prompt, self._carry(t, prompt, told))
             assert plan is not None and task is not None, "there is something to do"
-            said = (*advised(now.advice, task.id), *remarks(now, task))
-            text = task_prompt(issue, plan, task, self._occasion, said)
+            remarked = (*advised(now.advice, task.id), *remarks(now, task))
+            text = task_prompt(issue, plan, task, self._occasion, remarked)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             session_id, number = self._tenure.session_id, self._tenure.number
             t.start_task(task.id, self._tenure.attempt, session_id, number)
@@ -232,13 +240,12 @@ class Dialogue:
             return Carrying.DONE
         return (await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))).carrying
 
-    def _message(self, t: Transaction, message: PromptRow, told: _Told | None) -> _Work:
-        prompt = t.take_message(message, self._tenure.session_id, self._tenure.number)
+    def _message(self, t: Transaction, said: Said, told: _Told | None) -> _Work:
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
             self._talking_from = t.workflow.status
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
         self._tenure.move(t, SessionStatus.RUNNING)
-        return _Work(None, prompt, self._carry(t, prompt, told))
+        return _Work(None, said.prompt, self._carry(t, said.prompt, told), said.parts)
 
     async def _what_came_before(self, state: WorkflowState) -> _Told:
         """As the session was to be told it: compiled, or word for word."""

@@ -154,6 +154,7 @@ class _Helper:
             serves=agent.serves,
             container=agent.container,
             engine=engine_of(self._tenure.house) if agent.container else "",
+            now=self._tenure.house.clock.now,
         )
 
     async def _ready(self, agent: Agent) -> None:

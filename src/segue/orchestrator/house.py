@@ -65,6 +65,7 @@ class Rules:
     session_ttl: float
     delivery_wait: float
     messages_waiting: int
+    merge_messages: bool
     capacity: Mapping[str, float]
     context_budget: int
     """Tokens that a compiled resume context may take."""
@@ -76,6 +77,7 @@ class Rules:
     retries: Policy
     review_time: float
     stall_notice: float
+    stall_look: float
     container_engine: str
     """Where the engine's socket is; empty for the usual places."""
     reattach_at_start: bool
@@ -123,6 +125,8 @@ class Live:
     """Yes or no to a question, and the words, if it was answered in words."""
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
+    terms: anyio.Event = field(default_factory=anyio.Event)
+    """The limits were changed, or what the run is for; look again at how long it may go on."""
     urgent: asyncio.Queue[Urgent] = field(default_factory=asyncio.Queue[Urgent])
     done: anyio.Event = field(default_factory=anyio.Event)
     patience: datetime | None = None

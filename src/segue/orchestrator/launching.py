@@ -238,6 +238,7 @@ class Launching:
         await self.house.engine.look()
         if (live := self.house.live.get(row.id)) is not None:
             live.spoken.set()
+            live.terms.set()
         if launched.session != state.current_session and state.current_session is not None:
             await projections.refresh(self.house, state.current_session)
         return launched

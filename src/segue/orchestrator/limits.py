@@ -5,10 +5,14 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Never
 
+import anyio
+
+from segue.journal.rows import run_by_id
 from segue.model.agents import Limits
 from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadInput, WrongState
-from segue.model.status import Trigger
+from segue.model.status import Purpose, Trigger
+from segue.orchestrator.alongside import unless
 from segue.orchestrator.ends import End
 from segue.orchestrator.house import sleep_until
 from segue.orchestrator.spending import budget_of, limits_of, spent, spent_of
@@ -53,17 +57,36 @@ class Allowance:
         return stopping.reason if stopping and stopping.trigger is not end.trigger and not end.talked else None
 
     async def time_out(self) -> None:
-        """When the time is over, the work is paused like by a person: at the boundary, and by force after a while."""
-        if not self._limits.seconds:
-            return
+        """When the time is over, the work is paused like by a person: at the boundary, and by force after a while.
+
+        Whoever changes the limits, or has a talk go on as work, has it looked at again when that is.
+        """
+        while True:
+            # Before they are read: what changes after that is not overlooked.
+            self._tenure.live.terms = changed = anyio.Event()
+            if (over := await self._over_at()) is not None:
+                async with unless(changed):
+                    await sleep_until(self._house.clock, over)
+                if not changed.is_set():
+                    await self._pause()
+            await changed.wait()
+
+    async def _over_at(self) -> datetime | None:
+        """When the time is over, where there is a limit, and work that it is about."""
+        session_id, number = self._tenure.session_id, self._tenure.number
+        self.allow(limits_of(await self._house.journal.workflow(self._tenure.workflow_id)))
+        run = await self._house.journal.read(lambda c: run_by_id(c, session_id, number))
+        if not self._limits.seconds or run.purpose is not Purpose.WORK:
+            return None
         state = await self._house.journal.state(self._tenure.workflow_id)
-        now = self._house.clock.now()
-        over = (state.working_since or now) + timedelta(seconds=self._limits.seconds)
-        await sleep_until(self._house.clock, over)
-        stopping = self.used_up(await self._house.journal.state(self._tenure.workflow_id))
-        reason = stopping.reason if stopping else "the time is over"
-        force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
-        await self._tenure.request_pause(Trigger.TIMEOUT, reason, force_at)
+        return (state.working_since or self._house.clock.now()) + timedelta(seconds=self._limits.seconds)
+
+    async def _pause(self) -> None:
+        state, now = await self._house.journal.state(self._tenure.workflow_id), self._house.clock.now()
+        stopping = self.used_up(state)
+        if stopping is not None and stopping.trigger is Trigger.TIMEOUT:
+            force_at = now + timedelta(seconds=self._house.rules.pause_force_after)
+            await self._tenure.request_pause(stopping.trigger, stopping.reason, force_at)
 
 
 MOSTS: Mapping[str, float] = {"tasks": MOST, "seconds": LONGEST, "tokens": MOST, "usd": MOST}

@@ -293,6 +293,7 @@ class Run:
             keeper=self._keeper() if self.agent.keep_conversations else None,
             container=self.agent.container,
             engine=containers.engine_of(self.house) if self.agent.container else "",
+            now=self.house.clock.now,
         )
 
     def _keeper(self) -> Keeper:

@@ -357,12 +357,14 @@ class Orchestrator:
         return await self._resuming.resume(name, environment, way, successor, snapshot, context, wait_for_quota)
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
-        """Let a workflow use more, or less, from its next run on."""
+        """Let a workflow use more, or less, from now on."""
         row = await self._journal.workflow(name)
         refuse_unlimited(limits)
         await self._journal.transact(
             row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
         )
+        if (live := self._house.live.get(row.id)) is not None:
+            live.terms.set()
         return await self.workflow(row.id)
 
     async def fork(self, request: NewFork) -> Forked:

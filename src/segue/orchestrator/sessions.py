@@ -57,6 +57,7 @@ async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row
         capabilities=session.capabilities,
         carrying=row.carrying,
         compactions=session.compactions,
+        context_tokens_new=session.context_tokens_new,
         usage=session.usage,
         spent=session_account(row.id, session).account,
         failure=failure_view(session),

@@ -19,6 +19,7 @@ from segue.orchestrator.alongside import alongside, unless
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
 from segue.orchestrator.house import Urgent
+from segue.orchestrator.messages import Said, together
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.refreshing import refresh, save_before_compaction
@@ -36,8 +37,6 @@ WINDOW_UNKNOWN = (
     "The agent does not say how large its window is, and neither does the table of models: "
     "nobody is warned, and nothing is handed over, before it is full."
 )
-LOOK_EVERY = 60.0
-"""Seconds between two looks at whether the agent is silent."""
 NO_PICTURES = "the agent takes no pictures, so neither they nor the words were sent"
 FLUSH_EVERY = 1.0
 """Seconds that streamed text waits, at most, before it is journalled."""
@@ -116,29 +115,36 @@ class Turns:
 
     # ── a turn ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def take(self, prompt: e.PromptQueued, text: str, *, sent: bool = False) -> e.StopReason:
+    async def take(
+        self, prompt: e.PromptQueued, text: str, *, sent: bool = False, parts: tuple[PromptId, ...] = ()
+    ) -> e.StopReason:
         """One prompt, in the words the agent gets, and everything up to its stop. `sent`: it is written down already
-        that it goes out."""
-        reason = await self._turn(prompt, text, sent=sent)
+        that it goes out. `parts`: the messages whose words it has besides its own."""
+        reason = await self._turn(prompt, text, sent=sent, parts=parts)
         while reason == "cancelled" and self._gives_way and prompt.task_id is not None:
             reason = await self._after_what_was_said(prompt)
         return reason
 
-    async def _turn(self, prompt: e.PromptQueued, text: str, *, sent: bool = False) -> e.StopReason:
+    async def _turn(
+        self, prompt: e.PromptQueued, text: str, *, sent: bool = False, parts: tuple[PromptId, ...] = ()
+    ) -> e.StopReason:
         joins = prompt.prompt_id == self.joined
         if not (joins or sent):
-            await self._tenure.write("prompt.sent", lambda t: self._move_prompt(t, prompt, PromptStatus.SENT))
+            await self._tenure.write("prompt.sent", lambda t: self._send(t, prompt.prompt_id, parts))
         self.words = []
-        self._begun.add(prompt.prompt_id)
+        self._begun |= {prompt.prompt_id, *parts}
         self._gives_way, self._over = False, anyio.Event()
         self.under_way = True
         if not joins:
             await self._agent.prompt(prompt.prompt_id, text, await self._images(prompt))
             crash_point("prompt.delivered")
-        self._watch = Watch(sent_at=self._house.clock.now())
+        acknowledged = joins and await self._acknowledged(prompt.prompt_id)
+        now = self._house.clock.now()
+        # Who has reacted to it before is not asked to react again.
+        self._watch = Watch(sent_at=now, heard_at=now if acknowledged else None)
         try:
             async with alongside(self._notice_silence):
-                return await self._hear_out(prompt)
+                return await self._hear_out((*parts, prompt.prompt_id), acknowledged)
         finally:
             self._over.set()
 
@@ -148,13 +154,16 @@ class Turns:
         shown = await self._house.journal.read(lambda c: shown_with(c, prompt))
         return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
-    async def _hear_out(self, prompt: e.PromptQueued) -> e.StopReason:
-        acknowledged = False
+    async def _acknowledged(self, prompt_id: PromptId) -> bool:
+        row = await self._house.journal.read(lambda c: prompt_by_id(c, prompt_id))
+        return row.status is PromptStatus.ACKNOWLEDGED
+
+    async def _hear_out(self, prompts: tuple[PromptId, ...], acknowledged: bool) -> e.StopReason:
         while True:
             event = await self._heard.get()
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
-                await self._acknowledge(prompt, understood=not isinstance(event, e.TurnFailed))
+                await self._acknowledge(prompts, understood=not isinstance(event, e.TurnFailed))
             if acknowledged:
                 self._watch = hear(self._watch, self._house.clock.now())
             await self._write_down(event)
@@ -221,26 +230,33 @@ class Turns:
 
     async def hear_people(self) -> e.StopReason | None:
         """Everything that they have said, in their order; else why it came to no end."""
-        while (message := await self._tenure.step("message.now", self._take_message)) is not None:
-            reason = await self._turn(message, message.text)
+        while (said := await self._tenure.step("message.now", self._take_said)) is not None:
+            reason = await self._turn(said.prompt, said.prompt.text, parts=said.parts)
             if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
                 return reason
         return None
 
-    def _take_message(self, t: Transaction) -> e.PromptQueued | None:
+    def _take_said(self, t: Transaction) -> Said | None:
         if t.session.status is not SessionStatus.RUNNING:
             self._tenure.move(t, SessionStatus.RUNNING)
-        message = self.next_message(t)
-        return t.take_message(message, self._tenure.session_id, self._tenure.number) if message else None
+        return self.take_said(t)
 
-    def next_message(self, t: Transaction) -> PromptRow | None:
-        """What somebody said; pictures that the agent turns out not to take are given back, with their words."""
+    def take_said(self, t: Transaction) -> Said | None:
+        """What people said and no agent has got yet: all of it at once, unless each message is to have its own turn."""
+        waiting = self._waiting(t) if self._house.rules.merge_messages else self._waiting(t)[:1]
+        taken = [t.take_message(each, self._tenure.session_id, self._tenure.number) for each in waiting]
+        return together(taken) if taken else None
+
+    def _waiting(self, t: Transaction) -> list[PromptRow]:
+        """Pictures that the agent turns out not to take are given back, with their words."""
+        waiting: list[PromptRow] = []
         for message in t.messages:
             if self._agent.capabilities.images or not queued_prompt(t.connection, message.id).pictures:
-                return message
+                waiting.append(message)
+                continue
             session_id, run = self._speaker.session_id, self._speaker.run
             t.move_prompt(message.id, PromptStatus.NOT_SENT, session_id, run, reason=NO_PICTURES)
-        return None
+        return waiting
 
     # ── silence ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -248,7 +264,7 @@ class Turns:
         """Silence is said once; an agent that never reacted has not come up. While a question is open, it may wait."""
         notice_after = timedelta(seconds=self._house.rules.stall_notice)
         while True:
-            await self._house.clock.sleep(min(LOOK_EVERY, self._house.rules.stall_notice))
+            await self._house.clock.sleep(min(self._house.rules.stall_look, self._house.rules.stall_notice))
             now = self._house.clock.now()
             if self._questions:
                 self._watch = hear(self._watch, now)
@@ -286,15 +302,20 @@ class Turns:
             case _:
                 await self._recorder.hold(event)
 
-    def _move_prompt(
-        self, t: Transaction, prompt: e.PromptQueued, after: PromptStatus, *, understood: bool = True
-    ) -> None:
-        t.move_prompt(prompt.prompt_id, after, self._speaker.session_id, self._speaker.run, understood=understood)
+    def _send(self, t: Transaction, prompt_id: PromptId, parts: tuple[PromptId, ...]) -> None:
+        """All that goes out with it in one commit, and the one that the agent knows it by last."""
+        session_id, run = self._speaker.session_id, self._speaker.run
+        for each in parts:
+            t.move_prompt(each, PromptStatus.SENT, session_id, run, part_of=prompt_id)
+        t.move_prompt(prompt_id, PromptStatus.SENT, session_id, run)
 
-    async def _acknowledge(self, prompt: e.PromptQueued, *, understood: bool) -> None:
+    async def _acknowledge(self, prompts: tuple[PromptId, ...], *, understood: bool) -> None:
+        session_id, run = self._speaker.session_id, self._speaker.run
+
         def acknowledge(t: Transaction) -> None:
-            if prompt_by_id(t.connection, prompt.prompt_id).status is not PromptStatus.ACKNOWLEDGED:
-                self._move_prompt(t, prompt, PromptStatus.ACKNOWLEDGED, understood=understood)
+            for each in prompts:
+                if prompt_by_id(t.connection, each).status is not PromptStatus.ACKNOWLEDGED:
+                    t.move_prompt(each, PromptStatus.ACKNOWLEDGED, session_id, run, understood=understood)
 
         await self._tenure.transact(acknowledge)
         crash_point("prompt.acknowledged")

@@ -15,8 +15,6 @@ class Budget:
     tokens: int | None = None
     """Input and output of all its sessions, without what was read from a cache."""
     usd: float | None = None
-    worked: timedelta | None = None
-    """The time that agents were at work, pauses not counted."""
     timeout: timedelta | None = None
     """The time since it was started, or last let go on by a person, whatever happened in it."""
     tasks: int | None = None
@@ -38,7 +36,6 @@ class Spent:
     """Whether the cost, or a part of it, was reckoned from a table of prices."""
     complete: bool = True
     """False where a part of the work has no known cost."""
-    worked: timedelta = timedelta()
     tasks: int = 0
     """Tasks that were completed since a person last let it go on."""
 
@@ -88,13 +85,6 @@ def _usd(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
     return Stopping(trigger=Trigger.EXHAUSTION, reason=reason)
 
 
-def _worked(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
-    if budget.worked is None or spent.worked < budget.worked:
-        return None
-    reason = f"Agents were at work for {duration(spent.worked)}, and the budget is {duration(budget.worked)}."
-    return Stopping(trigger=Trigger.TIMEOUT, reason=reason)
-
-
 def _timeout(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
     if budget.timeout is None or now - spent.since < budget.timeout:
         return None
@@ -109,5 +99,5 @@ def _tasks(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
     return Stopping(trigger=Trigger.TASK_COMPLETE, reason=f"{done} done, as asked for.")
 
 
-CHECKS: tuple[Callable[[Budget, Spent, datetime], Stopping | None], ...] = (_usd, _tokens, _worked, _timeout, _tasks)
+CHECKS: tuple[Callable[[Budget, Spent, datetime], Stopping | None], ...] = (_usd, _tokens, _timeout, _tasks)
 """What the user would rather know comes first, when several limits are used up at once."""

@@ -11,14 +11,11 @@ from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
 from segue.model.events import UsageReported
 from segue.protocol import windows
+from segue.state.growth import Growth, grown
 
 BEFORE_COMPACTION = 0.70
 """Where the snapshot is taken for an agent that compacts by itself. OpenCode was seen to do so at 0.82 of its window,
 the others later; and a long turn may fill a tenth of a window between two reports."""
-
-COMPACTED = 0.5
-"""The context was compacted if less than this share of it is left; smaller drops are an agent's own counting. Drivers
-draw the same line."""
 
 
 class Rung(StrEnum):
@@ -153,15 +150,11 @@ def climb(ladder: Ladder, gauge: Gauge, report: UsageReported) -> tuple[Gauge, t
 
 
 def _measure(gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
-    highest = gauge.highest
-    if highest is None:
-        return replace(gauge, highest=tokens)
-    if tokens < highest * COMPACTED:
-        notices.append(Compaction(tokens_before=highest, tokens_after=tokens))
-        return replace(gauge, highest=tokens)
-    if tokens > highest:
-        return replace(gauge, highest=tokens, new_tokens=gauge.new_tokens + tokens - highest)
-    return gauge
+    before = gauge.highest
+    growth = grown(Growth(highest=before, new=gauge.new_tokens), tokens)
+    if before is not None and growth.highest is not None and growth.highest < before:
+        notices.append(Compaction(tokens_before=before, tokens_after=tokens))
+    return replace(gauge, highest=growth.highest, new_tokens=growth.new)
 
 
 def _refresh(ladder: Ladder, gauge: Gauge, notices: list[Notice]) -> Gauge:

@@ -1,4 +1,4 @@
-"""Silence: when it is worth a word. Only the user ends an agent that is silent."""
+"""Silence: when it is worth a word. It ends nobody yet; a watchdog with a longer time does."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -186,7 +186,7 @@ async def resume(name: str, request: ResumeRequest, service: WithService) -> Res
 
 @api.post("/workflows/{name}/limits")
 async def limit(name: str, request: LimitsRequest, service: WithService) -> WorkflowView:
-    """Let the workflow use more, or less, from its next run on; what is left out stays, and 0 lifts a limit."""
+    """Let the workflow use more, or less, from now on; what is left out stays, and 0 lifts a limit."""
     return await service.limit(name, request.limits, request.wait_for_quota)
 
 

@@ -12,7 +12,18 @@ from segue.model.checkpoint import OpenCall, TaskMark, Usage
 from segue.model.findings import PERSON
 from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Planning, Task, TaskStatus
-from segue.model.status import Failure, PromptStatus, Purpose, Role, SessionStatus, WaitingFor, Way, WorkflowStatus
+from segue.model.status import (
+    SAME_CONVERSATION,
+    Failure,
+    PromptStatus,
+    Purpose,
+    Role,
+    SessionStatus,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.state.growth import Growth, grown
 from segue.state.story import Rewind, story
 
 TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
@@ -101,6 +112,7 @@ class SessionState:
     failure: Failure | None = None
     """What ended the last run, if it was the agent."""
     reset_at: datetime | None = None
+    growth: Growth = field(default_factory=Growth)
     compactions: int = 0
     """How often the agent replaced its conversation by a summary."""
     prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
@@ -110,6 +122,11 @@ class SessionState:
     calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     """Tool calls that were begun and not seen to end."""
     questions: Mapping[RequestId, Question] = field(default_factory=dict[RequestId, Question])
+
+    @property
+    def context_tokens_new(self) -> int:
+        """Tokens that came into the context since it was last refreshed."""
+        return max(0, self.growth.new)
 
     @property
     def unborn(self) -> bool:
@@ -399,9 +416,11 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.RunQueued(way=way, context=context):
             told_by = way if way in TELLING else state.told_by
             own = context or state.own_context
-            return replace(state, runs=state.runs + 1, way=way, told_by=told_by, own_context=own)
+            joins = way is Way.FORK or (way in SAME_CONVERSATION and state.usage.context_tokens is None)
+            growth = Growth(highest=None) if joins else state.growth
+            return replace(state, runs=state.runs + 1, way=way, told_by=told_by, own_context=own, growth=growth)
         case e.WayChanged(after=way):
-            return replace(state, way=way, told_by=way if way in TELLING else state.told_by)
+            return replace(state, way=way, growth=Growth(), told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
             # What the process before left open stays so for ever: its checkpoint has named it.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
@@ -434,6 +453,9 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
         case e.RunEnded(failure=failure, reset_at=reset_at):
             # A turn that was under way is over, whether or not anybody knows how far it came.
             return replace(state, failure=failure, reset_at=reset_at, turn=None)
+        case e.ContextRefreshed(new_tokens=new_tokens):
+            # The report that led to it may be written after it.
+            return replace(state, growth=replace(state.growth, new=state.growth.new - new_tokens))
         case e.Compacted():
             return replace(state, compactions=state.compactions + 1, overflowed=False)
         case e.ToolCalled(call_id=call_id, title=title, tool=tool):
@@ -483,7 +505,6 @@ def _apply_to_session(state: SessionState, record: e.Record) -> SessionState:
             | e.RetryScheduled()
             | e.RetryCancelled()
             | e.FixerAdvised()
-            | e.ContextRefreshed()
             | e.ApprovalAwaited()
             | e.CapacityReached()
             | e.SnapshotStudied()
@@ -523,10 +544,12 @@ def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionS
         cached_tokens=known_sum((used.cached_tokens, report.cached_tokens)),
         cost_usd=known_sum((used.cost_usd, cost)),
     )
+    growth = grown(state.growth, report.context_tokens) if report.context_tokens else state.growth
     told = state.told_cost if report.cost_usd is None else report.cost_usd
     # Others are asked behind the scenes, too; whoever reports the context is the one that it is of.
     model = report.model if report.context_tokens is not None and report.model is not None else state.model
-    return replace(state, usage=usage, told_cost=told, model=model, models=_by_model(state, report, cost, on))
+    models = _by_model(state, report, cost, on)
+    return replace(state, usage=usage, told_cost=told, model=model, models=models, growth=growth)
 
 
 def _new_cost(before: float | None, told: float | None) -> float | None:

@@ -114,8 +114,9 @@ class Work:
         self._diary.write(answered.status, **asdict(answered))
         return answered
 
-    def prompt(self, text: str) -> Prompted:
-        prompted = _read(Prompted, self._post("prompt", {"text": text, "environment": self.environment}))
+    def prompt(self, text: str, *, wait: bool = True) -> Prompted:
+        body = {"text": text, "wait": wait, "environment": self.environment}
+        prompted = _read(Prompted, self._post("prompt", body))
         self._diary.write("said", **asdict(prompted))
         return prompted
 

@@ -176,7 +176,9 @@ class AcpAgent:
             said = f"The agent ended its turn for no known reason: {stop!r}."
             return [TextDelta(role="message", text=said), TurnEnded(prompt_id=prompt_id, reason=reason)]
         message = self._translation.last_message
-        complaint = overheard(message, _now()) if stop in ("end_turn", "refusal") and not self._cancelling else None
+        complaint = (
+            overheard(message, self._now()) if stop in ("end_turn", "refusal") and not self._cancelling else None
+        )
         if complaint is not None:
             return [*self._meter.turn(answer), _failure(prompt_id, complaint, message.strip())]
         ended = TurnEnded(prompt_id=prompt_id, reason=stop, bookmark=bookmark(answer))
@@ -191,7 +193,11 @@ class AcpAgent:
             return [TurnEnded(prompt_id=prompt_id, reason="cancelled")]
         if error.code == LOGIN_REQUIRED:
             return [_failure(prompt_id, Complaint(failure=Failure.LOGIN_REQUIRED), sentence(error))]
-        return [_failure(prompt_id, understood(everything(error), _now()), sentence(error))]
+        return [_failure(prompt_id, understood(everything(error), self._now()), sentence(error))]
+
+    def _now(self) -> datetime:
+        """With the zone of this machine: that is what agents mean by three o'clock."""
+        return self._launch.now().astimezone()
 
     # ── what the agent says and asks ────────────────────────────────────────────────────────────────
 
@@ -283,11 +289,6 @@ def _failure(prompt_id: PromptId, complaint: Complaint, message: str) -> TurnEnd
     if complaint.full:
         return TurnEnded(prompt_id=prompt_id, reason="max_tokens")
     return TurnFailed(prompt_id=prompt_id, failure=complaint.failure, message=message, reset_at=complaint.reset_at)
-
-
-def _now() -> datetime:
-    """With the zone of this machine: that is what agents mean by three o'clock."""
-    return datetime.now().astimezone()
 
 
 def _picture(image: Image) -> JsonObject:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import anyio
@@ -202,7 +201,7 @@ class Opening:
 
     def _refusal(self, method: str, error: RequestError) -> errors.AgentError:
         said = sentence(error)
-        complaint = understood(everything(error), datetime.now().astimezone())
+        complaint = understood(everything(error), self._launch.now().astimezone())
         if error.code == LOGIN_REQUIRED:
             return self._login(said)
         if method in _GOING_BACK and complaint.failure is Failure.TRANSCRIPT_CORRUPT:

@@ -53,6 +53,8 @@ class Session:
         content = json.loads(sys.stdin.readline())["message"]["content"]
         prompt = "\n".join(block.get("text", f"[{block['type']}]") for block in content)
         earlier = self._thread.remember(prompt)
+        if earlier and "AMP_STANDIN_MISTAKEN" in os.environ:
+            self._thread = Thread(f"T-{uuid4()}")
         self._print(type="system", subtype="init", cwd=str(Path.cwd()), tools=TOOLS, mcp_servers=self._servers())
         self._print(type="user", message={"role": "user", "content": content}, parent_tool_use_id=None)
         act, words = next((act for match, act in script().items() if match in prompt), ("Recall", [earlier]))

@@ -68,7 +68,8 @@ class AcpCandidate:
 class AmpCandidate:
     """The `amp` driver, with a stand-in for Amp's own program."""
 
-    plays = frozenset({Say, Write, Hang, Use, Fail})
+    # It is started for a turn and ended with it.
+    plays = frozenset(get_args(Act)) - {SayLate}
 
     def __init__(self, root: Path) -> None:
         self.driver = load("amp")
@@ -77,7 +78,9 @@ class AmpCandidate:
 
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
-        yield self.launch({line.prompt: (type(line.act).__name__, astuple(line.act)) for line in lines})
+        mistaken = {"AMP_STANDIN_MISTAKEN": "1"} if any(isinstance(line.act, Mistake) for line in lines) else {}
+        acts = {line.prompt: (type(line.act).__name__, astuple(line.act)) for line in lines if line.prompt}
+        yield self.launch(acts, **mistaken)
 
     def launch(self, acts: dict[str, Any], **variables: str) -> Launch:
         """An act is the name of one of the stand-in's, and its words."""
@@ -194,7 +197,7 @@ class ClaudeCandidate:
 class ClaudeStandInCandidate:
     """The `claude` driver: the SDK itself, with a stand-in for Claude Code."""
 
-    plays = frozenset({Say, Write, Hang, Use, Fail, SayLate})
+    plays = frozenset(get_args(Act))
 
     def __init__(self, root: Path) -> None:
         self.driver = load("claude")
@@ -202,10 +205,11 @@ class ClaudeStandInCandidate:
 
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
-        answers = {line.prompt: [_frames(line.act, self._claude.worktree)] for line in lines}
+        mistaken = any(isinstance(line.act, Mistake) for line in lines)
+        answers = {line.prompt: [_frames(line.act, self._claude.worktree)] for line in lines if line.prompt}
         answers[RECALL] = [[{"recall": True}, OVER]]
         answers.setdefault("", [[said("Yes."), OVER]])
-        yield self._claude.launch(answers, remembers=True)
+        yield self._claude.launch(answers, remembers=True, mistaken=mistaken)
 
     async def remembers(self, agent: Agent, words: str) -> bool:
         return await _recalled(agent, words)

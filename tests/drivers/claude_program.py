@@ -66,6 +66,8 @@ class Program:
         self.session = self._resumed or given.get("--session-id", "")
         self._memory = Memory(self.session) if self._play.get("remembers") else None
         self._mirrors = "--session-mirror" in arguments
+        if self._resumed and self._play.get("mistaken"):
+            self.session = str(uuid4())
 
     def run(self) -> int:
         if self._resumed is not None and not self._knows(self._resumed):
@@ -80,6 +82,7 @@ class Program:
                 case {"type": "user", "message": {"content": [*_, {"text": str(prompt)}] as content}}:
                     self._remember("user", content)
                     self._interrupted = False
+                    self._say({"type": "system", "subtype": "init", "session_id": self.session})
                     for step in self._steps(prompt):
                         if step == "die":
                             return 3

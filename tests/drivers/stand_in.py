@@ -29,11 +29,13 @@ class StandIn:
         *,
         knows: tuple[str, ...] = (),
         remembers: bool = False,
+        mistaken: bool = False,
         **variables: str,
     ) -> Launch:
         self.worktree.mkdir(exist_ok=True)
         self.home.mkdir(exist_ok=True)
-        self._play.write_text(json.dumps({"answers": answers, "knows": knows, "remembers": remembers}))
+        play = {"answers": answers, "knows": knows, "remembers": remembers, "mistaken": mistaken}
+        self._play.write_text(json.dumps(play))
         program = Path(__file__).with_name("claude_program.py")
         self._program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{self._play}" "$@"\n')
         self._program.chmod(0o755)

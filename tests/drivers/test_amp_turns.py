@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acp import RequestError
 from candidates import AmpCandidate
 
 from segue.drivers import Agent, Image
+from segue.drivers.amp.settings import refuse_what_allows_all
 from segue.model import errors
 from segue.model import events as e
 from segue.model.agents import McpServer
@@ -258,6 +260,34 @@ async def test_settings_that_cannot_be_read_are_not_passed_over(amp: AmpCandidat
         await agent.prompt(PROMPT, "go")
         ended = (await rest_of_turn(agent))[-1]
     assert isinstance(ended, e.TurnFailed) and "not plain JSON" in ended.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"amp.dangerouslyAllowAll": true}', "says amp.dangerouslyAllowAll"),
+        ('{"amp.dangerouslyAllowAll": /* yes */ true,} // all', "says amp.dangerouslyAllowAll"),
+        ('{"amp\\u002edangerouslyAllowAll": true}', "says amp.dangerouslyAllowAll"),
+        ('{"amp.dangerouslyAllowAll": ', "cannot be read as JSON"),
+    ],
+)
+def test_however_a_repository_writes_that_nothing_is_asked_for_it_is_refused(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    (tmp_path / ".amp").mkdir()
+    (tmp_path / ".amp" / "settings.jsonc").write_text(text)
+    with pytest.raises(RequestError, match=words):
+        refuse_what_allows_all(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['// "amp.dangerouslyAllowAll": true\n{}', '{"a": "//, \\"/*", "amp.dangerouslyAllowAll": false,}', "[true,]"],
+)
+def test_what_a_repository_says_of_it_in_a_comment_is_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".amp").mkdir()
+    (tmp_path / ".amp" / "settings.json").write_text(text)
+    refuse_what_allows_all(tmp_path)
 
 
 async def test_a_repository_that_lets_amp_do_everything_is_refused(amp: AmpCandidate) -> None:

@@ -8,13 +8,20 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from acp.schema import ToolCallProgress
 from candidates import ApiCandidate
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from segue.drivers import Agent, Image, Launch
-from segue.drivers.api.history import CANCELLED, INTERRUPTED
+from segue.drivers.api import turns
+from segue.drivers.api.history import CANCELLED, INTERRUPTED, Memory
+from segue.drivers.api.models import Models
+from segue.drivers.api.place import Place
 from segue.model import errors
 from segue.model.agents import McpServer
 from segue.model.events import (
@@ -322,3 +329,34 @@ async def test_modules_of_the_worktree_do_not_come_into_the_agent(api: ApiCandid
     (api.worktree / "pydantic_ai.py").write_text("raise SystemExit('taken over')\n")
     async with started(api, rule("", Say("Mine."))) as (agent, _):
         assert said(await turn(agent, "go", WITHIN)) == "Mine."
+
+
+class Listener:
+    """Whoever the agent tells what it does."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def session_update(self, _: str, update: Any) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.told.append(update)
+
+
+async def test_a_call_that_was_done_when_its_turn_was_cancelled_is_told_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def calls(*_: object) -> AsyncGenerator[dict[int, DeltaToolCall]]:
+        yield {0: DeltaToolCall(name="list_files", json_args="{}", tool_call_id="c")}
+
+    async def done(*_: object) -> str:
+        cancelled.cancel()
+        return "nothing"
+
+    listener: Any = Listener()
+    history = Memory(tmp_path / "home").begin(str(tmp_path))
+    setting = turns.Setting(history=history, place=Place(tmp_path), client=listener, models=Models({}))
+    cancelled = turns.Turn(setting, FunctionModel(stream_function=calls))
+    monkeypatch.setattr(turns, "use", done)
+    assert (await cancelled.play(["go"])).stop_reason == "cancelled"
+    history.close()
+    assert [each.status for each in listener.told if isinstance(each, ToolCallProgress)] == ["completed"]

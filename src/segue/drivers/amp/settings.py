@@ -17,7 +17,9 @@ from segue.drivers.amp.program import FAILED, fields
 FREE = ("Read", "Glob", "Grep", "finder", "get_diagnostics", "view_media", "skill", "get_current_time")
 """Tools that only look at the worktree; agents that ask do not ask for these."""
 
-_ALLOWS_ALL = re.compile(r'"amp\.dangerouslyAllowAll"\s*:\s*true')
+_STRING = r'("(?:\\.|[^"\\])*")'
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")
 
 
 def ruled(own: Mapping[str, Any], delegate: str) -> dict[str, Any]:
@@ -47,11 +49,24 @@ def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def refuse_what_allows_all(directory: Path) -> None:
     """A repository's own settings win over the user's, and over ours."""
-    for file in _of_repository(directory):
-        if file.is_file() and _ALLOWS_ALL.search(file.read_text("utf-8", errors="replace")):
+    for file in filter(Path.is_file, _of_repository(directory)):
+        try:
+            allows_all = fields(_with_comments(file.read_text("utf-8"))).get("amp.dangerouslyAllowAll")
+        except (OSError, ValueError) as error:
+            raise RequestError(
+                FAILED, f"{file} cannot be read as JSON, so nobody knows whether Amp would ask; mend it first."
+            ) from error
+        if allows_all:
             raise RequestError(
                 FAILED, f"{file} says amp.dangerouslyAllowAll, so Amp would ask for nothing; take that out first."
             )
+
+
+def _with_comments(text: str) -> Any:
+    """JSON as people write it, with comments and a comma after the last."""
+    for pattern in (_COMMENT, _LAST_COMMA):
+        text = pattern.sub(lambda found: found[1] or " ", text)
+    return json.loads(text)
 
 
 def _own_file(environment: Mapping[str, str]) -> Path:

@@ -220,7 +220,9 @@ class Turn:
     async def _finish(self, call: ToolCallPart, output: str, *, failed: bool) -> None:
         # First on disk: what was done must not be asked for again after a crash.
         self._history.answer(call, output, failed=failed)
-        await self._tell_end(call, "failed" if failed else "completed", output)
+        # What is on disk is told, too: a turn that is cancelled closes only the calls without a result.
+        with anyio.CancelScope(shield=True):
+            await self._tell_end(call, "failed" if failed else "completed", output)
 
     async def _tell_end(self, call: ToolCallPart, status: Any, output: str) -> None:
         content = [tool_content(text_block(output))]

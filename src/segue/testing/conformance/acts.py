@@ -47,7 +47,8 @@ class SayLate:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """Whenever it is asked to go back to a conversation, answer with another one; its line has no prompt."""
+    """Whenever it is asked to go back to a conversation, answer with another one, at once or when it is prompted; its
+    line has no prompt."""
 
 
 Act = Say | Write | Hang | Use | Fail | SayLate | Mistake

@@ -25,6 +25,7 @@ from segue.model.events import (
     UsageReported,
 )
 from segue.model.ids import PromptId, RequestId
+from segue.model.status import Failure
 from segue.testing.conformance.acts import Fail, Hang, Line, Mistake, Say, SayLate, Use, Write
 from segue.testing.conformance.candidate import Candidate, Check, able, ensure, needs
 from segue.testing.rehearsal.launch import rest_of_turn, turn
@@ -296,9 +297,15 @@ async def another_conversation_than_the_one_asked_for_is_not_taken_for_it(candid
     async with candidate.cast(Line("", Mistake()), _HELLO) as launch:
         async with candidate.driver.start(launch) as agent:
             token = agent.token
-        with _raises(errors.ConversationMismatch):
-            async with candidate.driver.resume(launch, token):
-                pass
+            # Where nothing was ever said there is nothing to go back to.
+            await turn(agent, _HELLO.prompt, WITHIN)
+        # An agent whose program tells the name only with its answer is found out in its first turn.
+        with suppress(errors.ConversationMismatch):
+            async with candidate.driver.resume(launch, token) as agent:
+                events = await turn(agent, _HELLO.prompt, WITHIN)
+            ended = events[-1]
+            noticed = isinstance(ended, TurnFailed) and ended.failure is Failure.OTHER_CONVERSATION
+            ensure(noticed and not _said(events), f"Another conversation was taken for it: {events}.")
 
 
 @needs(Say)

@@ -407,7 +407,8 @@ class Run:
         state, workspace = await self.tenure.gather()
         child = new_session_id(self.house.clock.now())
 
-        def finish(t: Transaction) -> None:
+        def finish(t: Transaction) -> bool:
+            """Whether it is tried again by itself."""
             pausing = t.workflow.pause_trigger is not None
             now = t.catch_up(state)
             close_questions(t, self.tenure.session_id, self.tenure.number)
@@ -424,14 +425,16 @@ class Run:
                 _move_workflow(t, end)
             if end.status is WorkflowStatus.COMPLETED:
                 withdraw_messages(t)
-            if end.retry is not None and not pausing:
+            again = end.retry is not None and not pausing
+            if end.retry is not None and again:
                 t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
             t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
             if end.status is WorkflowStatus.IN_PROGRESS:
                 self._hand_over(t, child, end.reason)
+            return again
 
-        await self.tenure.step(f"run.{outcome}", finish)
-        if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
+        # Nothing is waited for after the commit: a run that is torn away meanwhile must still say what follows it.
+        if await self.tenure.step(f"run.{outcome}", finish):
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         self.house.unstudied.put_nowait(self.tenure.workflow_id)

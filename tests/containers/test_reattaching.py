@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -65,6 +66,8 @@ turns:
   - match: Task 2 of 2
     do: [say: Nothing to do.]
 """
+
+T = TypeVar("T")
 
 
 class Boxed:

@@ -6,10 +6,12 @@ from datetime import timedelta
 import anyio
 import pytest
 
+from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.fixing import Advice, read_advice
+from segue.orchestrator.house import Stop
 from segue.snapshot.extraction import Unreadable
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import WITHIN, Theatre, git
@@ -141,6 +143,28 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
         await theatre.orchestrator.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
+
+
+async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_shell(theatre: Theatre) -> None:
+    def tear_away(name: str) -> None:
+        if name == "run.paused.after":
+            (live,) = theatre.house.live.values()
+            live.tear_away(Stop(trigger=Trigger.CRASH, reason="the sweep found it late"))
+
+    async with theatre.open(retry_attempts=2, environment={}, sweep_interval=36000.0):
+        await theatre.begin(failing(advice("rewind", "Begin with the tests.")))
+        crash.arm(tear_away)
+        try:
+            with anyio.fail_after(WITHIN):
+                while not await theatre.events("build-it", e.PlanReopened):
+                    await theatre.clock.advance(1)
+                    await anyio.sleep(0.05)
+        finally:
+            crash.arm(None)
+        with anyio.fail_after(WITHIN):
+            while "planned again" not in theatre.diary("prompt")[-1]["text"]:
+                await anyio.sleep(0.05)
+        await theatre.orchestrator.cancel("build-it", "seen enough")
 
 
 SILENT = SCRIPT.replace("[{{say: '{answer}'}}]", "[{{hang: true}}]")

@@ -6,11 +6,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from segue.drivers import Image
 from segue.model import events as e
 from segue.model.errors import BadInput
 from segue.model.pictures import LARGEST, Picture, Shown
 from segue.model.views import Prompted
-from segue.orchestrator.turns import NO_PICTURES
+from segue.orchestrator.turns import NO_PICTURES, NOTHING_TO_INTERRUPT, Turns
 from tests.orchestrator.test_resuming import SCRIPT, paused, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -104,3 +105,27 @@ async def test_pictures_that_an_agent_turns_out_not_to_take_are_given_back_with_
         assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 0
         assert (await show(theatre)).status == "sent"
     assert seen(theatre) == [0]
+
+
+async def test_while_pictures_are_read_there_is_nothing_to_interrupt_yet(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def slowly(_turns: Turns, _prompt: e.PromptQueued) -> list[Image]:
+        begun.set()
+        await go_on.wait()
+        return []
+
+    async with theatre.open():
+        await paused(theatre)
+        monkeypatch.setattr(Turns, "_images", slowly)
+        async with anyio.create_task_group() as group:
+            group.start_soon(show, theatre, SKETCH)
+            await begun.wait()
+            said = await theatre.orchestrator.prompt("build-it", "Use tabs.", theatre.environment, False, now=True)
+            assert (said.interrupted, said.reason) == (False, NOTHING_TO_INTERRUPT)
+            go_on.set()
+        await theatre.until_prompted(3)
+        await standing_still(theatre)
+        assert [each["text"] for each in theatre.diary("prompt")][-2:] == [WORDS, "Use tabs."]

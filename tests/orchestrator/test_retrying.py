@@ -172,6 +172,7 @@ async def test_a_retry_waits_while_people_talk_and_goes_on_with_the_agent_that_i
         await theatre.clock.advance(1)
         view = await theatre.until("build-it", "completed")
         assert (view.runs, view.retry) == (2, None)
+        assert not theatre.orchestrator.busy
 
 
 async def test_a_pause_and_a_retry_that_is_due_have_one_winner(theatre: Theatre) -> None:
@@ -219,6 +220,19 @@ async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre
         view = await theatre.until("build-it", "cancelled")
         assert answers and view.retry is None
         assert await theatre.house.journal.read(scheduled_retries) == []
+
+
+async def test_a_retry_that_nobody_was_told_of_is_found_by_the_next_sweep(theatre: Theatre) -> None:
+    async with theatre.open(retry_attempts=3, environment=theatre.environment):
+        view = await failed(theatre, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}]")
+        session = view.session
+        assert view.retry is None and session is not None
+        retry = e.RetryScheduled(step="a", attempt=2, of=3, at=theatre.clock.now(), reason="it was cut off")
+        await theatre.house.journal.transact(view.id, lambda t: t.schedule_retry(retry, session.id, 1))
+        await theatre.clock.advance(2)
+        assert (await theatre.orchestrator.workflow("build-it")).retry is not None
+        await theatre.sweep()
+        assert (await theatre.until("build-it", "completed")).runs == 2
 
 
 # ── one that goes wrong, and the others ─────────────────────────────────────────────────────────────

@@ -188,3 +188,24 @@ async def test_a_pause_that_comes_first_is_said(theatre: Theatre, tmp_path: Path
         )
         go.touch()
         await theatre.until("build-it", "paused", "completed")
+
+
+async def test_an_agent_that_does_not_listen_yet_is_not_waited_for_longer_than_any_other(theatre: Theatre) -> None:
+    async with theatre.open(handshake_timeout=3600.0, start_watchdog=3600.0, delivery_wait=90.0):
+        await theatre.begin("on_initialize: {hang: true}")
+        await theatre.event("build-it", e.RunStarted)
+        answers: list[Prompted] = []
+
+        async def say() -> None:
+            answers.append(await say_now(theatre))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(say)
+            await theatre.event("build-it", e.PromptQueued)
+            with anyio.fail_after(30):
+                while not answers:
+                    await theatre.clock.advance(10)
+                    await anyio.sleep(0.05)
+        (said,) = answers
+        assert (said.status, said.interrupted) == ("waiting", False)
+        assert said.reason == "The agent does not listen yet, and gets it first when it does."

@@ -216,12 +216,13 @@ def runtime_of(connection: Connection, session_id: str) -> RuntimeRow:
     return _as(RuntimeRow, connection.execute(select(t.runtimes).where(t.runtimes.c.session_id == session_id)).one())
 
 
-def any_container(connection: Connection) -> bool:
-    """Whether an agent was ever in a container."""
-    return (
-        connection.scalar(select(t.runtimes.c.session_id).where(t.runtimes.c.container.is_not(None)).limit(1))
-        is not None
-    )
+def any_container(connection: Connection, workflow_id: WorkflowId | None = None) -> bool:
+    """Whether an agent was ever in a container, or one of this workflow."""
+    query = select(t.runtimes.c.session_id).where(t.runtimes.c.container.is_not(None)).limit(1)
+    if workflow_id is not None:
+        query = query.join(t.sessions, t.sessions.c.id == t.runtimes.c.session_id)
+        query = query.where(t.sessions.c.workflow_id == workflow_id)
+    return connection.scalar(query) is not None
 
 
 def workflow_holding(connection: Connection, token: str) -> WorkflowRow | None:

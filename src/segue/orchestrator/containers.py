@@ -29,9 +29,15 @@ def engine_of(house: House) -> str:
     return engine_address(house.rules.container_engine, os.environ)
 
 
-async def in_use(house: House) -> bool:
-    """Whether any agent runs in a container, or ever did; where none does, no engine is ever asked."""
-    return any(agent.container for agent in house.agents.values()) or await house.journal.read(any_container)
+async def in_use(house: House, workflow_id: WorkflowId | None = None) -> bool:
+    """Whether any agent, or any of this workflow, is to be in a container, or ever was; where none is, no engine is
+    ever asked."""
+    if await house.journal.read(lambda c: any_container(c, workflow_id)):
+        return True
+    contained = {agent.name for agent in house.agents.values() if agent.container}
+    if workflow_id is None or not contained:
+        return bool(contained)
+    return any(each.agent in contained for each in await house.journal.read(lambda c: sessions_of(c, workflow_id)))
 
 
 # ── joining one again ───────────────────────────────────────────────────────────────────────────────
@@ -140,12 +146,12 @@ def _introduction(started: e.AgentStarted) -> Introduction:
 
 async def end_all(house: House, workflow_id: WorkflowId) -> None:
     """Whoever is in a container of this workflow makes room."""
-    await _end(house, lambda run, _: run.workflow_id == workflow_id)
+    await _end(house, lambda _run, _found: True, workflow_id)
 
 
 async def end_helpers(house: House, workflow_id: WorkflowId) -> None:
     """A helper has nobody left to answer to."""
-    await _end(house, lambda run, found: run.workflow_id == workflow_id and PART in found.execution)
+    await _end(house, lambda _, found: PART in found.execution, workflow_id)
 
 
 async def tidy(house: House) -> None:
@@ -169,9 +175,9 @@ async def _is_wanted(house: House, found: Found, run: RunRow) -> bool:
     return found.running and current and runtime.container == found.id and workflow.status not in WORKFLOW_ENDED
 
 
-async def _end(house: House, unwanted: Callable[[RunRow, Found], bool]) -> None:
+async def _end(house: House, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None) -> None:
     """One that cannot be ended now is found again by the next sweep."""
-    for found, run in await _ours(house):
+    for found, run in await _ours(house, workflow_id):
         if unwanted(run, found):
             try:
                 await end_container(found.id, engine=engine_of(house))
@@ -179,9 +185,9 @@ async def _end(house: House, unwanted: Callable[[RunRow, Found], bool]) -> None:
                 log.warning("container %s could not be ended: %s", found.id[:12], error.message)
 
 
-async def _ours(house: House) -> list[tuple[Found, RunRow]]:
+async def _ours(house: House, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
     """The containers whose runs are in this journal; others may belong to another Segue on this machine."""
-    if not await in_use(house):
+    if not await in_use(house, workflow_id):
         return []
     try:
         everyones = await managed(engine_of(house))
@@ -189,7 +195,8 @@ async def _ours(house: House) -> list[tuple[Found, RunRow]]:
         log.info("no containers can be looked for: %s", error.message)
         return []
     runs = await house.journal.read(lambda c: runs_by_attempt(c, {_attempt(each) for each in everyones}))
-    return [(each, runs[_attempt(each)]) for each in everyones if _attempt(each) in runs]
+    ours = [(each, runs[_attempt(each)]) for each in everyones if _attempt(each) in runs]
+    return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
 
 
 def _attempt(found: Found) -> AttemptId:

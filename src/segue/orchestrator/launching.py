@@ -293,6 +293,7 @@ class Launching:
         if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
             t.repurpose(run.session_id, run.number, Purpose.WORK)
             t.cancel_retry(state, "it goes on now, with the agent that is awake")
+            self.house.kept_environments.pop(t.workflow_id, None)
             if t.workflow.pause_trigger is not None:
                 t.withdraw_pause()
             if t.workflow.status is not W.IN_PROGRESS:

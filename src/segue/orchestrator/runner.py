@@ -405,17 +405,18 @@ class Run:
         state, workspace = await self.tenure.gather()
         child = new_session_id(self.house.clock.now())
 
-        def finish(t: Transaction) -> None:
-            self._end(t, _unless_paused(t, end), t.catch_up(state), workspace, child)
+        def finish(t: Transaction) -> bool:
+            return self._end(t, _unless_paused(t, end), t.catch_up(state), workspace, child)
 
         _, _, outcome = end.ending
-        await self.tenure.step(f"run.{outcome}", finish)
-        if end.retry is not None and (await self.house.journal.workflow(self.tenure.workflow_id)).retry_at is not None:
+        # Nothing is waited for after the commit: a run that is torn away meanwhile must still say what follows it.
+        if await self.tenure.step(f"run.{outcome}", finish):
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         await left_standing(self.house, self.tenure.workflow_id, state)
 
-    def _end(self, t: Transaction, end: End, state: WorkflowState, workspace: Workspace, child: SessionId) -> None:
+    def _end(self, t: Transaction, end: End, state: WorkflowState, workspace: Workspace, child: SessionId) -> bool:
+        """Whether it is tried again by itself."""
         kind, session_to, outcome = end.ending
         # A talk is no boundary of the work: what the last snapshot says of it still holds.
         occasion = Occasion(
@@ -425,7 +426,7 @@ class Run:
             snapshot=not end.talked,
             clean_boundary=end.retry is None,
         )
-        pausing = t.workflow.pause_trigger is not None
+        again = end.retry if t.workflow.pause_trigger is None else None
         close_questions(t, self.tenure.session_id, self.tenure.number)
         if end.status is WorkflowStatus.FAILED:
             self._fail_task(t, end.reason)
@@ -440,11 +441,12 @@ class Run:
             _move_workflow(t, end)
         if end.status is WorkflowStatus.COMPLETED:
             withdraw_messages(t)
-        if end.retry is not None and not pausing:
-            t.schedule_retry(end.retry, self.tenure.session_id, self.tenure.number)
+        if again is not None:
+            t.schedule_retry(again, self.tenure.session_id, self.tenure.number)
         t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
         if end.status is WorkflowStatus.IN_PROGRESS:
             self._hand_over(t, child, end.reason)
+        return again is not None
 
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
         """A new session goes on with a compiled context, before the old one is too full to."""

@@ -13,7 +13,7 @@ from segue.journal.redaction import redact_text
 from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like, workflows_asking
 from segue.memory import Memory
 from segue.model.accounts import WorkflowAccount
-from segue.model.agents import Limits
+from segue.model.agents import AgentConfiguration, Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, WrongState
@@ -196,17 +196,22 @@ class Orchestrator:
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 
     async def create(self, request: NewWorkflow) -> WorkflowView:
+        agent = await self._agent_for(request)
         # One at a time: two that ask at the same moment would find the same name free.
         async with self._naming:
-            return await self._create(request)
+            return await self._create(request, agent)
 
-    async def _create(self, request: NewWorkflow) -> WorkflowView:
-        """Everything that can be refused is refused here, before anything is written."""
+    async def _agent_for(self, request: NewWorkflow) -> AgentConfiguration:
+        """Whoever is to work on it; all that are needed for that are there."""
         agent = agents.agent_named(self._house, request.agent)
         for each in (agent, *agents.helpers(self._house, request.choices)):
             agents.require(each, request.environment)
             if each.container is not None:
                 await require_engine(containers.engine_of(self._house))
+        return agent
+
+    async def _create(self, request: NewWorkflow, agent: AgentConfiguration) -> WorkflowView:
+        """Everything that can be refused is refused here, before anything is written."""
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
         refuse_unusable(self._house, request.choices, request.environment)

@@ -145,11 +145,11 @@ async def settle(house: House, session_id: SessionId, number: int, settling: Set
 
 async def left_standing(house: House, workflow_id: WorkflowId, before: WorkflowState) -> None:
     """A run is over: its snapshot wants a second look, and a pause that came of it is said in the log."""
+    house.unstudied.put_nowait(workflow_id)
     after = await house.journal.state(workflow_id)
     if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
         words = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
         log.info(words, workflow_id, after.reason, after.last_snapshot)
-    house.unstudied.put_nowait(workflow_id)
 
 
 def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:

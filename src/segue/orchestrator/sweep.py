@@ -61,6 +61,8 @@ async def sweep(house: House) -> None:
     for run in await house.journal.read(open_runs):
         with _noted(run):
             await _look_at(house, run, now)
+    # Whoever scheduled a retry may have been cut off before they could say so.
+    house.retry_scheduled.set()
     await retire_sessions(house)
     await containers.tidy(house)
 

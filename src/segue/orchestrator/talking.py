@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, prompt_by_id
@@ -21,6 +22,7 @@ from segue.state.fold import WorkflowState
 
 W = WorkflowStatus
 WAITS = "The agent gets it at the end of what it does now."
+NOBODY_LISTENS = "The agent does not listen yet, and gets it first when it does."
 INTERRUPTED = "What it did was interrupted for that."
 GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
 """An agent that was awake turned out not to be there any more."""
@@ -62,21 +64,26 @@ class Talking:
         head = await self._journal.head(row.id)
         launched = await self._launching.launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None, shown))
         crash_point("prompt.queued")
-        urgent = await self._pressed(row, said.prompt_id) if now else None
+        answer_by = self._house.clock.now() + timedelta(seconds=self._house.rules.delivery_wait)
+        urgent = await self._pressed(row, said.prompt_id, answer_by) if now else None
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
-        patience = 0 if at_work and not wait else 1
+        patience = 0 if at_work and not wait else self._until(answer_by)
         answer = await self._until_delivered(row, ask, launched, said.prompt_id, head, patience)
         return _with_what_was_decided(answer, urgent) if urgent else answer
 
-    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId) -> Urgent | None:
-        """It is decided whether a turn is broken off for it; nobody decides that any more once the run is over."""
+    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> Urgent | None:
+        """It is decided whether a turn is broken off for it; nobody decides that before the agent is up, nor any more
+        once the run is over."""
         live = self._house.live.get(row.id)
         if live is None:
             return None
-        live.urgent.put_nowait(urgent := Urgent(prompt_id))
-        async with unless(live.done):
+        live.urgent.put_nowait(urgent := Urgent(prompt_id, reason=NOBODY_LISTENS))
+        async with within(self._house.clock, self._until(answer_by)), unless(live.done):
             await urgent.decided.wait()
         return urgent
+
+    def _until(self, moment: datetime) -> float:
+        return max(0.0, (moment - self._house.clock.now()).total_seconds())
 
     async def prompt_session(
         self,
@@ -120,7 +127,7 @@ class Talking:
             reason=WAITS,
         )
         joined_a_talk = launched.status == "joined" and row.status is not W.IN_PROGRESS
-        async with within(self._house.clock, self._house.rules.delivery_wait * patience):
+        async with within(self._house.clock, patience):
             session, ended = await self._sent_or_ended(launched, prompt_id, head)
             if isinstance(ended, RunEnded) and (ended.outcome == "talked" or (joined_a_talk and ended.failure in GONE)):
                 again = await self._launching.launch(row, ask)

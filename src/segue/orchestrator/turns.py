@@ -131,12 +131,14 @@ class Turns:
         joins = prompt.prompt_id == self.joined
         if not (joins or sent):
             await self._tenure.write("prompt.sent", lambda t: self._send(t, prompt.prompt_id, parts))
+        # Read before the turn is under way: until the agent has its prompt, nothing of it can be cancelled.
+        images = [] if joins else await self._images(prompt)
         self.words = []
         self._begun |= {prompt.prompt_id, *parts}
         self._gives_way, self._over = False, anyio.Event()
         self.under_way = True
         if not joins:
-            await self._agent.prompt(prompt.prompt_id, text, await self._images(prompt))
+            await self._agent.prompt(prompt.prompt_id, text, images)
             crash_point("prompt.delivered")
         acknowledged = joins and await self._acknowledged(prompt.prompt_id)
         now = self._house.clock.now()
@@ -146,6 +148,8 @@ class Turns:
             async with alongside(self._notice_silence):
                 return await self._hear_out((*parts, prompt.prompt_id), acknowledged)
         finally:
+            # What it did not wait for any more keeps nobody waiting in the next turn.
+            self._questions.clear()
             self._over.set()
 
     async def _images(self, prompt: e.PromptQueued) -> list[Image]:

@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ _STDERR_LIMIT = 64 * 1024
 _GRACE = 2
 """Seconds that a command which is asked to end may take."""
 _END_WITHIN = 30.0
+_BEGIN_WITHIN = 300.0
+"""Seconds until a container is made or has begun: an image's files may have to be given another owner first."""
 _NOT_FOUND, _NOT_RUNNING = 404, 409
 _UNREACHABLE = (EngineError, NoEngine)
 
@@ -130,7 +133,7 @@ class ContainedProcess:
 
     async def _end(self) -> int | None:
         try:
-            ended = await self._api.ask("POST", f"/containers/{self.container}/wait")
+            ended = await self._api.ask("POST", f"/containers/{self.container}/wait", within=inf)
         except _UNREACHABLE:
             return None
         code = int(ended["StatusCode"])
@@ -151,11 +154,11 @@ async def contained(
     api = EngineApi(engine)
     wanted = await _wanted(api, command, directory, execution, container)
     try:
-        made = await api.ask("POST", "/containers/create", wanted)
+        made = await api.ask("POST", "/containers/create", wanted, within=_BEGIN_WITHIN)
     except EngineError as error:
         raise _no_image(error, container.image) from error
     async with _until_left(api, str(made["Id"])) as made_id:
-        await api.ask("POST", f"/containers/{made_id}/start")
+        await api.ask("POST", f"/containers/{made_id}/start", within=_BEGIN_WITHIN)
         async with _joined(api, made_id, execution) as process:
             own = {"HOME": container.home} if container.home else {}
             process.stdin.write(_variables({**environment, **own}))

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import anyio
 import h11
 
 from segue.model.errors import AgentMissing, WorkspaceError
 
 UNIX = "unix://"
+ANSWER_WITHIN = 20.0
+"""Seconds that an engine may take over an answer: one that hangs must not hold up what has nothing to do with it."""
 _PIECE = 64 * 1024
 _SWITCHED = (101, 200)
 _HEADER = 8
@@ -46,10 +49,14 @@ class EngineApi:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    async def ask(self, method: str, path: str, body: object = None, **query: object) -> Any:
-        """What the engine answers, as JSON; a refusal is raised in the engine's own words."""
-        async with self._said(method, path, body, query) as exchange:
-            answer = Answer(exchange.status, b"".join([piece async for piece in exchange.pieces()]))
+    async def ask(
+        self, method: str, path: str, body: object = None, *, within: float | None = None, **query: object
+    ) -> Any:
+        """What the engine answers, as JSON; a refusal is raised in the engine's own words. `within`: seconds, for what
+        takes longer than most."""
+        with self._in_time(ANSWER_WITHIN if within is None else within):
+            async with self._said(method, path, body, query) as exchange:
+                answer = Answer(exchange.status, await exchange.body())
         _refuse(answer)
         return answer.json()
 
@@ -58,33 +65,47 @@ class EngineApi:
         """What a container writes, piece by piece, each with the number of its stream."""
         async with self._said("GET", path, None, query) as exchange:
             if exchange.status != 200:
-                _refuse(Answer(exchange.status, b"".join([piece async for piece in exchange.pieces()])))
+                _refuse(Answer(exchange.status, await exchange.body()))
             yield _demultiplexed(exchange.pieces())
 
     async def hold(self, path: str, body: object) -> asyncio.StreamWriter:
         """A connection that leads straight to a command's standard input."""
-        exchange = _Exchange(*await self._connect())
-        try:
-            await exchange.say("POST", path, body, {"Connection": "Upgrade", "Upgrade": "tcp"})
-            if exchange.status not in _SWITCHED:
-                _refuse(Answer(exchange.status, b"".join([piece async for piece in exchange.pieces()])))
-        except BaseException:
-            exchange.close()
-            raise
+        with self._in_time(ANSWER_WITHIN), self._in_one_piece():
+            exchange = _Exchange(*await self._connect())
+            try:
+                await exchange.say("POST", path, body, {"Connection": "Upgrade", "Upgrade": "tcp"})
+                if exchange.status not in _SWITCHED:
+                    _refuse(Answer(exchange.status, await exchange.body()))
+            except BaseException:
+                exchange.close()
+                raise
         return exchange.writer
 
     @asynccontextmanager
     async def _said(
         self, method: str, path: str, body: object, query: Mapping[str, object]
     ) -> AsyncGenerator["_Exchange"]:
-        exchange = _Exchange(*await self._connect())
+        with self._in_one_piece():
+            exchange = _Exchange(*await self._connect())
+            try:
+                await exchange.say(method, _target(path, query), body)
+                yield exchange
+            finally:
+                exchange.close()
+
+    @contextmanager
+    def _in_one_piece(self) -> Generator[None]:
         try:
-            await exchange.say(method, _target(path, query), body)
-            yield exchange
+            yield
         except (OSError, h11.ProtocolError) as error:
             raise EngineError(f"The container engine at {self.address} broke off: {error}.") from error
-        finally:
-            exchange.close()
+
+    @contextmanager
+    def _in_time(self, seconds: float) -> Generator[None]:
+        with anyio.move_on_after(seconds) as scope:
+            yield
+        if scope.cancelled_caught:
+            raise EngineError(f"The container engine at {self.address} gave no answer within {seconds:g} seconds.")
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
@@ -131,6 +152,9 @@ class _Exchange:
                     continue
                 case _:
                     raise h11.RemoteProtocolError("it gave no answer")
+
+    async def body(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces()])
 
     async def pieces(self) -> AsyncIterator[bytes]:
         while isinstance(event := await self._next(), h11.Data):

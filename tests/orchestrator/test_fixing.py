@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import anyio
 import pytest
 
 from segue.model import crash
@@ -13,8 +12,9 @@ from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.fixing import Advice, read_advice
 from segue.orchestrator.house import Stop
 from segue.snapshot.extraction import Unreadable
+from segue.testing.waiting import until
 from tests.orchestrator.test_workflows import worktree_of
-from tests.orchestrator.theatre import WITHIN, Theatre, git
+from tests.orchestrator.theatre import Theatre, git
 
 pytestmark = pytest.mark.anyio
 
@@ -177,10 +177,12 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
     theatre.choices = Choices(limits=limits)
     async with theatre.open(retry_attempts=2, pause_force_after=30.0, fixer_time=3600.0):
         await theatre.begin(SILENT.format(first="{say: Now.}, {crash: true}", second="{say: Done.}"))
-        with anyio.fail_after(WITHIN):
-            while not [each for each in theatre.diary("prompt") if "You are asked for advice" in each["text"]]:
-                await theatre.clock.advance(1)
-                await anyio.sleep(0.05)
+        before = await theatre.until("build-it", "paused")
+        await theatre.clock.advance(1)
+        await theatre.event("build-it", e.RunStarted, after=before.head)
+        await theatre.until("build-it", "paused")
+        await theatre.clock.advance(2)
+        await until(lambda: any("You are asked for advice" in each["text"] for each in theatre.diary("prompt")))
         if trigger is Trigger.PAUSE:
             await theatre.orchestrator.pause("build-it", "", wait=False)
         view = await theatre.as_time_goes_by("build-it", "paused")

@@ -57,9 +57,10 @@ async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts
     async with theatre.open(retry_attempts=3):
         await failed(theatre, ALWAYS_CRASHES)
         for seconds in (1, 2):
-            assert (await theatre.orchestrator.workflow("build-it")).retry is not None
+            before = await theatre.orchestrator.workflow("build-it")
+            assert before.retry is not None
             await theatre.clock.advance(seconds)
-            await theatre.event("build-it", e.RunStarted, after=(await theatre.orchestrator.workflow("build-it")).head)
+            await theatre.event("build-it", e.RunStarted, after=before.head)
             view = await theatre.until("build-it", "paused")
         assert view.retry is None
         assert await retries(theatre) == [("a", 2, 3), ("a", 3, 3)]
@@ -70,9 +71,9 @@ async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts
 async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -> None:
     theatre.choices = Choices(fixer="off")
     async with theatre.open(retry_attempts=2):
-        await failed(theatre, ALWAYS_CRASHES)
+        before = await failed(theatre, ALWAYS_CRASHES)
         await theatre.clock.advance(1)
-        await theatre.event("build-it", e.RunStarted, after=(await theatre.orchestrator.workflow("build-it")).head)
+        await theatre.event("build-it", e.RunStarted, after=before.head)
         assert (await theatre.until("build-it", "paused")).retry is None
         await theatre.resume("build-it")
         view = await theatre.until("build-it", "paused")

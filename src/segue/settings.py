@@ -17,7 +17,7 @@ from segue.model.agents import AgentConfiguration, CommitPolicy, Container, Serv
 from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadSettings
 from segue.model.findings import Extractor
-from segue.model.status import Permissions
+from segue.model.status import Permissions, Recovery
 from segue.model.work import DEFAULTS, OFF, SAME, WorkSettings
 
 VARIABLE_PREFIX = "SEGUE_"
@@ -262,8 +262,9 @@ class Settings(WorkSettings):
     not only when somebody resumes the work."""
     plan_tasks: int = 30
     """Tasks that a plan may have which an agent proposes; one with more is sent back to it once."""
-    recovery: str = "settle"
-    """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing."""
+    recovery: Recovery = "settle"
+    """What happens to interrupted work when the server starts: `settle` brings it to rest and starts nothing;
+    `continue` then goes on with what was at work when the server died, with the server's own variables."""
 
 
 def load(file: Path, environment: Mapping[str, str]) -> Settings:
@@ -492,10 +493,11 @@ def _address(key: str, value: object) -> str:
     return text
 
 
-def _recovery(key: str, value: object) -> str:
-    if value != "settle":
-        raise ValueError(f"{key} must be 'settle', not {value!r}")
-    return "settle"
+def _recovery(key: str, value: object) -> Recovery:
+    known = get_args(Recovery)
+    if value not in known:
+        raise ValueError(f"{key} must be one of {', '.join(known)}, not {value!r}")
+    return cast(Recovery, value)
 
 
 def _table(key: str, value: object) -> dict[str, object]:

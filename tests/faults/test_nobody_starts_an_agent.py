@@ -1,9 +1,13 @@
-"""After a crash no agent runs until the user says so: not by a restart, not by the engine, not as time goes by."""
+"""After a crash no agent runs until the user says so: not by a restart, not by the engine, not as time goes by.
+
+A setting may say so beforehand.
+"""
 
 import anyio
 import pytest
 
-from segue.model.events import RunStarted
+from segue.model.events import RunStarted, WorkflowMoved
+from segue.orchestrator.resuming import BY_SETTING
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from tests.faults.plays import Held
@@ -31,5 +35,23 @@ async def test_no_agent_runs_after_a_kill_and_a_restart_until_resume(stage: Stag
         await theatre.orchestrator.resume(held.work.id, held.work.environment)
         await theatre.until(held.work.id, "completed")
         assert len(await theatre.events(held.work.id, RunStarted)) == 2
+    await anyio.to_thread.run_sync(stage.up)
+    assert reckon(stage, held.work).faults == []
+
+
+async def test_what_was_at_work_goes_on_by_itself_where_the_setting_says_so(stage: Stage) -> None:
+    stage.up()
+    held, paused = Held(stage), Held(stage)
+    paused.work.pause(wait=False)
+    stage.kill()
+    held.let_go()
+    theatre = Theatre(stage.home, stage.repository)
+    async with theatre.open(recovery="continue", environment=held.work.environment):
+        await theatre.until(held.work.id, "completed")
+        assert len(await theatre.events(held.work.id, RunStarted)) == 2
+        assert BY_SETTING in [each.reason for each in await theatre.events(held.work.id, WorkflowMoved)]
+        # Somebody had asked for that.
+        assert (await theatre.orchestrator.workflow(paused.work.id)).status == "paused"
+        assert len(await theatre.events(paused.work.id, RunStarted)) == 1
     await anyio.to_thread.run_sync(stage.up)
     assert reckon(stage, held.work).faults == []

@@ -155,15 +155,11 @@ async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_
         await theatre.begin(failing(advice("rewind", "Begin with the tests.")))
         crash.arm(tear_away)
         try:
-            with anyio.fail_after(WITHIN):
-                while not await theatre.events("build-it", e.PlanReopened):
-                    await theatre.clock.advance(1)
-                    await anyio.sleep(0.05)
+            async with theatre.time_going_by(1):
+                await theatre.event("build-it", e.PlanReopened)
         finally:
             crash.arm(None)
-        with anyio.fail_after(WITHIN):
-            while "planned again" not in theatre.diary("prompt")[-1]["text"]:
-                await anyio.sleep(0.05)
+        await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
         await theatre.orchestrator.cancel("build-it", "seen enough")
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -20,9 +21,12 @@ from segue.model.errors import (
     WorktreeInUse,
     WrongState,
 )
+from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Answer
-from segue.orchestrator.house import Stop
+from segue.orchestrator import sweep as sweeping
+from segue.orchestrator.house import House, Stop
+from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.settling import settle, settling_for
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import Theatre, git
@@ -188,6 +192,29 @@ async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatr
         asked = await theatre.event("build-it", e.PermissionRequested)
         assert (answered.at - asked.at).total_seconds() >= 600
     assert not (worktree_of(theatre) / "yes.txt").exists()
+
+
+async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_else(
+    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with theatre.open(permission_timeout=600.0, sweep_interval=36000.0):
+        await theatre.begin(ASKING, permissions="ask")
+        await theatre.event("build-it", e.PermissionRequested)
+        theatre.agent_home = theatre.root / "another-agent"
+        await theatre.begin(ASKING, permissions="ask", title="Another")
+        await theatre.event("another", e.PermissionRequested)
+        broken = await theatre.orchestrator.workflow("build-it")
+
+        async def answer_others(house: House, workflow_id: WorkflowId, *words: Any, **more: Any) -> object:
+            if workflow_id == broken.id:
+                raise RuntimeError("a mistake")
+            return await answer_question(house, workflow_id, *words, **more)
+
+        monkeypatch.setattr(sweeping, "answer_question", answer_others)
+        await theatre.clock.advance(700)
+        await theatre.sweep()
+        await theatre.until("another", "completed")
+        assert (await theatre.orchestrator.workflow("build-it")).question is not None
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ('extraction_model = "gpt-5-mini"', "extraction_model must be written as provider:name"),
         ("extraction_timeout = 0", "extraction_timeout must be more than 0 seconds"),
         ('extraction_base_url = "localhost"', "extraction_base_url must begin with http:// or https://"),
-        ('recovery = "continue"', "recovery must be 'settle'"),
+        ('recovery = "hope"', "recovery must be one of settle, continue, not 'hope'"),
         ('agent = "nobody"', "names 'nobody', which is not among the agents"),
         ("agents = 1", "agents must be a table"),
         ("agents.mine = 1", "agents.mine must be a table"),

@@ -1,6 +1,7 @@
 """The states of workflows, sessions and runs, and why things stop."""
 
 from enum import StrEnum
+from typing import Literal
 
 
 class WorkflowStatus(StrEnum):
@@ -145,3 +146,7 @@ class Failure(StrEnum):
     PROGRAM_MISSING = "program_missing"
     NEVER_ANSWERED = "never_answered"
     OTHER = "other"
+
+
+Recovery = Literal["settle", "continue"]
+"""What happens at the start to what a dead server left in the middle of its work."""

@@ -9,7 +9,7 @@ import anyio
 from segue.journal.rows import WorkflowRow, scheduled_retries
 from segue.model.errors import SegueError
 from segue.model.ids import WorkflowId
-from segue.orchestrator.alongside import alongside
+from segue.orchestrator.alongside import unless
 from segue.orchestrator.ends import INTERNAL
 from segue.orchestrator.house import House, sleep_until
 from segue.orchestrator.launching import FilesMoving
@@ -62,16 +62,10 @@ def _due(row: WorkflowRow) -> datetime:
 
 async def _has_come(house: House, hour: datetime) -> bool:
     """Sleep until then; false when something else was scheduled meanwhile."""
-    with anyio.CancelScope() as scope:
-        async with alongside(lambda: _cancel_when_scheduled(house, scope)):
-            await sleep_until(house.clock, hour)
-            return True
+    async with unless(house.retry_scheduled):
+        await sleep_until(house.clock, hour)
+        return True
     return False
-
-
-async def _cancel_when_scheduled(house: House, scope: anyio.CancelScope) -> None:
-    await house.retry_scheduled.wait()
-    scope.cancel()
 
 
 async def _make(resuming: Resuming, row: WorkflowRow) -> None:

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import anyio
-
 from segue import drivers
 from segue.drivers import Agent, Launch
 from segue.drivers.environment import variables_for
-from segue.journal import Process, Transaction
+from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
@@ -23,14 +21,15 @@ from segue.model.errors import AgentError, QuotaExceeded, SegueError, WorkspaceE
 from segue.model.ids import AttemptId, SessionId, TaskId, new_prompt_id, new_session_id
 from segue.model.status import Permissions, Role, SessionStatus
 from segue.orchestrator import projections
-from segue.orchestrator.alongside import alongside
+from segue.orchestrator.alongside import alongside, within
+from segue.orchestrator.arrivals import process_of, started_of
 from segue.orchestrator.containers import engine_of
 from segue.orchestrator.onlooking import changes_since, files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
 from segue.snapshot.extraction import Unreadable, repair
-from segue.workspace.processes import PART, identity
+from segue.workspace.processes import PART
 
 T = TypeVar("T")
 
@@ -75,18 +74,6 @@ async def ask_helper(
     return answer
 
 
-def process_of(agent: Agent, execution: AttemptId, container: str | None = None) -> Process:
-    known = identity(agent.pid)
-    return Process(
-        execution=execution,
-        pid=agent.pid,
-        pid_started=str(known.started) if known else None,
-        guardian_pid=agent.guardian_pid,
-        machine_boot=known.boot if known else None,
-        container=container,
-    )
-
-
 class _Helper:
     """One side session, from its creation to its end."""
 
@@ -112,20 +99,15 @@ class _Helper:
         await self._tenure.write("helper.created", create)
 
     async def answer(self, environment: Mapping[str, str], question: str, read: Callable[[str], T | Unreadable]) -> T:
-        with anyio.CancelScope() as scope:
-            async with alongside(lambda: self._time_out(scope)), self._opened(environment) as turns:
-                answer = await self._ask(turns, question, read)
-                if isinstance(answer, Unreadable):
-                    self._tenure.pay_for_a_turn()
-                    answer = await self._ask(turns, repair(answer), read)
-                if not isinstance(answer, Unreadable):
-                    return answer
-                raise _NoAnswer(f"Its answer could not be read, even after one repair: {answer.reason}")
+        async with within(self._tenure.house.clock, self._help.seconds), self._opened(environment) as turns:
+            answer = await self._ask(turns, question, read)
+            if isinstance(answer, Unreadable):
+                self._tenure.pay_for_a_turn()
+                answer = await self._ask(turns, repair(answer), read)
+            if not isinstance(answer, Unreadable):
+                return answer
+            raise _NoAnswer(f"Its answer could not be read, even after one repair: {answer.reason}")
         raise _NoAnswer(f"It gave no answer within {self._help.seconds:g} seconds.")
-
-    async def _time_out(self, scope: anyio.CancelScope) -> None:
-        await self._tenure.house.clock.sleep(self._help.seconds)
-        scope.cancel()
 
     @asynccontextmanager
     async def _opened(self, environment: Mapping[str, str]) -> AsyncGenerator[Turns]:
@@ -158,15 +140,7 @@ class _Helper:
         )
 
     async def _ready(self, agent: Agent) -> None:
-        started = e.AgentStarted(
-            name=agent.name,
-            version=agent.version,
-            pid=agent.pid,
-            guardian_pid=agent.guardian_pid,
-            execution=self._execution,
-            resumed=False,
-            capabilities=agent.capabilities.names(),
-        )
+        started = started_of(agent, self._execution, resumed=False)
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.session_id)

@@ -14,7 +14,7 @@ from segue.journal import Journal
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.clock import Clock
 from segue.model.ids import BootId, PromptId, RequestId, SessionId, WorkflowId
-from segue.model.status import Trigger
+from segue.model.status import Recovery, Trigger
 from segue.orchestrator.engine import Engine
 from segue.orchestrator.extracting import Extraction
 from segue.orchestrator.hearing import Hearings
@@ -81,6 +81,7 @@ class Rules:
     container_engine: str
     """Where the engine's socket is; empty for the usual places."""
     reattach_at_start: bool
+    recovery: Recovery
 
     def setup_for(self, choices: Choices) -> str | None:
         """The command that makes the worktree of such a workflow ready."""

@@ -4,22 +4,19 @@ A session is retired by its row, under the workflow's lock; its files follow. Wh
 off in, the next one finds again: an expired session whose files are still where they were.
 """
 
-import logging
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
 from segue.journal import Transaction
 from segue.journal.rows import SessionRow, resting_sessions, sessions_to_archive
-from segue.model.ids import SessionId, WorkflowId
+from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.orchestrator import projections
 from segue.orchestrator.house import House
+from segue.orchestrator.noting import noted
 from segue.state.moves import WORKFLOW_ENDED
-
-log = logging.getLogger("segue")
 
 W = WorkflowStatus
 MOST_AT_ONCE = 500
@@ -67,7 +64,7 @@ async def retire_sessions(house: House) -> None:
 
 async def _retire_all(house: House, retirement: Retirement, since: datetime) -> None:
     for session in await house.journal.read(lambda c: resting_sessions(c, retirement.of, retirement.within, since)):
-        with _noted(session.id):
+        with noted(f"session {session.id} could not be retired"):
             if await _retire(house, session, retirement, since):
                 _forget(house, session.workflow_id)
 
@@ -88,7 +85,7 @@ async def _retire(house: House, session: SessionRow, retirement: Retirement, sin
 async def _archive_all(house: House, since: datetime) -> None:
     """Whether a session is in the archive, its files say; so what was cut off is found again."""
     for session in islice(await _to_archive(house, since), MOST_ARCHIVED):
-        with _noted(session.id):
+        with noted(f"session {session.id} could not be retired"):
             await projections.archive(house, session.id)
             _forget(house, session.workflow_id)
 
@@ -106,12 +103,3 @@ def _forget(house: House, workflow_id: WorkflowId) -> None:
     if workflow_id not in house.live:
         house.journal.forget(workflow_id)
         house.hearings.forget(workflow_id)
-
-
-@contextmanager
-def _noted(session_id: SessionId) -> Generator[None]:
-    """What goes wrong with one session is written down, and stays with that one."""
-    try:
-        yield
-    except Exception:  # a full disk, perhaps
-        log.exception("session %s could not be retired; the next sweep tries again", session_id)

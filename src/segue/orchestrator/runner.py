@@ -43,10 +43,10 @@ from segue.model.status import (
 )
 from segue.orchestrator import containers, fixing, forking, projections, retrying
 from segue.orchestrator.alongside import alongside
+from segue.orchestrator.arrivals import process_of, started_of
 from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, INTERNAL, End, Torn
-from segue.orchestrator.helping import process_of
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.keeping import Keeper
 from segue.orchestrator.launching import queue
@@ -351,16 +351,7 @@ class Run:
         await self.tenure.transact(lambda t: t.change_way(session_id, number, changed, Carrying.NEEDED))
 
     async def _ready(self, agent: Agent) -> None:
-        started = e.AgentStarted(
-            name=agent.name,
-            version=agent.version,
-            pid=agent.pid,
-            guardian_pid=agent.guardian_pid,
-            execution=self.tenure.attempt,
-            resumed=self.way in SAME_CONVERSATION,
-            capabilities=agent.capabilities.names(),
-        )
-
+        started = started_of(agent, self.tenure.attempt, resumed=self.way in SAME_CONVERSATION)
         process = process_of(agent, self.tenure.attempt, await self._container())
 
         def ready(t: Transaction) -> None:

@@ -3,8 +3,7 @@ what nobody comes back to is retired."""
 
 import logging
 import signal
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
 import anyio
@@ -12,9 +11,10 @@ import anyio
 from segue.journal.rows import RunRow, SessionRow, all_questions_past, open_runs, session_by_id
 from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
-from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator import containers
 from segue.orchestrator.house import House, Live, Stop
+from segue.orchestrator.noting import noted
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.retiring import retire_sessions
 from segue.orchestrator.settling import CRASHED, settle, settling_for
@@ -27,12 +27,19 @@ SETTLE_GRACE = 15.0
 """Seconds a run gets to settle itself after it was torn away."""
 
 
+async def left_at_work(house: House) -> list[WorkflowId]:
+    """What dead boots left in the middle of its work, and nobody wanted paused; asked before it is settled."""
+    runs = [run for run in await house.journal.read(open_runs) if run.purpose is not Purpose.TALK]
+    rows = [await house.journal.workflow(run.workflow_id) for run in runs]
+    return [row.id for row in rows if row.status is WorkflowStatus.IN_PROGRESS and row.pause_trigger is None]
+
+
 async def settle_left_runs(house: House) -> list[RunRow]:
     """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
     runs = await house.journal.read(open_runs)
     for run in runs:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
-        with _noted(run), anyio.move_on_after(SETTLE_AT_START):
+        with _settled(run), anyio.move_on_after(SETTLE_AT_START):
             await settle(house, run.session_id, run.number, CRASHED)
     await house.engine.forget_left_runs()
     return runs
@@ -56,10 +63,11 @@ async def sweep(house: House) -> None:
     await house.journal.keep_hold()
     now = house.clock.now()
     for question in await house.journal.read(lambda c: all_questions_past(c, now)):
-        reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
-        await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
+        with noted(f"question {question.id} could not be refused"):
+            reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
+            await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
     for run in await house.journal.read(open_runs):
-        with _noted(run):
+        with _settled(run):
             await _look_at(house, run, now)
     # Whoever scheduled a retry may have been cut off before they could say so.
     house.retry_scheduled.set()
@@ -67,13 +75,8 @@ async def sweep(house: House) -> None:
     await containers.tidy(house)
 
 
-@contextmanager
-def _noted(run: RunRow) -> Generator[None]:
-    """What goes wrong with one run is written down, and stays with that one."""
-    try:
-        yield
-    except Exception:  # whatever it is, the other runs must have their turn
-        log.exception("run %s/r%s could not be settled; the next sweep tries again", run.session_id, run.number)
+def _settled(run: RunRow) -> AbstractContextManager[None]:
+    return noted(f"run {run.session_id}/r{run.number} could not be settled")
 
 
 async def _look_at(house: House, run: RunRow, now: datetime) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 from fastapi import FastAPI
 
-from segue import settings
 from segue.cli.app import segue as cli
 from segue.protocol import retries
 from segue.resume import failures
 from segue.server.app import ROUTERS
+from segue.settings import page as settings_page
 
 ROOT = Path(__file__).parent.parent
 NOTE = "<!-- Written by `make format`; do not edit. -->\n"
@@ -71,7 +71,7 @@ INTRODUCTION = [
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "docs/reference/settings.md": settings.describe,
+    "docs/reference/settings.md": settings_page.describe,
     "docs/reference/cli.md": cli_page,
     "docs/reference/api.md": api_page,
     FAILURES: failures_page,

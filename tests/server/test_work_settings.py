@@ -19,7 +19,9 @@ from segue.resume.history import Cuts
 from segue.server.choosing import new_workflow
 from segue.server.documents import ChosenRequest, StartRequest
 from segue.server.rules import rules_of
-from segue.settings import SERVER_READERS, SHARES, TOKENS, WORK_READERS, Settings, load, work_in, work_of_repository
+from segue.settings import Settings, load, work_in, work_of_repository
+from segue.settings.fields import SHARES, TOKENS
+from segue.settings.readers import SERVER_READERS, WORK_READERS
 
 pytestmark = pytest.mark.anyio
 

@@ -1,0 +1,7 @@
+"""Every setting: a field, its default and one sentence. The edges read them and pass plain values down."""
+
+from segue.settings.agents import BUILT_IN_AGENTS
+from segue.settings.fields import Settings
+from segue.settings.loading import load, work_in, work_of_repository
+
+__all__ = ["BUILT_IN_AGENTS", "Settings", "load", "work_in", "work_of_repository"]

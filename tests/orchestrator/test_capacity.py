@@ -229,3 +229,45 @@ turns:
         await theatre.until("build-it", "completed")
         assert await rungs(theatre) == ["warn"]
         assert [each.new_tokens for each in await theatre.events("build-it", e.ContextRefreshed)] == [39_000]
+
+
+# ── agents that do not tell ─────────────────────────────────────────────────────────────────────────
+
+
+def talkative(theatre: Theatre, words_of_a: int) -> str:
+    """An agent that tells nothing of its window, which is known to hold 20,000 tokens, and a task that fills it."""
+    theatre.agents["rehearsal"] = AgentConfiguration(
+        name="rehearsal",
+        command=theatre.commands["rehearsal"],
+        environment=("SEGUE_REHEARSAL_*",),
+        capacity={"known_window": 20_000, "refresh_every": 10_000},
+    )
+    said = "words " * words_of_a
+    return f"turns: [{{match: Do B, do: [{{say: Done.}}]}}, {{match: Do A, do: [{{say: '{said}'}}]}}]"
+
+
+async def test_the_window_of_an_agent_that_does_not_tell_is_reckoned(theatre: Theatre) -> None:
+    script = talkative(theatre, 11_000)
+    async with theatre.open():
+        await theatre.begin(script)
+        view = await theatre.until("build-it", "completed")
+        assert await rungs(theatre) == ["warn", "fork"]
+        assert len(await theatre.events("build-it", e.ContextRefreshed)) == 1
+        (report,) = await theatre.events("build-it", e.UsageReported)
+        assert report.estimated and 16_500 < report.context_tokens < 18_000
+        assert view.sessions == 2
+
+
+async def test_what_was_reckoned_is_reckoned_on_after_a_pause(theatre: Theatre) -> None:
+    script = talkative(theatre, 5_000).replace("say: Done.", f"say: '{'words ' * 5_500}'")
+    async with theatre.open():
+        theatre.choices = Choices(limits=Limits(tasks=1))
+        await theatre.begin(script)
+        await theatre.until("build-it", "paused")
+        assert await rungs(theatre) == []
+    async with theatre.open():
+        assert (await theatre.resume("build-it")).way is Way.NATIVE
+        await theatre.until("build-it", "completed")
+        first, second = await theatre.events("build-it", e.UsageReported)
+        assert 7_500 < first.context_tokens < 8_500 and 15_500 < second.context_tokens < 18_000
+        assert (await rungs(theatre))[0] == "warn"

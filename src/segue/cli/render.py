@@ -54,7 +54,7 @@ def _capacity_reached(event: Fields, _names: Names) -> str:
         "force": "; the work pauses now",
     }
     share = f"{event['context_tokens'] / event['window']:.0%}"
-    full = f"The context holds {event['context_tokens']:,} of {event['window']:,} tokens ({share})"
+    full = f"The context holds {words.about(event['estimated'])}{event['context_tokens']:,} of {event['window']:,} tokens ({share})"
     return f"! {full}{what.get(event['rung'], '')}"
 
 
@@ -134,7 +134,7 @@ def _usage(event: Fields, _names: Names) -> str | None:
     if event["context_tokens"] is None:
         return None
     window = f" of {event['window']:,}" if event["window"] else ""
-    return f"Context: {event['context_tokens']:,}{window} tokens"
+    return f"Context: {words.about(event['estimated'])}{event['context_tokens']:,}{window} tokens"
 
 
 def _todo(event: Fields, _names: Names) -> str:

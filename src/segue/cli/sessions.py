@@ -194,9 +194,7 @@ def _status(detail: dict[str, Any]) -> str:
 def _context(usage: dict[str, Any]) -> str:
     if usage["context_tokens"] is None:
         return "unknown"
-    used = f"{usage['context_tokens']:,} tokens"
+    used = f"{words.about(usage['context_estimated'])}{usage['context_tokens']:,}"
     if not usage["window"]:
-        return used
-    return (
-        f"{usage['context_tokens']:,} of {usage['window']:,} tokens ({usage['context_tokens'] / usage['window']:.0%})"
-    )
+        return f"{used} tokens"
+    return f"{used} of {usage['window']:,} tokens ({usage['context_tokens'] / usage['window']:.0%})"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from segue import client
-from segue.cli import find
+from segue.cli import find, words
 from segue.cli.command import chosen, in_group
 from segue.cli.output import Output, beside, block, counted, moment, plain, table
 from segue.model.errors import CheckpointNotFound
@@ -183,7 +183,8 @@ def _review(review: Fields) -> str:
 def _used(usage: Fields) -> str:
     tokens = f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out"
     cost = "" if usage["cost_usd"] is None else f", ${usage['cost_usd']:,.2f}"
-    context = "" if usage["context_tokens"] is None else f"; {usage['context_tokens']:,} tokens in its window"
+    about = words.about(usage["context_estimated"])
+    context = "" if usage["context_tokens"] is None else f"; {about}{usage['context_tokens']:,} tokens in its window"
     return f"{counted(usage['turns'], 'turn')}, {counted(usage['tool_calls'], 'tool call')}, {tokens}{cost}{context}"
 
 

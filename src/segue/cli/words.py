@@ -87,8 +87,11 @@ def cost(account: Fields) -> str:
 
 def spent(account: Fields) -> str:
     """The cost and how it is known, in a word."""
-    about = "about " if account["cost_source"] == "estimated" else ""
-    return f"{about}{cost(account)}"
+    return f"{about(account['cost_source'] == 'estimated')}{cost(account)}"
+
+
+def about(estimated: bool) -> str:
+    return "about " if estimated else ""
 
 
 def failure(view: Fields, slug: str) -> list[str]:

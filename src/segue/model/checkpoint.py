@@ -78,6 +78,8 @@ class Usage:
     turns: int = 0
     cached_tokens: int | None = None
     """Read from the vendor's cache, and no part of `input_tokens`."""
+    context_estimated: bool = False
+    """Segue reckoned `context_tokens`, since the agent does not tell them."""
 
     @property
     def tokens_remaining(self) -> int | None:

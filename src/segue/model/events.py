@@ -134,6 +134,8 @@ class UsageReported:
     """Of this stretch, read from the vendor's cache; None where nobody counted."""
     model: str | None = None
     """Who was asked, as the agent calls it."""
+    estimated: bool = False
+    """Segue reckoned the tokens of the context itself, since the agent does not tell them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -727,6 +729,7 @@ class CapacityReached:
     rung: str
     context_tokens: int
     window: int
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

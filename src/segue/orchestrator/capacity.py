@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
-from segue.model.events import CapacityReached, UsageReported
+from segue.model.events import AgentEvent, CapacityReached, TurnEnded, UsageReported
 from segue.orchestrator.tenure import Tenure
-from segue.protocol import windows
+from segue.protocol import estimates, windows
 from segue.protocol.capacity import Gauge, Ladder, Notice, Reached, Rung, climb, ladder_for
+from segue.protocol.estimates import Estimate
 
 log = logging.getLogger("segue")
 
@@ -35,11 +36,21 @@ class Capacity:
         self._ladder = ladder_of(self._everybody, agent, self._chosen)
         # What nobody knows was said when the conversation began.
         self._gauge = Gauge(said_unknown=True) if joined else Gauge(highest=0)
+        self._estimate = Estimate()
         self.hand_over: Reached | None = None
         """The soft cap: at the next boundary a new session goes on."""
         for report in before:
+            self._estimate = estimates.reported(self._estimate, report)
             self._climb(report)
         self._gauge = replace(self._gauge, reached=self._gauge.reached & SAID_ONCE)
+
+    def prompted(self, text: str) -> None:
+        self._estimate = estimates.prompted(self._estimate, text)
+
+    def overhear(self, event: AgentEvent) -> UsageReported | None:
+        """At the end of a turn of an agent that does not tell how full its window is: what it is reckoned to hold."""
+        self._estimate = estimates.heard(self._estimate, event)
+        return estimates.news(self._estimate) if isinstance(event, TurnEnded) else None
 
     def hear(self, report: UsageReported) -> tuple[Notice, ...]:
         """What follows from the report, the highest rung last."""
@@ -63,7 +74,8 @@ class Capacity:
 
 
 def event_of(reached: Reached) -> CapacityReached:
-    return CapacityReached(rung=reached.rung, context_tokens=reached.context_tokens, window=reached.window)
+    tokens, window = reached.context_tokens, reached.window
+    return CapacityReached(rung=reached.rung, context_tokens=tokens, window=window, estimated=reached.estimated)
 
 
 def ladder_of(

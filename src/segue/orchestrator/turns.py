@@ -138,6 +138,8 @@ class Turns:
         self._gives_way, self._over = False, anyio.Event()
         self.under_way = True
         if not joins:
+            if self._capacity:
+                self._capacity.prompted(text)
             await self._agent.prompt(prompt.prompt_id, text, images)
             crash_point("prompt.delivered")
         acknowledged = joins and await self._acknowledged(prompt.prompt_id)
@@ -286,6 +288,8 @@ class Turns:
         await self._agent.cancel()
 
     async def _write_down(self, event: e.AgentEvent) -> None:
+        if self._capacity and (estimate := self._capacity.overhear(event)) is not None:
+            await self._write_down(estimate)
         if isinstance(event, e.TextDelta) and event.role == "message":
             self.words.append(event.text)
         match event:

@@ -79,6 +79,8 @@ class Gauge:
     reached: frozenset[Rung] = frozenset()
     """The rungs below the context as it is now; they were said."""
     said_unknown: bool = False
+    estimated: bool = False
+    """The last that was heard was reckoned, and not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +90,13 @@ class Reached:
     rung: Rung
     context_tokens: int
     window: int
+    estimated: bool = False
+    """The tokens were reckoned, and not measured."""
 
     @property
     def sentence(self) -> str:
-        share = f"{self.context_tokens / self.window:.0%}"
-        return f"The context holds {self.context_tokens:,} of {self.window:,} tokens ({share})."
+        share, about = f"{self.context_tokens / self.window:.0%}", "about " if self.estimated else ""
+        return f"The context holds {about}{self.context_tokens:,} of {self.window:,} tokens ({share})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +147,16 @@ def climb(ladder: Ladder, gauge: Gauge, report: UsageReported) -> tuple[Gauge, t
     if tokens is None or tokens <= 0:
         return gauge, ()
     notices: list[Notice] = []
-    gauge = _measure(gauge, tokens, notices)
+    gauge = _measure(_comparable(gauge, report), tokens, notices)
     gauge = _refresh(ladder, gauge, notices)
     gauge = _reach(ladder, gauge, tokens, notices)
     return gauge, tuple(notices)
+
+
+def _comparable(gauge: Gauge, report: UsageReported) -> Gauge:
+    """What is measured says nothing of what is new, or was summed up, since something was reckoned."""
+    highest = None if gauge.estimated and not report.estimated else gauge.highest
+    return replace(gauge, highest=highest, estimated=report.estimated)
 
 
 def _measure(gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
@@ -172,7 +182,9 @@ def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> 
         return replace(gauge, said_unknown=True)
     below = [rung for rung, mark in ladder.marks if tokens >= mark * window]
     notices.extend(
-        Reached(rung=rung, context_tokens=tokens, window=window) for rung in below if rung not in gauge.reached
+        Reached(rung=rung, context_tokens=tokens, window=window, estimated=gauge.estimated)
+        for rung in below
+        if rung not in gauge.reached
     )
     return replace(gauge, reached=frozenset(below))
 

@@ -537,14 +537,19 @@ def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionS
     cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
     usage = replace(
         used,
-        context_tokens=used.context_tokens if report.context_tokens is None else report.context_tokens,
+        # An agent that does not know says 0.
+        context_tokens=report.context_tokens or used.context_tokens,
         window=used.window if report.window is None else report.window,
         input_tokens=used.input_tokens + (report.input_tokens or 0),
         output_tokens=used.output_tokens + (report.output_tokens or 0),
         cached_tokens=known_sum((used.cached_tokens, report.cached_tokens)),
         cost_usd=known_sum((used.cost_usd, cost)),
+        context_estimated=report.estimated if report.context_tokens else used.context_estimated,
     )
-    growth = grown(state.growth, report.context_tokens) if report.context_tokens else state.growth
+    # What is measured says nothing of what is new since something was reckoned.
+    anew = used.context_estimated and not usage.context_estimated
+    growth = replace(state.growth, highest=None) if anew else state.growth
+    growth = grown(growth, report.context_tokens) if report.context_tokens else growth
     told = state.told_cost if report.cost_usd is None else report.cost_usd
     # Others are asked behind the scenes, too; whoever reports the context is the one that it is of.
     model = report.model if report.context_tokens is not None and report.model is not None else state.model

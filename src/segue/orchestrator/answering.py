@@ -20,6 +20,7 @@ from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.views import open_question
 from segue.state.fold import WorkflowState
+from segue.state.moves import WORKFLOW_ENDED
 
 log = logging.getLogger("segue")
 
@@ -45,6 +46,8 @@ class Answering:
 
     async def _nothing(self, row: WorkflowRow, answer: Answer) -> NothingToAnswer:
         state = await self._house.journal.state(row.id)
+        if state.status in WORKFLOW_ENDED:
+            return NothingToAnswer(f"The workflow is {state.status}, and nothing in it waits for an answer.")
         if answer.plan is not None and open_question(state):
             return NothingToAnswer(
                 "No plan waits for a word; the open question is about a task.", hint="Leave --plan out."

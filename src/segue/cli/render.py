@@ -53,8 +53,8 @@ def _capacity_reached(event: Fields, _names: Names) -> str:
         "pause": "; the work pauses at the end of the task",
         "force": "; the work pauses now",
     }
-    share = f"{event['context_tokens'] / event['window']:.0%}"
-    full = f"The context holds {words.about(event['estimated'])}{event['context_tokens']:,} of {event['window']:,} tokens ({share})"
+    share, about = f"{event['context_tokens'] / event['window']:.0%}", words.about(event["estimated"])
+    full = f"The context holds {about}{event['context_tokens']:,} of {event['window']:,} tokens ({share})"
     return f"! {full}{what.get(event['rung'], '')}"
 
 

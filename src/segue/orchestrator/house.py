@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -26,16 +26,6 @@ from segue.resume.history import Cuts
 RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
 """The code of the warning that the worktree changed while the work stood still."""
-
-
-class SystemClock:
-    """The machine's own time."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 LONGEST_NAP = 60.0

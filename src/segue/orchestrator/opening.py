@@ -15,10 +15,11 @@ from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.answering import announce
+from segue.orchestrator.clock import SystemClock
 from segue.orchestrator.dispatching import dispatch_forever
 from segue.orchestrator.engine import open_engine
 from segue.orchestrator.hearing import Hearings
-from segue.orchestrator.house import House, Rules, Stop, SystemClock
+from segue.orchestrator.house import House, Rules, Stop
 from segue.orchestrator.places import Places
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.runner import run_session

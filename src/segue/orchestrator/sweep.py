@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import anyio
 
-from segue.journal.rows import RunRow, SessionRow, all_questions_past, open_runs, session_by_id
+from segue.journal.rows import QuestionRow, RunRow, SessionRow, all_questions_past, open_runs, session_by_id
 from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor, WorkflowStatus
@@ -62,7 +62,7 @@ async def sweep(house: House) -> None:
     """One look at everything that should move."""
     await house.journal.keep_hold()
     now = house.clock.now()
-    for question in await house.journal.read(lambda c: all_questions_past(c, now)):
+    for question in await _questions_past(house, now):
         with noted(f"question {question.id} could not be refused"):
             reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
             await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
@@ -73,6 +73,13 @@ async def sweep(house: House) -> None:
     house.retry_scheduled.set()
     await retire_sessions(house)
     await containers.tidy(house)
+
+
+async def _questions_past(house: House, now: datetime) -> list[QuestionRow]:
+    """Nobody could answer while the machine was asleep."""
+    patience = timedelta(seconds=house.rules.permission_timeout)
+    past = await house.journal.read(lambda c: all_questions_past(c, now))
+    return [each for each in past if each.deadline + house.clock.away_since(each.deadline - patience) <= now]
 
 
 def _settled(run: RunRow) -> AbstractContextManager[None]:
@@ -126,6 +133,6 @@ def _lateness(house: House, session: SessionRow, last_sign: datetime, now: datet
     if session.status not in watchdogs:
         return None
     seconds, what = watchdogs[session.status]
-    if now - last_sign < timedelta(seconds=seconds):
+    if now - last_sign - house.clock.away_since(last_sign) < timedelta(seconds=seconds):
         return None
     return f"{what} within {seconds:g} seconds"

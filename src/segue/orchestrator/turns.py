@@ -274,7 +274,8 @@ class Turns:
             now = self._house.clock.now()
             if self._questions:
                 self._watch = hear(self._watch, now)
-            self._watch, notice = look(self._watch, now, notice_after)
+            awake = now - self._house.clock.away_since(self._watch.since)
+            self._watch, notice = look(self._watch, awake, notice_after)
             match notice:
                 case NoReaction(reason=reason):
                     raise NeverAnswered(reason)

@@ -1,4 +1,4 @@
-"""How full the window of an agent is that says nothing of it: counted from what it was told, what it said and what it did.
+"""How full the window of an agent is that says nothing of it: counted from what it was told, said and did.
 
 It is an estimate. What the agent is told by its own maker is not in it, nor what it left out or summed up unseen.
 """

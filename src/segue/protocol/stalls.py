@@ -17,6 +17,11 @@ class Watch:
     """When the agent last gave a sign of life."""
     said: bool = False
 
+    @property
+    def since(self) -> datetime:
+        """Since when nothing was heard."""
+        return self.heard_at or self.sent_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled:
@@ -43,10 +48,9 @@ def look(
     watch: Watch, now: datetime, notice_after: timedelta = NOTICE_AFTER
 ) -> tuple[Watch, Stalled | NoReaction | None]:
     """Whether the silence is to be said now: once for each prompt, however often the agent falls silent."""
-    since = watch.heard_at or watch.sent_at
-    if watch.said or now - since < notice_after:
+    if watch.said or now - watch.since < notice_after:
         return watch, None
-    silence = duration(now - since)
+    silence, since = duration(now - watch.since), watch.since
     if watch.heard_at is None:
         notice = NoReaction(since=since, reason=f"The agent has not reacted to its prompt for {silence}.")
     else:

@@ -7,6 +7,8 @@ from itertools import count
 import anyio
 from anyio.lowlevel import checkpoint
 
+from segue.model.clock import NEVER_AWAY
+
 # How often the sleepers' tasks get the word after a turn of the hands, so that one may go back to sleep in between.
 _ROUNDS = 20
 
@@ -17,10 +19,14 @@ class FakeClock:
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime.now(UTC)
         self._number = count()
+        self._absences = NEVER_AWAY
         self._sleepers: list[tuple[datetime, int, anyio.Event]] = []
 
     def now(self) -> datetime:
         return self._now
+
+    def away_since(self, moment: datetime) -> timedelta:
+        return self._absences.since(moment)
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
@@ -45,6 +51,7 @@ class FakeClock:
         """The machine itself sleeps: the time of day goes on, and everybody has as long to sleep as before."""
         away = timedelta(seconds=seconds)
         self._now += away
+        self._absences = self._absences.noticed(self._now, away)
         self._sleepers = [(hour + away, number, woken) for hour, number, woken in self._sleepers]
 
 

@@ -134,6 +134,7 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ('agents.mine = {command = ["x"], serves = ["tea"]}', "serves names 'tea', which is none of files, terminals"),
         ('agents.mine = {command = ["x"], capacity = {fork = 2}}', "agents.mine.capacity.fork must be a share"),
         ('agents.mine = {command = ["x"], capacity = {jump = 0.5}}', "agents.mine.capacity has an unknown key: jump"),
+        ('capacity = {"" = 0.5}', "capacity has an unknown key:  (known: "),
         ("capacity = {refresh_every = 0.5}", "capacity.refresh_every must be a whole number of tokens, at least 0"),
         (
             'agents.mine = {command = ["x"], model_capacity = {big = 1}}',

@@ -75,7 +75,8 @@ POLICIES: Mapping[Failure, Policy] = {
         session=SessionStatus.SUSPENDED,
         meaning=(
             "The quota is used up, or too much was asked in a short time. "
-            "It is waited for only if you chose so (`--wait-for-quota`)."
+            "It is waited for only if you chose so (`--wait-for-quota`). Fewer agents at the same time "
+            "(`agents_at_once`) ask for less."
         ),
         remedies=(Remedy.WAIT, *_KEPT),
     ),

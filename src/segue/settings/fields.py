@@ -52,7 +52,8 @@ class Settings(WorkSettings):
     talk_linger: float = 60.0
     """Seconds an agent that was only talked to is kept for the next word."""
     agents_at_once: int = 64
-    """Agents that may be up at the same time; other work waits, and begins in the order in which it was asked for."""
+    """Workflows whose agents may be up at the same time; other work waits, and begins in the order in which it was
+    asked for. Who reviews or advises works in the place of the agent that waits for it."""
     session_idle: float = 1800.0
     """Seconds without a word after which a session that waits for one, and has no agent any more, is suspended."""
     session_ttl: float = 2_592_000.0

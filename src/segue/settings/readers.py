@@ -181,8 +181,9 @@ CAPACITY_READERS: Mapping[str, Callable[[str, object], float]] = {
 
 def _capacity(key: str, value: object) -> Mapping[str, float]:
     found = _table(key, value)
-    if unknown := next((name for name in found if name not in CAPACITY_READERS), None):
-        raise ValueError(f"{key} has an unknown key: {unknown} (known: {', '.join(CAPACITY_READERS)})")
+    for name in found:
+        if name not in CAPACITY_READERS:
+            raise ValueError(f"{key} has an unknown key: {name} (known: {', '.join(CAPACITY_READERS)})")
     return {name: CAPACITY_READERS[name](f"{key}.{name}", number) for name, number in found.items()}
 
 

@@ -134,6 +134,9 @@ class AgentConfiguration:
     compacts: bool = False
     """Whether it replaces a conversation that grows too long by a summary, by itself; then it is neither handed over
     nor paused because its window is full."""
+    plans: bool = True
+    """Whether it can be asked for something else than the work, and only reads meanwhile: a plan, a review, advice or a
+    report. One that cannot gets its issue as one task, and nobody asks it."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
     counts_since_start: bool = False

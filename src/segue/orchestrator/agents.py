@@ -41,6 +41,13 @@ def helpers(house: House, choices: Choices) -> list[AgentConfiguration]:
     return [agent_named(house, name) for name in named if name not in (OFF, SAME)]
 
 
+def fixer_of(house: House, row: WorkflowRow) -> AgentConfiguration | None:
+    """The agent that is asked for advice, if the user wants one to be and it can be asked."""
+    chosen = decode(Choices, row.choices).fixer
+    fixer = None if chosen == OFF else house.agents.get(row.agent if chosen == SAME else chosen)
+    return fixer if fixer is not None and fixer.plans else None
+
+
 def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
     """Tools go along; a model and a mode mean something to one agent only."""
     if successor.agent == row.agent:

@@ -151,7 +151,7 @@ class AgentConfiguration:
     """Whether Segue keeps a copy of its conversations, without secrets, and gives it back where the agent's own is
     gone; the agent has to ask for it, and of those built in only `claude-sdk` does."""
     container: Container | None = None
-    """The container that it runs in, if it does."""
+    """The container that it runs in, if it does; an agent whose driver knows no containers is refused then."""
     needs: str = ""
     """The program that must be there, where the command begins with another one that starts it."""
     install: str = ""

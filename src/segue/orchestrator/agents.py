@@ -32,6 +32,8 @@ def agent_named(house: House, name: str) -> AgentConfiguration:
 def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
     """Refuse an agent that cannot be started here, before anything is begun with it."""
     drivers.require(agent.driver)
+    if agent.container is not None:
+        drivers.require_containers(agent.driver)
     require_program_of(agent, environment)
 
 
@@ -71,6 +73,8 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
     view = _view(agent, environment)
     try:
         driver = drivers.load(agent.driver)
+        if agent.container is not None:
+            drivers.require_containers(agent.driver)
     except SegueError as error:
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     if view.program is None:

@@ -26,6 +26,7 @@ from segue.model.events import (
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
+from segue.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -143,6 +144,13 @@ async def test_a_turn_in_another_conversation_is_broken_off(claude: StandIn, fra
         assert "answered for conversation another" in failed.message
     assert [each["request"]["subtype"] for each in claude.heard() if "request" in each][-1] == "interrupt"
     assert claude.prompts() == ["hello"]
+
+
+async def test_claude_code_is_ended_in_another_conversation_even_where_it_refuses_to_stop(claude: StandIn) -> None:
+    frames = [{"type": "system", "subtype": "init", "session_id": "another"}, {"hang": True}]
+    async with load("claude").start(claude.launch({"hello": [frames]}, refuses=("interrupt",))) as agent:
+        await turn(agent, "hello")
+        await until(lambda: {"ended": True} in claude.heard())
 
 
 async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: StandIn) -> None:

@@ -229,10 +229,13 @@ class Conversation:
 
     async def _break_off(self) -> None:
         """Nothing more is done in a conversation that is another one."""
-        with suppress(ClaudeSDKError, TimeoutError):
+        try:
             async with asyncio.timeout(_GRACE):
                 await self._claude.interrupt()
-        await self._claude.disconnect()
+        except Exception as error:  # noqa: BLE001 - what Claude Code refuses, the SDK raises without a class of its own
+            _log.warning("Claude Code is ended, since it did not stop: %s", error)
+        finally:
+            await self._claude.disconnect()
 
     async def _hear(self, message: Message) -> None:
         try:

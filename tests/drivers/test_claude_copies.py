@@ -114,6 +114,20 @@ async def test_a_torn_last_line_of_its_own_file_is_no_hindrance(launch: Launch, 
     assert await desk.said(token) == ["ALPHA", "Alpha."]
 
 
+async def test_a_line_that_cannot_be_read_is_missing_in_the_copy_and_told_of_once(
+    launch: Launch, desk: Desk, claude: StandIn
+) -> None:
+    token, _ = await hold(replace(launch, keeper=None), "ALPHA", "BETA")
+    (file,) = claude.home.glob(f".claude/projects/*/{token}.jsonl")
+    first, second, *rest = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([first, f"{second[:40]}\n", *rest]))
+    for _ in range(2):
+        await hold(launch, token=token)
+    assert await desk.said(token) == ["ALPHA", "BETA", "Beta."]
+    (warning,) = await desk.warnings()
+    assert warning.startswith(f"Claude Code's own file {file} cannot be read in line 2. Segue's copy")
+
+
 # ── and put back where Claude Code's own is gone ────────────────────────────────────────────────────
 
 

@@ -1,7 +1,8 @@
 """A copy of Claude Code's conversation at Segue: kept up to date while it is held, and put back where it is gone.
 
 The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added nothing
-is, until the conversation is opened the next time and the copy caught up with Claude Code's own file.
+is, until the conversation is opened the next time and the copy caught up with Claude Code's own file. Lines that cannot
+be read in there are missing in the copy too, and are told of.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import Any, cast
 from acp import RequestError
 from claude_agent_sdk import SessionKey, SessionStoreEntry
 
-from segue.drivers.claude.files import Entry, lines, named_entries, parts, projects, put
+from segue.drivers.claude.files import Entry, Unreadable, lines, named_entries, parts, projects, put
 from segue.drivers.claude.store import Found, Store
 
 # Less than the SDK waits: it would drop the entries and go on with the next ones.
@@ -54,21 +55,30 @@ class Mirror:
             await self._stop(error)
             return
         for key, file in parts(token):
-            last = kept.get((key["project_key"], key.get("subpath", "")))
-            await self.append(key, cast(list[SessionStoreEntry], _after(last, list(named_entries(file)))))
+            news = _after(kept.get((key["project_key"], key.get("subpath", ""))), list(named_entries(file)))
+            entries = [each for each in news if not isinstance(each, Unreadable)]
+            await self.append(key, cast(list[SessionStoreEntry], entries))
+            if gaps := [str(each.number) for each in news if isinstance(each, Unreadable)]:
+                await self._warn(
+                    f"Claude Code's own file {file} cannot be read in line {', '.join(gaps)}. Segue's copy of this "
+                    "conversation goes on without that."
+                )
 
     async def _stop(self, error: Exception) -> None:
         self._stopped = True
         message = f"Segue's copy of this conversation stands still until it is opened again: {error or 'no answer'}"
+        await self._warn(message)
+
+    async def _warn(self, message: str) -> None:
         # Whoever is gone need not be told.
         with suppress(RequestError, OSError):
             await self._store.warn(message)
 
 
-def _after(last: str | None, named: Sequence[Entry]) -> list[Entry]:
+def _after(last: str | None, found: Sequence[Entry | Unreadable]) -> Sequence[Entry | Unreadable]:
     """What comes after the entry that was added last; all of it, where that is unknown."""
-    known = next((number for number, entry in enumerate(named, start=1) if entry["uuid"] == last), 0)
-    return list(named[known:])
+    names = [None if isinstance(each, Unreadable) else each["uuid"] for each in found]
+    return found[names.index(last) + 1 if last in names and last else 0 :]
 
 
 # ── putting it back ─────────────────────────────────────────────────────────────────────────────────

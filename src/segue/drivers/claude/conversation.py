@@ -118,11 +118,11 @@ class Conversation:
             self._listener.cancel()
         await self._claude.disconnect()
 
-    def tell_first(self, interrupted: Iterable[str], repairs: Iterable[str]) -> None:
+    def tell_first(self, interrupted: Iterable[str], gaps: Iterable[str]) -> None:
         """What was found in the old conversation is told when the next turn begins."""
         self._to_tell += [update_agent_thought_text(f"I was interrupted in {call}.\n") for call in interrupted]
-        if listed := "; ".join(repairs):
-            self._to_tell.append(update_agent_thought_text(f"My conversation had gaps: {listed}.\n"))
+        if listed := "; ".join(gaps):
+            self._to_tell.append(update_agent_thought_text(f"My conversation has gaps: {listed}.\n"))
 
     async def models(self) -> list[Mapping[str, Any]]:
         """Those that Claude Code offers."""

@@ -106,7 +106,7 @@ async def restore(store: Store, token: str, project: str | None = None) -> bool:
     until = datetime.fromisoformat(main["at"]).isoformat(" ", "seconds")
     await store.warn(
         f"Claude Code did not have conversation {token} any more. It was put back from Segue's copy, which was last "
-        f"added to at {until}; secrets are left out of it."
+        f"added to at {until}; secrets are left out of it, and a result without its call is told in words."
     )
     return True
 
@@ -121,21 +121,38 @@ async def _restore_part(store: Store, part: Found, file: Path) -> None:
 
 async def _loaded(store: Store, part: Found) -> list[Mapping[str, Any]]:
     key: SessionKey = {"project_key": part["project"], "session_id": part["conversation"], "subpath": part["part"]}
-    return [_sayable(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
+    saying = _Saying()
+    return [saying.entry(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
 
 
-def _sayable(entry: dict[str, Any]) -> Mapping[str, Any]:
-    """A thought is signed by the vendor, who refuses one that was changed: without its secret it is told as a text."""
-    match entry:
-        case {"message": {"content": [*blocks]}}:
-            return {**entry, "message": {**entry["message"], "content": [_unsigned(block) for block in blocks]}}
-        case _:
-            return entry
+class _Saying:
+    """Says in words what the vendor would refuse as it stands; no entry is lost, for others may hang on its name."""
+
+    def __init__(self) -> None:
+        self._called: set[str] = set()
+
+    def entry(self, entry: dict[str, Any]) -> Mapping[str, Any]:
+        match entry:
+            case {"message": {"content": [*blocks]}}:
+                return {**entry, "message": {**entry["message"], "content": [self._block(block) for block in blocks]}}
+            case _:
+                return entry
+
+    def _block(self, block: Any) -> Any:
+        match block:
+            case {"type": "tool_use", "id": str(call)}:
+                self._called.add(call)
+                return block
+            case {"type": "tool_result", "tool_use_id": str(call)} if call not in self._called:
+                return _words(f"[The result of a call that is missing here: {json.dumps(block.get('content'))}]")
+            case {"type": "thinking", "thinking": str(thought)} if _REDACTED in json.dumps(block):
+                # It is signed by the vendor, who refuses one that was changed.
+                return _words(thought)
+            case {"type": "thinking", "thinking": ""} if not block.get("signature"):
+                return _words("[An empty thought]")
+            case _:
+                return block
 
 
-def _unsigned(block: Any) -> Any:
-    match block:
-        case {"type": "thinking", "thinking": str(thought)} if _REDACTED in json.dumps(block):
-            return {"type": "text", "text": thought}
-        case _:
-            return block
+def _words(text: str) -> Mapping[str, str]:
+    return {"type": "text", "text": text}

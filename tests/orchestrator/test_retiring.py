@@ -1,6 +1,7 @@
 """Sessions that nobody comes back to: idle, expired, and put away."""
 
 import json
+import os
 from pathlib import Path
 
 import anyio
@@ -12,6 +13,7 @@ from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import NewFork
 from segue.orchestrator import projections
 from segue.orchestrator.retiring import EXPIRY
+from segue.workspace.private import private_directory
 from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -256,3 +258,21 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
         assert await after(theatre, 120) == end
         assert put_away(theatre, session_id) == ARCHIVED
         assert await projections.not_archived(theatre.house) == set()
+
+
+# ── what killed agents left ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["segue-amp", "segue-claude"])
+async def test_what_a_killed_agent_kept_from_others_is_taken_away_by_the_sweep(
+    theatre: Theatre, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place := theatre.root / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    (left := place / f"{name}-{os.getpid()}-00000000-abc").mkdir()
+    (left / "servers.json").write_text("{}")
+    async with theatre.open(**BY_HAND):
+        with private_directory(name) as held:
+            left.mkdir(exist_ok=True)
+            await theatre.sweep()
+            assert not left.exists() and held.exists()

@@ -391,6 +391,28 @@ async def test_claude_code_is_told_to_ask_whatever_its_own_settings_say(
     assert _option(claude.arguments()[0], "--permission-mode") == "default"
 
 
+async def test_names_in_a_prompt_stay_words_and_nobody_is_asked_at_a_screen(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({"": [[said("Hello."), OVER]]})) as agent:
+        await turn(agent, "look at @README.md")
+    (prompt,) = [each for each in claude.heard() if each.get("type") == "user"]
+    assert prompt["client_composed"] is True
+    (arguments,) = claude.arguments()
+    assert arguments[arguments.index("--disallowedTools") + 1] == "AskUserQuestion"
+
+
+async def test_a_call_that_could_not_be_judged_is_not_made(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({})):
+        hooks = next(each["request"]["hooks"] for each in claude.heard() if "request" in each)
+    assert [each["onFailure"] for each in hooks["PreToolUse"]] == ["block"]
+
+
+async def test_a_claude_code_that_cannot_keep_to_that_is_refused_at_its_start(claude: StandIn) -> None:
+    with pytest.raises(errors.AgentError, match="does not honor on_failure"):
+        async with load("claude").start(claude.launch({}, supports=False)):
+            pass
+    assert claude.prompts() == []
+
+
 @pytest.mark.parametrize(("kind", "behavior"), [("allow", "allow"), ("reject", "deny")])
 async def test_a_permission_is_asked_of_the_user(claude: StandIn, kind: str, behavior: str) -> None:
     given = {"command": "make all"}

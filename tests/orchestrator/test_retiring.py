@@ -9,6 +9,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
+from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import NewFork
 from segue.orchestrator import projections
@@ -258,6 +259,28 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
         assert await after(theatre, 120) == end
         assert put_away(theatre, session_id) == ARCHIVED
         assert await projections.not_archived(theatre.house) == set()
+
+
+# ── memory ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def remembered(theatre: Theatre, workflow_id: WorkflowId) -> tuple[bool, bool]:
+    """Whether its state and what was heard of it are kept in memory; no door shows that."""
+    journal, hearings = theatre.house.journal, theatre.house.hearings
+    return workflow_id in journal._states, workflow_id in hearings._kept  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_what_nobody_comes_back_to_makes_room_in_memory(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await talked(theatre)
+        view = await theatre.orchestrator.workflow("build-it")
+        # Idle, expired and put away, in two sweeps; whoever looks in between has it read anew.
+        for seconds in (IDLE + 60, TTL + 60):
+            await pass_time(theatre, seconds)
+            await theatre.orchestrator.context(view.id, None)
+            assert remembered(theatre, view.id) == (True, True)
+            await theatre.sweep()
+            assert remembered(theatre, view.id) == (False, False)
 
 
 # ── what killed agents left ─────────────────────────────────────────────────────────────────────────

@@ -166,16 +166,21 @@ class Program:
                 self._control(message)
             if enough(message):
                 return message
+        self._note({"ended": True})
         sys.exit(0)
 
     def _control(self, message: dict[str, Any]) -> None:
-        self._interrupted |= message["request"]["subtype"] == "interrupt"
+        if (asked := message["request"]["subtype"]) in self._play["refuses"]:
+            refusal = {"subtype": "error", "request_id": message["request_id"], "error": f"{asked}: not now"}
+            self._say({"type": "control_response", "response": refusal})
+            return
+        self._interrupted |= asked == "interrupt"
         for event, matchers in (message["request"].get("hooks") or {}).items():
             self._hooks[event] = matchers[0]["hookCallbackIds"][0]
         answer = {
             "commands": [],
             "models": [{"value": "default", "displayName": "Default"}],
-            "hook_on_failure_supported": True,
+            "hook_on_failure_supported": self._play["supports"],
         }
         response = {"subtype": "success", "request_id": message["request_id"], "response": answer}
         self._say({"type": "control_response", "response": response})

@@ -30,11 +30,14 @@ class StandIn:
         knows: tuple[str, ...] = (),
         remembers: bool = False,
         mistaken: bool = False,
+        refuses: tuple[str, ...] = (),
+        supports: bool = True,
         **variables: str,
     ) -> Launch:
         self.worktree.mkdir(exist_ok=True)
         self.home.mkdir(exist_ok=True)
         play = {"answers": answers, "knows": knows, "remembers": remembers, "mistaken": mistaken}
+        play |= {"refuses": refuses, "supports": supports}
         self._play.write_text(json.dumps(play))
         program = Path(__file__).with_name("claude_program.py")
         self._program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{self._play}" "$@"\n')
@@ -47,13 +50,13 @@ class StandIn:
             execution=f"stand-in-{uuid4()}",
         )
 
-    def remember(self, *messages: dict[str, Any]) -> None:
-        """A conversation as Claude Code keeps it."""
+    def remember(self, *messages: dict[str, Any]) -> list[str]:
+        """A conversation as Claude Code keeps it, and the names of its messages."""
         self.worktree.mkdir(exist_ok=True)
         project = str(self.worktree.resolve()).replace("/", "-").replace("_", "-").replace(".", "-")
         file = self.home / ".claude" / "projects" / project / f"{TOKEN}.jsonl"
         file.parent.mkdir(parents=True)
-        before = None
+        before, names = None, list[str]()
         for message in messages:
             entry = {
                 "type": message["role"],
@@ -66,8 +69,10 @@ class StandIn:
                 "message": message,
             }
             before = entry["uuid"]
+            names.append(before)
             with file.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")
+        return names
 
     def heard(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._play.with_suffix(".heard").read_text().splitlines()]

@@ -114,6 +114,20 @@ async def test_a_torn_last_line_of_its_own_file_is_no_hindrance(launch: Launch, 
     assert await desk.said(token) == ["ALPHA", "Alpha."]
 
 
+async def test_a_line_that_cannot_be_read_is_missing_in_the_copy_and_told_of_once(
+    launch: Launch, desk: Desk, claude: StandIn
+) -> None:
+    token, _ = await hold(replace(launch, keeper=None), "ALPHA", "BETA")
+    (file,) = claude.home.glob(f".claude/projects/*/{token}.jsonl")
+    first, second, *rest = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([first, f"{second[:40]}\n", *rest]))
+    for _ in range(2):
+        await hold(launch, token=token)
+    assert await desk.said(token) == ["ALPHA", "BETA", "Beta."]
+    (warning,) = await desk.warnings()
+    assert warning.startswith(f"Claude Code's own file {file} cannot be read in line 2. Segue's copy")
+
+
 # ── and put back where Claude Code's own is gone ────────────────────────────────────────────────────
 
 
@@ -214,6 +228,24 @@ async def test_a_thought_that_held_a_secret_is_put_back_as_words_since_its_signa
     (file,) = claude.home.glob(f".claude/projects/*/{token}.jsonl")
     last = json.loads(file.read_text().splitlines()[-1])
     assert last["message"]["content"] == [{"type": "text", "text": "use [redacted:anthropic-key]"}, thoughts[1]]
+
+
+async def test_what_the_vendor_would_refuse_is_put_back_in_words(launch: Launch, desk: Desk, claude: StandIn) -> None:
+    token, _ = await hold(launch, "ALPHA")
+    (kept,) = await desk.keeper.find(conversation=token)
+    call = {"type": "tool_use", "id": "call-1", "name": "Bash", "input": {"command": "make"}}
+    paired, lonely = ({"type": "tool_result", "tool_use_id": f"call-{each}", "content": "made"} for each in (1, 2))
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    for number, blocks in enumerate([[thought, call], [paired, lonely]]):
+        await desk.keeper.keep(kept.key, [{"type": "user", "uuid": f"u{number}", "message": {"content": blocks}}])
+    forget(claude)
+    await hold(launch, token=token)
+    (file,) = claude.home.glob(f".claude/projects/*/{token}.jsonl")
+    *_, calls, results = [json.loads(line)["message"]["content"] for line in file.read_text().splitlines()]
+    assert calls == [{"type": "text", "text": "[An empty thought]"}, call]
+    assert results == [paired, {"type": "text", "text": '[The result of a call that is missing here: "made"]'}]
+    (warning,) = await desk.warnings()
+    assert "a result without its call is told in words" in warning
 
 
 # ── a copy that fails ───────────────────────────────────────────────────────────────────────────────

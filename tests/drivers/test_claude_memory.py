@@ -46,14 +46,14 @@ def test_a_conversation_that_is_not_there_is_empty() -> None:
 def test_a_whole_conversation_stays_as_it_is() -> None:
     history = reconstruct([stored("user", text("go")), stored("assistant", CALL), stored("user", RESULT)])
     assert [each.content for each in history.messages] == [(text("go"),), (CALL,), (RESULT,)]
-    assert history.repairs == () and history.interrupted == ()
+    assert history.gaps == () and history.interrupted == ()
 
 
 def test_a_call_without_a_result_gets_one_right_after_it_and_that_is_told() -> None:
     history = reconstruct([stored("assistant", text("I make it."), CALL), stored("user", text("go on"))])
     assert [each.content for each in history.messages] == [(text("I make it."), CALL), (TORN,), (text("go on"),)]
     assert history.interrupted == ("Bash(make)",)
-    assert history.repairs == ("Bash(make) has no result and counts as interrupted",)
+    assert history.gaps == ("Bash(make) has no result",)
 
 
 def test_of_several_calls_only_the_open_one_is_closed_before_the_next_answer() -> None:
@@ -76,7 +76,14 @@ def test_a_result_without_its_call_and_an_empty_thought_are_left_out_and_the_wor
         Message(role="user", content=(text("hello"),)),
         Message(role="assistant", content=(text("Hello."),)),
     )
-    assert history.repairs == ("a result without its call was left out", "an empty thought was left out")
+    assert history.gaps == ("a result has no call", "a thought is empty")
+
+
+def test_what_came_after_a_message_is_no_part_of_the_conversation_up_to_it() -> None:
+    first, second = stored("assistant", text("Hello.")), stored("assistant", CALL)
+    first.uuid = "at"
+    assert reconstruct([first, second], "at").messages == (Message(role="assistant", content=(text("Hello."),)),)
+    assert reconstruct([first, second], "at").interrupted == ()
 
 
 # ── what the SDK is asked for ───────────────────────────────────────────────────────────────────────

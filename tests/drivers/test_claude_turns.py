@@ -3,13 +3,17 @@
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
+from acp import text_block
 from stand_in import OVER, TOKEN, StandIn, assistant, said, streamed, words
 
 from segue.drivers import Agent, Image, load
+from segue.drivers.claude.agent import ClaudeAgent
+from segue.drivers.claude.options import Setup
+from segue.drivers.claude.register import Register
 from segue.drivers.claude.stops import GO_ON
 from segue.model import errors
 from segue.model.agents import McpServer
@@ -26,6 +30,7 @@ from segue.model.events import (
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
+from segue.testing.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -72,9 +77,12 @@ async def test_a_conversation_that_claude_code_has_lost_is_rejected_and_not_begu
     async with load("claude").start(launch) as agent:
         token = agent.token
         await turn(agent, "hello")
+    log = claude.home / "log"
+    launch = replace(launch, command=("/bin/sh", "-c", f'exec "$0" "$@" 2>"{log}"', *launch.command))
     with pytest.raises(errors.TokenRejected, match=f"Session not found: {token}"):
         async with load("claude").resume(launch, token):
             pass
+    assert f"Session {token} not found\n" in log.read_text()
 
 
 async def test_a_conversation_in_which_nothing_was_said_is_begun_under_its_name(claude: StandIn) -> None:
@@ -95,8 +103,48 @@ async def test_what_was_interrupted_is_told_when_the_conversation_goes_on(claude
         again = await turn(agent, "go on")
     told = words(events, "thought")
     assert "I was interrupted in Bash(make all)." in told
-    assert "Bash(make all) has no result and counts as interrupted" in told
+    assert "My conversation has gaps: Bash(make all) has no result." in told
     assert words(again, "thought") == ""
+
+
+async def test_what_is_found_in_a_conversation_is_told_and_its_file_stays_as_it_is(claude: StandIn) -> None:
+    result = {"type": "tool_result", "tool_use_id": "call-0", "content": "made"}
+    claude.remember({"role": "user", "content": [result]}, {"role": "assistant", "content": "Hello."})
+    (file,) = claude.home.glob(f".claude/projects/*/{TOKEN}.jsonl")
+    before = file.read_bytes()
+    launch = claude.launch({"go on": [[said("Done."), OVER]]}, knows=(TOKEN,))
+    async with load("claude").resume(launch, TOKEN) as agent:
+        assert words(await turn(agent, "go on"), "thought") == "My conversation has gaps: a result has no call.\n"
+    assert file.read_bytes() == before
+
+
+class Listener:
+    """The other side of the protocol, for a way back that no driver goes yet."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    async def session_update(self, session_id: str, update: Any) -> None:
+        self.heard.append(update)
+
+
+async def test_what_came_after_the_bookmark_is_not_told(claude: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = {"type": "tool_use", "id": "call-1", "name": "Bash", "input": {"command": "make all"}}
+    _, bookmark, *_ = claude.remember(
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": "build it"},
+        {"role": "assistant", "content": [call]},
+    )
+    launch = claude.launch({"go on": [[said("Done."), OVER]]}, knows=(TOKEN,))
+    for name, value in launch.environment.items():
+        monkeypatch.setenv(name, value)
+    agent, listener = ClaudeAgent(Setup.of(launch.environment), Register(claude.home)), cast(Any, Listener())
+    agent.on_connect(listener)
+    await agent.resume_session(TOKEN, str(launch.directory), segue={"at": bookmark})
+    await agent.prompt(TOKEN, [text_block("go on")])
+    await agent.close_session(TOKEN)
+    assert [each.session_update for each in listener.heard] == ["agent_message_chunk"]
 
 
 async def test_a_copy_has_its_own_name_and_is_on_disk_before_anything_is_said(claude: StandIn) -> None:
@@ -143,6 +191,13 @@ async def test_a_turn_in_another_conversation_is_broken_off(claude: StandIn, fra
         assert "answered for conversation another" in failed.message
     assert [each["request"]["subtype"] for each in claude.heard() if "request" in each][-1] == "interrupt"
     assert claude.prompts() == ["hello"]
+
+
+async def test_claude_code_is_ended_in_another_conversation_even_where_it_refuses_to_stop(claude: StandIn) -> None:
+    frames = [{"type": "system", "subtype": "init", "session_id": "another"}, {"hang": True}]
+    async with load("claude").start(claude.launch({"hello": [frames]}, refuses=("interrupt",))) as agent:
+        await turn(agent, "hello")
+        await until(lambda: {"ended": True} in claude.heard())
 
 
 async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: StandIn) -> None:
@@ -334,6 +389,28 @@ async def test_claude_code_is_told_to_ask_whatever_its_own_settings_say(
     assert [name for name, decision in zip(CALLS, told, strict=True) if decision == "ask"] == asked
     assert set(told) == {None, "ask"}
     assert _option(claude.arguments()[0], "--permission-mode") == "default"
+
+
+async def test_names_in_a_prompt_stay_words_and_nobody_is_asked_at_a_screen(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({"": [[said("Hello."), OVER]]})) as agent:
+        await turn(agent, "look at @README.md")
+    (prompt,) = [each for each in claude.heard() if each.get("type") == "user"]
+    assert prompt["client_composed"] is True
+    (arguments,) = claude.arguments()
+    assert arguments[arguments.index("--disallowedTools") + 1] == "AskUserQuestion"
+
+
+async def test_a_call_that_could_not_be_judged_is_not_made(claude: StandIn) -> None:
+    async with load("claude").start(claude.launch({})):
+        hooks = next(each["request"]["hooks"] for each in claude.heard() if "request" in each)
+    assert [each["onFailure"] for each in hooks["PreToolUse"]] == ["block"]
+
+
+async def test_a_claude_code_that_cannot_keep_to_that_is_refused_at_its_start(claude: StandIn) -> None:
+    with pytest.raises(errors.AgentError, match="does not honor on_failure"):
+        async with load("claude").start(claude.launch({}, supports=False)):
+            pass
+    assert claude.prompts() == []
 
 
 @pytest.mark.parametrize(("kind", "behavior"), [("allow", "allow"), ("reject", "deny")])

@@ -1,6 +1,7 @@
 """Work goes from any way of talking to an agent to any other, and back, by a compiled context."""
 
 import os
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from itertools import combinations
@@ -33,9 +34,9 @@ LINES = (Line("Task 3 of 3", Say("It is done.")), Line("Task 2 of 3", Say("It is
 
 @asynccontextmanager
 async def claude(root: Path) -> AsyncGenerator[Launch]:
-    """Claude Code itself is certified; here a stand-in for it says the same to everything."""
-    answers = [[claude_said(SAID.text), OVER]]
-    yield StandIn(root).launch({"": answers}, SEGUE_CLAUDE_HOME=str(root / "memory"))
+    """Claude Code itself is certified; here a stand-in for it says the same as the others."""
+    answers = {line.prompt: [[claude_said(line.act.text), OVER]] for line in LINES}
+    yield StandIn(root).launch(answers, SEGUE_CLAUDE_HOME=str(root / "memory"))
 
 
 CASTS: dict[str, Callable[[Path], AbstractAsyncContextManager[Launch]]] = {
@@ -65,9 +66,13 @@ def invite(theatre: Theatre, driver: str, launch: Launch) -> None:
     )
 
 
-def holds(root: Path, words: str) -> bool:
-    """Whether the agent that lives here has kept these words."""
-    return any(words.encode() in file.read_bytes() for file in root.rglob("*") if file.is_file())
+TOLD = re.compile(rb"Session Resume Context.*?" + re.escape(WHY.encode()), re.DOTALL)
+"""A context with the decision in it. Nobody says it again after that, so it is not the agent's own word."""
+
+
+def was_told(root: Path) -> bool:
+    """Whether the agent that lives here has kept a context that it got."""
+    return any(TOLD.search(file.read_bytes()) for file in root.rglob("*") if file.is_file())
 
 
 def test_every_driver_is_cast() -> None:
@@ -90,6 +95,7 @@ async def test_what_one_decided_the_other_knows_and_the_way_back_is_open(
         await stack.enter_async_context(theatre.open())
         await theatre.begin("turns: []", plan=PLAN, agent=one)
         await theatre.until("build-it", "paused")
+        assert not was_told(theatre.root / one)
         for successor, status in ((other, "paused"), (one, "completed")):
             head = (await theatre.orchestrator.workflow("build-it")).head
             took_over = await theatre.orchestrator.resume(
@@ -98,9 +104,9 @@ async def test_what_one_decided_the_other_knows_and_the_way_back_is_open(
             assert (took_over.way, took_over.agent) == (Way.CONTEXT, successor)
             await theatre.event("build-it", e.RunEnded, after=head)
             await theatre.until("build-it", status)
+            assert was_told(theatre.root / successor), f"{successor} took over and got no context"
         carried = await theatre.events("build-it", e.ContextCarried)
         started = await theatre.events("build-it", e.AgentStarted)
     assert [each.way for each in carried] == [Way.CONTEXT] * 2
     assert all(each.exam is not None and each.exam.score == 1 and WHY in each.text for each in carried)
     assert len(started) == 3
-    assert holds(theatre.root / other, "Session Resume Context")

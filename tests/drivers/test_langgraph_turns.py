@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ import pytest
 from acp import RequestError
 from acp.schema import AllowedOutcome, PromptResponse, RequestPermissionResponse
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.func import entrypoint
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send, interrupt
@@ -278,6 +279,48 @@ async def test_tokens_that_come_in_parts_are_added_up(thread: Thread) -> None:
     assert response.usage is not None
     assert (response.usage.input_tokens, response.usage.output_tokens) == (120, 40)
     assert response.usage.cached_read_tokens == 80
+    assert response.field_meta is not None and "quota" not in response.field_meta
+
+
+async def test_each_model_that_a_graph_asks_is_named_with_its_tokens(thread: Thread) -> None:
+    used: Any = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        openai = AIMessage("One.", usage_metadata=used, response_metadata={"model_name": "gpt-5.6-luna"})
+        ollama = AIMessage("Two.", usage_metadata=used, response_metadata={"model": "qwen3"})
+        again = openai.model_copy(update={"id": "another"})
+        return {"messages": [openai, ollama, AIMessage("Three.", usage_metadata=used), again]}
+
+    graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
+    listener, response = await thread.play(graph, "count")
+    told = [each.field_meta for each in listener.heard if each.session_update == "usage_update"]
+    assert told[:3] == [{"_claude/model": "gpt-5.6-luna"}, {"_claude/model": "qwen3"}, None]
+    assert response.field_meta is not None
+    counts = {each["model"]: each["token_count"]["inputTokens"] for each in response.field_meta["quota"]["model_usage"]}
+    assert counts == {"gpt-5.6-luna": 200, "qwen3": 100, "": 100}
+
+
+async def test_a_model_that_is_named_in_another_part_than_its_tokens_is_found(thread: Thread) -> None:
+    """As OpenAI's stream has it: the name with the last words, the tokens after them."""
+
+    class Streaming(GenericFakeChatModel):
+        async def _astream(self, *_: Any, **more: Any) -> AsyncIterator[ChatGenerationChunk]:
+            used: Any = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+            named = AIMessageChunk("Hello.", response_metadata={"model_name": "gpt-5.6-luna"}, id="run-1")
+            for chunk in (named, AIMessageChunk("", usage_metadata=used, id="run-1")):
+                yield ChatGenerationChunk(message=chunk)
+
+    model = Streaming(messages=iter([]))
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
+    listener, response = await thread.play(graph, "say hello")
+    told = [(each.used, each.field_meta) for each in listener.heard if each.session_update == "usage_update"]
+    assert told == [(7, {"_claude/model": "gpt-5.6-luna"})]
+    assert response.field_meta is not None
+    assert [each["model"] for each in response.field_meta["quota"]["model_usage"]] == ["gpt-5.6-luna"]
 
 
 async def test_the_calls_of_a_graph_within_the_graph_are_told_once(thread: Thread) -> None:

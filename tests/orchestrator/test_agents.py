@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from segue import drivers
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices, Container, Limits, Review
+from segue.model.errors import BadSettings
+from segue.model.views import Successor
 from segue.orchestrator import agents
 from tests.orchestrator.theatre import Theatre
 
@@ -39,3 +41,48 @@ async def test_a_program_that_an_agents_command_needs_must_be_there_too(theatre:
         "The program no-such-amp was not found.",
         "Install it: npm install -g amp",
     )
+
+
+class HostDriver(drivers.Driver):
+    """One of a user's own, which starts its agents where it stands."""
+
+
+class BareDriver:
+    """One that does not even inherit from ours."""
+
+
+BOXED = Container(image="mine:1")
+
+
+@pytest.mark.parametrize("driver", ["HostDriver", "BareDriver"])
+async def test_an_agent_is_not_started_on_the_machine_when_its_settings_name_a_container(
+    theatre: Theatre, driver: str
+) -> None:
+    path = f"{__name__}:{driver}"
+    theatre.agents["mine"] = AgentConfiguration(name="mine", command=("sh",), driver=path, container=BOXED)
+    refused = f"The driver {path} starts its agents on this machine, and in no container."
+    async with theatre.open() as play:
+        with pytest.raises(BadSettings, match=f"^{refused}$"):
+            await play.begin("turns: []", agent="mine")
+        assert await play.orchestrator.workflows(None, []) == []
+        theatre.choices = Choices(review=Review(agent="mine"))
+        with pytest.raises(BadSettings, match=f"^{refused}$"):
+            await play.begin("turns: []")
+        check = await agents.check(play.house, "mine", play.environment)
+        assert (check.ok, check.problem) == (False, refused)
+
+
+async def test_nor_when_it_takes_over_from_another(theatre: Theatre) -> None:
+    path = f"{__name__}:HostDriver"
+    theatre.agents["mine"] = AgentConfiguration(name="mine", command=("sh",), driver=path, container=BOXED)
+    theatre.choices = Choices(limits=Limits(tasks=1))
+    async with theatre.open() as play:
+        await play.begin("turns: [{match: '', do: [{say: Done.}]}]")
+        await play.until("build-it", "paused")
+        with pytest.raises(BadSettings, match="in no container"):
+            await play.orchestrator.resume("build-it", play.environment, None, Successor(agent="mine"))
+
+
+def test_segues_own_drivers_take_containers() -> None:
+    for name in drivers.DRIVERS:
+        drivers.require_containers(name)

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from textwrap import dedent
 
 import pytest
 
@@ -9,6 +10,7 @@ from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.orchestrator.capacity import ladder_of
+from segue.settings import BUILT_IN_AGENTS
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -271,3 +273,35 @@ async def test_what_was_reckoned_is_reckoned_on_after_a_pause(theatre: Theatre) 
         first, second = await theatre.events("build-it", e.UsageReported)
         assert 7_500 < first.context_tokens < 8_500 and 15_500 < second.context_tokens < 18_000
         assert (await rungs(theatre))[0] == "warn"
+
+
+# ── graphs ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+GRAPH = """
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    USED = {"input_tokens": 810_000, "output_tokens": 1_000, "total_tokens": 811_000}
+
+    def answer(state):
+        return {"messages": [AIMessage("Done.", usage_metadata=USED, response_metadata={"model": "claude-opus-5-5"})]}
+
+    graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+"""
+
+
+async def test_of_a_graph_the_model_that_it_names_tells_the_window_and_the_price(theatre: Theatre) -> None:
+    (theatre.root / "full.py").write_text(dedent(GRAPH))
+    theatre.agents["langgraph"] = BUILT_IN_AGENTS["langgraph"]
+    theatre.variables = {
+        "SEGUE_LANGGRAPH_GRAPH": f"{theatre.root}/full.py:graph",
+        "SEGUE_LANGGRAPH_CHECKPOINTS": str(theatre.root / "checkpoints.sqlite"),
+    }
+    async with theatre.open():
+        await theatre.begin("", agent="langgraph")
+        view = await theatre.until("build-it", "completed")
+        assert await rungs(theatre) == ["warn", "fork"] * 2
+        account = (await theatre.orchestrator.usage("build-it")).account
+    assert (view.sessions, account.cost_source) == (2, "estimated")
+    assert account.cost_usd == pytest.approx(2 * (0.81 * 4 + 0.001 * 20))

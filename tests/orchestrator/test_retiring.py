@@ -1,6 +1,7 @@
 """Sessions that nobody comes back to: idle, expired, and put away."""
 
 import json
+import os
 from pathlib import Path
 
 import anyio
@@ -8,10 +9,12 @@ import pytest
 
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
+from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import NewFork
 from segue.orchestrator import projections
 from segue.orchestrator.retiring import EXPIRY
+from segue.workspace.private import private_directory
 from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -256,3 +259,43 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
         assert await after(theatre, 120) == end
         assert put_away(theatre, session_id) == ARCHIVED
         assert await projections.not_archived(theatre.house) == set()
+
+
+# ── memory ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def remembered(theatre: Theatre, workflow_id: WorkflowId) -> tuple[bool, bool]:
+    """Whether its state and what was heard of it are kept in memory; no door shows that."""
+    journal, hearings = theatre.house.journal, theatre.house.hearings
+    return workflow_id in journal._states, workflow_id in hearings._kept  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_what_nobody_comes_back_to_makes_room_in_memory(theatre: Theatre) -> None:
+    async with theatre.open(**BY_HAND):
+        await talked(theatre)
+        view = await theatre.orchestrator.workflow("build-it")
+        # Idle, expired and put away, in two sweeps; whoever looks in between has it read anew.
+        for seconds in (IDLE + 60, TTL + 60):
+            await pass_time(theatre, seconds)
+            await theatre.orchestrator.context(view.id, None)
+            assert remembered(theatre, view.id) == (True, True)
+            await theatre.sweep()
+            assert remembered(theatre, view.id) == (False, False)
+
+
+# ── what killed agents left ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["segue-amp", "segue-claude"])
+async def test_what_a_killed_agent_kept_from_others_is_taken_away_by_the_sweep(
+    theatre: Theatre, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place := theatre.root / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    (left := place / f"{name}-{os.getpid()}-00000000-abc").mkdir()
+    (left / "servers.json").write_text("{}")
+    async with theatre.open(**BY_HAND):
+        with private_directory(name) as held:
+            left.mkdir(exist_ok=True)
+            await theatre.sweep()
+            assert not left.exists() and held.exists()

@@ -51,6 +51,12 @@ def test_what_a_killed_process_left_is_taken_away_and_what_a_living_one_holds_is
     assert [each.name for each in place.iterdir()] == ["segue-test-notes"]
 
 
+def test_it_is_taken_away_whatever_its_name_was(place: Path) -> None:
+    (earlier := place / f"segue-amp-{os.getpid()}-00000000-abc").mkdir()
+    with private_directory("segue-claude"):
+        assert not earlier.exists()
+
+
 def test_a_later_process_of_the_same_number_does_not_keep_it(place: Path) -> None:
     (earlier := place / f"segue-test-{os.getpid()}-00000000-abc").mkdir()
     with private_directory("segue-test"):

@@ -186,7 +186,8 @@ def run(
     first line is the title. An issue of GitHub or GitLab as JSON will do, too: gh issue view 12 --json
     title,body,number,url,labels,comments | segue run -
 
-    Unless you give a plan, the agent proposes one first, and nothing is done before you approve it.
+    Unless you give a plan, the agent proposes one first, and nothing is done before you approve it. An agent that makes
+    no plans gets the issue as one task, and that is said.
     """
     if plan and one_task:
         raise click.UsageError("--plan and --one-task exclude each other.")

@@ -13,7 +13,7 @@ from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 from segue.model.agents import Container, McpServer, Service
 from segue.model.errors import AgentError, AgentMissing, BadSettings
@@ -193,6 +193,10 @@ class Driver(Protocol):
     A driver that inherits from this need not write what its agents cannot do.
     """
 
+    containers: ClassVar[bool] = False
+    """Whether it starts the agent in the container that `Launch.container` names; where it does not, an agent whose
+    settings name one is refused."""
+
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
         """Start the agent with a new conversation."""
         ...
@@ -259,6 +263,15 @@ def require(name: str) -> None:
         whole = len(absent) == len(EXTRAS[name])
         what = "not installed" if whole else f"installed in part only, without {', '.join(absent)}"
         raise AgentMissing(f"The driver {name} is {what}; install it with: pip install 'segue[{name}]'")
+
+
+def require_containers(name: str) -> None:
+    """Refuse a driver that would start the agent on this machine, whatever container is named."""
+    if not getattr(load(name), "containers", False):
+        raise BadSettings(
+            f"The driver {name} starts its agents on this machine, and in no container.",
+            hint="Leave `container` out of the agent's settings, or use a driver that takes one.",
+        )
 
 
 def load(name: str) -> Driver:

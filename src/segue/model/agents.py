@@ -134,6 +134,9 @@ class AgentConfiguration:
     compacts: bool = False
     """Whether it replaces a conversation that grows too long by a summary, by itself; then it is neither handed over
     nor paused because its window is full."""
+    plans: bool = True
+    """Whether it can be asked for something else than the work, and only reads meanwhile: a plan, a review, advice or a
+    report. One that cannot gets its issue as one task, and nobody asks it."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
     """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
     counts_since_start: bool = False
@@ -148,7 +151,7 @@ class AgentConfiguration:
     """Whether Segue keeps a copy of its conversations, without secrets, and gives it back where the agent's own is
     gone; the agent has to ask for it, and of those built in only `claude-sdk` does."""
     container: Container | None = None
-    """The container that it runs in, if it does."""
+    """The container that it runs in, if it does; an agent whose driver knows no containers is refused then."""
     needs: str = ""
     """The program that must be there, where the command begins with another one that starts it."""
     install: str = ""

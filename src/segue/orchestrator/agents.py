@@ -32,6 +32,8 @@ def agent_named(house: House, name: str) -> AgentConfiguration:
 def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
     """Refuse an agent that cannot be started here, before anything is begun with it."""
     drivers.require(agent.driver)
+    if agent.container is not None:
+        drivers.require_containers(agent.driver)
     require_program_of(agent, environment)
 
 
@@ -39,6 +41,13 @@ def helpers(house: House, choices: Choices) -> list[AgentConfiguration]:
     """The agents that are chosen by name to review or to fix."""
     named = [choices.review.agent if choices.review else OFF, choices.fixer]
     return [agent_named(house, name) for name in named if name not in (OFF, SAME)]
+
+
+def fixer_of(house: House, row: WorkflowRow) -> AgentConfiguration | None:
+    """The agent that is asked for advice, if the user wants one to be and it can be asked."""
+    chosen = decode(Choices, row.choices).fixer
+    fixer = None if chosen == OFF else house.agents.get(row.agent if chosen == SAME else chosen)
+    return fixer if fixer is not None and fixer.plans else None
 
 
 def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
@@ -64,6 +73,8 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
     view = _view(agent, environment)
     try:
         driver = drivers.load(agent.driver)
+        if agent.container is not None:
+            drivers.require_containers(agent.driver)
     except SegueError as error:
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     if view.program is None:

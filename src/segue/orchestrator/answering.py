@@ -11,6 +11,7 @@ from segue.model.events import ApprovalAwaited, PlanAdopted, PlanRejected
 from segue.model.plan import Plan
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
+from segue.orchestrator.agents import agent_named
 from segue.orchestrator.deciding import answer_person
 from segue.orchestrator.house import House
 from segue.orchestrator.launching import Leaving
@@ -75,6 +76,9 @@ class Answering:
         proposed = state.planning.proposed if state.planning else None
         if proposed is None or answer.request_id is not None:
             return None
+        if not answer.allow and not agent_named(self._house, row.agent).plans:
+            hint = "Approve another plan instead: segue approve --plan FILE. `segue cancel` ends the work."
+            raise WrongState(f"{row.agent} makes no plans, so it would not plan again.", hint=hint)
         word = _word_on(state, proposed, answer)
         resumed = await self._resuming.after_a_word(
             row, answer.environment, lambda t: _say(t, state, proposed, word), f"the plan was {_status(answer)}"

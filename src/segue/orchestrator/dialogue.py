@@ -25,7 +25,7 @@ from segue.orchestrator.finishing import Finishing
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.messages import Said, parts_of
 from segue.orchestrator.pausing import Pausing
-from segue.orchestrator.planning import Planner, blocked_by
+from segue.orchestrator.planning import Planner, adopt_without_planning, blocked_by
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reporting import Reports
 from segue.orchestrator.settling import close_questions
@@ -36,6 +36,7 @@ from segue.resume.advice import advised
 from segue.resume.handover import with_context
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
+from segue.resume.planning import said_of_plans
 from segue.resume.prompts import Occasion as PromptOccasion
 from segue.resume.prompts import introduction, task_prompt
 from segue.resume.remarks import remarks
@@ -94,6 +95,7 @@ class Dialogue:
         self._finishing = Finishing(tenure, self._turns, recorder, environment, self._broken_off)
         self._pausing = Pausing(tenure, recorder, self._turns, self._at_work)
         self._planner = Planner(tenure, self._turns, recorder, self._broken_off)
+        self._plans = tenure.house.agents[tenure.agent].plans
         self._occasion: PromptOccasion | None = occasion
         self._talking_from = WorkflowStatus.PAUSED
         """Where the workflow stood before somebody said something."""
@@ -179,6 +181,8 @@ class Dialogue:
         """Whether the agent was asked, before a pause, what it decided and what went wrong."""
         if end.status is not WorkflowStatus.PAUSED or self._house.rules.extraction.by != "agent" or self._done is None:
             return False
+        if not self._plans:
+            return False
         if self._tenure.purse.empty(self._house.clock.now()) is not None:
             return False
         task, self._done = self._done, None
@@ -216,11 +220,15 @@ class Dialogue:
                 return End(WorkflowStatus.PAUSED, used_up.reason, used_up.trigger)
             if (full := self._capacity.hand_over) is not None:
                 return End(WorkflowStatus.IN_PROGRESS, full.sentence, Trigger.EXHAUSTION)
-            if planning:
+            if planning and self._plans:
                 prompt = self._planner.ask(t, now, self._occasion)
                 return _Work(None, prompt, self._carry(t, prompt, told))
+            if planning:
+                now = adopt_without_planning(t, now, self._tenure.agent)
+                plan, task = now.plan, now.next_task
             assert plan is not None and task is not None, "there is something to do"
-            remarked = (*advised(now.advice, task.id), *remarks(now, task))
+            before = said_of_plans(planning) if planning else ()
+            remarked = (*before, *advised(now.advice, task.id), *remarks(now, task))
             text = task_prompt(issue, plan, task, self._occasion, remarked)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             session_id, number = self._tenure.session_id, self._tenure.number

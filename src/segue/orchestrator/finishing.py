@@ -11,7 +11,7 @@ from segue.model.codec import decode
 from segue.model.ids import new_prompt_id
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
-from segue.model.work import OFF
+from segue.orchestrator.agents import fixer_of
 from segue.orchestrator.committing import commit_task
 from segue.orchestrator.ends import End
 from segue.orchestrator.fixing import consult
@@ -173,7 +173,7 @@ class Finishing:
                 return _Again(failed.text)
             case Retry():
                 return start_over(task.id, failed.reason, now)
-            case Fixer() if self._choices.fixer != OFF:
+            case Fixer() if fixer_of(self._house, self._tenure.workflow) is not None:
                 return await self._helped(task, failed, state)
             case Fixer(beside=beside) | AskPerson(beside=beside):
                 return self._ask_person(task, f"{failed.problem} ({beside})" if beside else failed.problem)

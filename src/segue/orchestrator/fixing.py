@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from segue.journal.rows import WorkflowRow
-from segue.model.agents import AgentConfiguration, Choices
-from segue.model.codec import decode
 from segue.model.errors import SegueError
 from segue.model.events import FixerAdvised, Warned
 from segue.model.ids import TaskId
 from segue.model.status import Role
-from segue.model.work import OFF, SAME
-from segue.orchestrator.agents import agent_named
+from segue.orchestrator.agents import fixer_of
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.helping import Help, ask_helper
-from segue.orchestrator.house import House
 from segue.orchestrator.tenure import Tenure
 from segue.resume.advice import fixer_question
 from segue.snapshot.extraction import Unreadable, read_object
@@ -38,20 +33,12 @@ def read_advice(text: str) -> Advice | Unreadable:
     return read_object(text, Advice, ("verdict",))
 
 
-def fixer_of(house: House, row: WorkflowRow) -> AgentConfiguration | None:
-    """The agent that is asked, if the user wants one to be."""
-    chosen = decode(Choices, row.choices).fixer
-    if chosen == OFF:
-        return None
-    return agent_named(house, row.agent if chosen == SAME else chosen)
-
-
 async def consult(tenure: Tenure, environment: Mapping[str, str], failures: Sequence[Failed]) -> FixerAdvised:
     """Ask about the step that failed, and write down what was said; no usable answer leaves it to a person."""
     step = failures[-1].step
     tries = [each for each in failures if each.step == step]
     fixer = fixer_of(tenure.house, tenure.workflow)
-    assert fixer is not None, "whoever wants none asks none"
+    assert fixer is not None, "where there is none, none is asked"
     seconds = tenure.house.rules.retries.fixer_time.total_seconds()
     wanted = Help(role=Role.FIXER, agent=fixer, task_id=TaskId(step), seconds=seconds)
     question = await _question(tenure, tries)

@@ -15,7 +15,7 @@ from segue.model.plan import PLANNING, Plan, Task, TaskStatus
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.ends import End
 from segue.orchestrator.onlooking import changes_since, files_of
-from segue.orchestrator.plans import counted
+from segue.orchestrator.plans import counted, read_plan
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.settling import close_questions, write_checkpoint
 from segue.orchestrator.tenure import Tenure
@@ -27,6 +27,8 @@ from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
 
 READS_ONLY = "a plan is being made, and nothing is changed meanwhile"
+ONE_TASK = "the issue is one task"
+KEPT = "what was planned before is tried again"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -88,6 +90,20 @@ def after_what_is_done(state: WorkflowState, plan: Plan) -> Plan:
     done = done_tasks(state)
     names = {task.id for task in done}
     return Plan(tasks=(*done, *(task for task in plan.tasks if task.id not in names)))
+
+
+def makes_no_plan(agent: str, instead: str) -> e.Warned:
+    return e.Warned(code="not_planned", message=f"{agent} makes no plans, so {instead}.")
+
+
+def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> WorkflowState:
+    """What an agent does that makes no plans: what was planned before holds, and else the issue is one task."""
+    assert state.issue is not None, "every journal begins with its workflow's issue"
+    stands = state.plan is not None and state.next_task is not None
+    plan = state.plan if stands and state.plan else after_what_is_done(state, read_plan(state.issue, None))
+    t.append(makes_no_plan(agent, KEPT if stands else ONE_TASK))
+    t.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))
+    return t.catch_up(state)
 
 
 def blocked_by(plan: Plan, state: WorkflowState) -> End:

@@ -12,7 +12,7 @@ from segue.model.events import RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
 from segue.model.status import Failure, Trigger, WorkflowStatus
-from segue.model.work import OFF
+from segue.orchestrator.agents import fixer_of
 from segue.orchestrator.ends import End
 from segue.orchestrator.house import House
 from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
@@ -49,7 +49,7 @@ def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: F
             return replace(retry, at=at, attempt=attempt, rewind=undo is Undo.REWIND)
         case Wait(until=until, reason=reason):
             return replace(retry, of=max(attempt, policy.attempts), at=until, reason=reason)
-        case Fixer() if _may_be_helped(row, failed.step):
+        case Fixer() if _may_be_helped(house, row, failed.step):
             return replace(retry, of=max(attempt, policy.attempts), fixer=True)
         case Fixer() | AskPerson():
             return None
@@ -65,7 +65,7 @@ def to_be_advised_on(house: House, row: WorkflowRow, state: WorkflowState) -> Se
         return ()
     last = failures[-1]
     following = next_step(policy_for(house, row), failures, last.at, chance=0)
-    return failures if isinstance(following, Fixer) and _may_be_helped(row, last.step) else ()
+    return failures if isinstance(following, Fixer) and _may_be_helped(house, row, last.step) else ()
 
 
 def until_full(house: House, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:
@@ -89,9 +89,9 @@ def start_over(step: str, reason: str, now: datetime) -> End:
     return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
 
 
-def _may_be_helped(row: WorkflowRow, step: str) -> bool:
+def _may_be_helped(house: House, row: WorkflowRow, step: str) -> bool:
     """An agent that does not come up is not helped by advice."""
-    return step != START and decode(Choices, row.choices).fixer != OFF
+    return step != START and fixer_of(house, row) is not None
 
 
 def write_down(t: Transaction, session_id: SessionId, run: int, failed: Failed, retry: RetryScheduled | None) -> None:

@@ -71,8 +71,13 @@ async def review(tenure: Tenure, environment: Mapping[str, str], wanted: Review,
     given: list[e.ReviewGiven] = []
     missing: list[str] = []
     seconds = tenure.house.rules.review_time
+    reviewer = _reviewer(tenure, wanted)
+    if not reviewer.plans:
+        warning = e.Warned(code="not_reviewed", message=_only_works(reviewer))
+        await tenure.step("review.missing", lambda t: _write_down(t, tenure, warning))
+        return Round(given=(), missing=wanted.personas)
     for persona in wanted.personas:
-        helper = Help(role=Role.REVIEWER, agent=_reviewer(tenure, wanted), task_id=task.id, seconds=seconds)
+        helper = Help(role=Role.REVIEWER, agent=reviewer, task_id=task.id, seconds=seconds)
         question = review_question(state.issue, task, persona, state, changes)
         with tenure.live.patient(tenure.house.clock.now(), seconds):
             verdict = await ask_helper(tenure, environment, helper, question, read_verdict)
@@ -90,16 +95,24 @@ def helpers_variables(house: House, choices: Choices) -> tuple[str, ...]:
     return tuple(pattern for agent in helpers(house, choices) for pattern in agent.environment)
 
 
-def refuse_unusable(house: House, choices: Choices, environment: Mapping[str, str]) -> None:
+def refuse_unusable(house: House, agent: AgentConfiguration, choices: Choices, environment: Mapping[str, str]) -> None:
     """What cannot be done after a task is refused before the first one begins."""
-    for agent in helpers(house, choices):
-        require(agent, environment)
+    for helper in helpers(house, choices):
+        require(helper, environment)
+        if not helper.plans:
+            raise BadInput(_only_works(helper), hint="Name another agent, or `off`.")
+    if choices.review is not None and choices.review.agent == SAME and not agent.plans:
+        raise BadInput(_only_works(agent), hint="Name another agent as the reviewer, or `off`.")
     if choices.verify is not None and not choices.verify.command.strip():
         raise BadInput("The command that runs the tests is empty.", hint="Give one, such as: pytest -q.")
     if choices.verify is not None and not 0 < choices.verify.seconds <= LONGEST:
         raise BadInput("The tests need some time to run.", hint=f"Give seconds above 0, {LONGEST:.12g} at most.")
     if choices.review is not None and not (1 <= choices.review.passes <= MOST and choices.review.personas):
         raise BadInput("A review needs somebody who reviews, and one pass at least.", hint=f"Give {MOST} at most.")
+
+
+def _only_works(agent: AgentConfiguration) -> str:
+    return f"{agent.name} does its work and nothing else (plans = false): it reviews nothing, and gives no advice."
 
 
 def _reviewer(tenure: Tenure, wanted: Review) -> AgentConfiguration:
@@ -118,8 +131,8 @@ def _given(task_id: TaskId, number: int, persona: str, verdict: Verdict, tenure:
     return e.ReviewGiven(task_id=task_id, round=number, feedback=feedback, wrong_approach=verdict.wrong_approach)
 
 
-def _write_down(t: Transaction, tenure: Tenure, given: e.ReviewGiven) -> None:
-    t.append(given, session_id=tenure.session_id, run=tenure.number)
+def _write_down(t: Transaction, tenure: Tenure, told: e.ReviewGiven | e.Warned) -> None:
+    t.append(told, session_id=tenure.session_id, run=tenure.number)
 
 
 async def _changes(tenure: Tenure) -> str:

@@ -61,6 +61,7 @@ from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
 from segue.orchestrator.launching import FilesMoving, queue
 from segue.orchestrator.limits import changed, refuse_unlimited
+from segue.orchestrator.planning import ONE_TASK, makes_no_plan
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
@@ -214,10 +215,11 @@ class Orchestrator:
         """Everything that can be refused is refused here, before anything is written."""
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
-        refuse_unusable(self._house, request.choices, request.environment)
+        refuse_unusable(self._house, agent, request.choices, request.environment)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
-        plan = None if request.propose and request.plan is None else read_plan(request.issue, request.plan)
+        proposed = request.propose and request.plan is None
+        plan = None if proposed and agent.plans else read_plan(request.issue, request.plan)
         repository = await repository_root(request.repository)
         slug = await self._free_slug(request.issue.title, repository)
         now = self._house.clock.now()
@@ -236,8 +238,14 @@ class Orchestrator:
         )
         needed = (*agent.environment, *request.choices.variables, *helpers_variables(self._house, request.choices))
         variables = allowed(request.environment, needed)
+
+        def begin(t: Transaction) -> None:
+            self._begin(t, new_session_id(now), new.agent, variables)
+            if proposed and plan is not None:
+                t.append(makes_no_plan(new.agent, ONE_TASK))
+
         crash_point("create.before")
-        await self._journal.create(new, lambda t: self._begin(t, new_session_id(now), new.agent, variables))
+        await self._journal.create(new, begin)
         crash_point("create.after")
         await self._house.engine.look()
         return await self.workflow(new.id)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
 import anyio
+import anyio.to_thread
 
 from segue.journal.rows import QuestionRow, RunRow, SessionRow, all_questions_past, open_runs, session_by_id
 from segue.model.errors import AlreadyServing
@@ -18,6 +19,7 @@ from segue.orchestrator.noting import noted
 from segue.orchestrator.permissions import answer_question
 from segue.orchestrator.retiring import retire_sessions
 from segue.orchestrator.settling import CRASHED, settle, settling_for
+from segue.workspace.private import take_away_left
 
 log = logging.getLogger("segue")
 
@@ -72,6 +74,8 @@ async def sweep(house: House) -> None:
     # Whoever scheduled a retry may have been cut off before they could say so.
     house.retry_scheduled.set()
     await retire_sessions(house)
+    with noted("what killed agents left could not be taken away"):
+        await anyio.to_thread.run_sync(take_away_left)
     await containers.tidy(house)
 
 

@@ -16,6 +16,12 @@ def planning_prompt(
     return "\n\n".join(parts)
 
 
+def said_of_plans(planning: Planning) -> tuple[str, ...]:
+    """What an agent has to know of it that makes no plan, and begins with the work at once."""
+    parts = [f"This was tried before, and taken back: {planning.reason}"] if planning.reason else []
+    return (*parts, *_refused(planning))
+
+
 def repair_plan(reason: str) -> str:
     return (
         f"That plan cannot be used: {reason} Propose it again, whole, as one fenced JSON document of the shape above. "
@@ -36,7 +42,7 @@ def _refused(planning: Planning) -> list[str]:
     if not planning.refusals:
         return []
     reasons = "\n".join(f"- {reason}" for reason in planning.refusals)
-    return [f"What you proposed before was rejected; this is what was said, the last word last:\n{reasons}"]
+    return [f"What was proposed before was rejected; this is what was said, the last word last:\n{reasons}"]
 
 
 _QUESTION = """\

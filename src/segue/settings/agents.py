@@ -133,6 +133,8 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
                 *("OPENROUTER_*", "OLLAMA_*"),
             ),
             native_fork=True,
+            # A graph does with every prompt what it always does, and a node asks nobody before it runs.
+            plans=False,
             install="pip install 'segue[langgraph]'",
         ),
     )

@@ -240,6 +240,7 @@ AGENT_READERS: Mapping[str, Reader] = {
     "native_fork": _switch,
     "history": _switch,
     "compacts": _switch,
+    "plans": _switch,
     "modes": _modes,
     "counts_since_start": _switch,
     "capacity": _capacity,

@@ -1,4 +1,8 @@
-"""Directories that nobody else looks into, and that do not outlive their process for long."""
+"""Directories that nobody else looks into, and that do not outlive their process for long.
+
+What a killed process left is taken away by the next one that opens such a directory, and by the server's sweep; each
+finds what lies in its own temporary directory.
+"""
 
 import os
 import re
@@ -14,8 +18,8 @@ from segue.workspace.processes import identity
 
 @contextmanager
 def private_directory(name: str) -> Generator[Path]:
-    """A directory for as long as the context lasts; what killed processes left under this name is taken away first."""
-    _take_away(name)
+    """A directory for as long as the context lasts."""
+    take_away_left()
     place = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-{_mark(os.getpid())}-"))
     try:
         yield place
@@ -29,9 +33,10 @@ def write_private(file: Path, content: str) -> None:
         stream.write(content)
 
 
-def _take_away(name: str) -> None:
-    for place in Path(tempfile.gettempdir()).glob(f"{name}-*"):
-        owner = re.fullmatch(rf"{re.escape(name)}-(\d+)-([0-9a-f]*)-\w+", place.name)
+def take_away_left() -> None:
+    """Those of processes that are gone, under whatever name."""
+    for place in Path(tempfile.gettempdir()).glob("segue-*"):
+        owner = re.fullmatch(r"segue-[a-z]+-(\d+)-([0-9a-f]*)-\w+", place.name)
         if owner is not None and _mark(int(owner[1])) != owner[2]:
             shutil.rmtree(place, ignore_errors=True)
 

@@ -7,7 +7,7 @@ arrival; that order survives because a message becomes events without waiting fo
 
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from acp import RequestError
 
@@ -26,6 +26,8 @@ from segue.workspace.processes import RunningProcess, guarded
 
 class AcpDriver:
     """Starts agents that speak the Agent Client Protocol."""
+
+    containers: ClassVar[bool] = True
 
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
         return _running(launch, Way())

@@ -202,7 +202,7 @@ class ClaudeAgent:
         self, token: str, cwd: str, servers: Sequence[Any] | None, at: str | None = None
     ) -> Conversation:
         known = self._register.find(token)
-        stored = reconstruct(sdk.get_session_messages(token, cwd))
+        stored = reconstruct(sdk.get_session_messages(token, cwd), at)
         wanted = Wanted(
             token=token, cwd=cwd, resume=True, at=at, model=known.model if known else None, mcp_servers=servers or ()
         )
@@ -214,12 +214,12 @@ class ClaudeAgent:
         except RequestError as error:
             if not await self._put_back(error, token, sdk.project_key_for_directory(cwd)):
                 raise
-            stored = reconstruct(sdk.get_session_messages(token, cwd))
+            stored = reconstruct(sdk.get_session_messages(token, cwd), at)
             conversation = await self._resumed(wanted)
         if known is None:
             self._register.begin(token, cwd)
             self._register.update(token, message_count=len(stored.messages))
-        conversation.tell_first(stored.interrupted, stored.repairs)
+        conversation.tell_first(stored.interrupted, stored.gaps)
         self._open[token] = conversation
         return conversation
 

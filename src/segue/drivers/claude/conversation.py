@@ -118,11 +118,11 @@ class Conversation:
             self._listener.cancel()
         await self._claude.disconnect()
 
-    def tell_first(self, interrupted: Iterable[str], repairs: Iterable[str]) -> None:
+    def tell_first(self, interrupted: Iterable[str], gaps: Iterable[str]) -> None:
         """What was found in the old conversation is told when the next turn begins."""
         self._to_tell += [update_agent_thought_text(f"I was interrupted in {call}.\n") for call in interrupted]
-        if listed := "; ".join(repairs):
-            self._to_tell.append(update_agent_thought_text(f"My conversation had gaps: {listed}.\n"))
+        if listed := "; ".join(gaps):
+            self._to_tell.append(update_agent_thought_text(f"My conversation has gaps: {listed}.\n"))
 
     async def models(self) -> list[Mapping[str, Any]]:
         """Those that Claude Code offers."""
@@ -229,10 +229,13 @@ class Conversation:
 
     async def _break_off(self) -> None:
         """Nothing more is done in a conversation that is another one."""
-        with suppress(ClaudeSDKError, TimeoutError):
+        try:
             async with asyncio.timeout(_GRACE):
                 await self._claude.interrupt()
-        await self._claude.disconnect()
+        except Exception as error:  # noqa: BLE001 - what Claude Code refuses, the SDK raises without a class of its own
+            _log.warning("Claude Code is ended, since it did not stop: %s", error)
+        finally:
+            await self._claude.disconnect()
 
     async def _hear(self, message: Message) -> None:
         try:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -47,17 +47,30 @@ def parts(token: str) -> Iterator[tuple[sdk.SessionKey, Path]]:
             yield {**key, "subpath": file.relative_to(beside).with_suffix("").as_posix()}, file
 
 
-def named_entries(file: Path) -> Iterator[Entry]:
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A line that nobody can read, though others come after it."""
+
+    number: int
+
+
+def named_entries(file: Path) -> Iterator[Entry | Unreadable]:
     """Those that have a name, which are all that belong to the conversation itself."""
+    unreadable: Unreadable | None = None
     with file.open(encoding="utf-8", errors="replace") as stream:
-        for line in stream:
+        for number, line in enumerate(stream, start=1):
             # The last line may have been torn when its writer died.
-            with suppress(ValueError):
+            if unreadable is not None:
+                yield unreadable
+            unreadable = None
+            try:
                 match json.loads(line):
                     case {"uuid": str()} as entry:
                         yield entry
                     case _:
                         pass
+            except ValueError:
+                unreadable = Unreadable(number) if line.strip() else None
 
 
 def put(file: Path, text: str) -> bool:

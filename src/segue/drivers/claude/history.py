@@ -1,4 +1,7 @@
-"""What is known of an old conversation: its messages, put in an order that a model takes."""
+"""What is known of an old conversation: its messages, put in an order that a model takes, and what was found in it.
+
+Claude Code goes on with its own file, which is not touched: what is told of it is what was found, not what was done.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +25,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconstruction:
-    """A conversation in which every call has one result, right after it, and what had to be done for that."""
+    """A conversation in which every call has one result, right after it, and where that was not so."""
 
     messages: tuple[Message, ...] = _NO_MESSAGES
     interrupted: tuple[str, ...] = ()
     """Calls that were begun and whose result nobody knows."""
-    repairs: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
 
 def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
@@ -35,22 +38,27 @@ def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
     return bool(token) and bool(messages)
 
 
-def reconstruct(stored: Sequence[SessionMessage]) -> Reconstruction:
-    """Pair calls with their results; what is said stays as it was."""
-    messages = [_message(each) for each in stored]
+def reconstruct(stored: Sequence[SessionMessage], at: str | None = None) -> Reconstruction:
+    """Pair calls with their results; what is said stays as it was. What came after the message `at` is left out."""
+    messages = [_message(each) for each in _until(stored, at)]
     mending = _Mending()
     for message, following in zip(messages, [*messages[1:], None], strict=False):
         mending.take(message, following)
     return Reconstruction(
-        messages=tuple(mending.messages), interrupted=tuple(mending.interrupted), repairs=tuple(mending.repairs)
+        messages=tuple(mending.messages), interrupted=tuple(mending.interrupted), gaps=tuple(mending.gaps)
     )
+
+
+def _until(stored: Sequence[SessionMessage], at: str | None) -> Sequence[SessionMessage]:
+    last = next((number for number, each in enumerate(stored, start=1) if each.uuid == at), len(stored))
+    return stored[:last]
 
 
 class _Mending:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.interrupted: list[str] = []
-        self.repairs: list[str] = []
+        self.gaps: list[str] = []
         self._open: dict[str, str] = {}
 
     def take(self, message: Message, following: Message | None) -> None:
@@ -64,9 +72,9 @@ class _Mending:
     def _kept(self, message: Message) -> Iterator[Block]:
         for block in message.content:
             if block["type"] == "tool_result" and self._open.pop(str(block.get("tool_use_id")), None) is None:
-                self.repairs.append("a result without its call was left out")
+                self.gaps.append("a result has no call")
             elif block["type"] == "thinking" and not block.get("thinking") and not block.get("signature"):
-                self.repairs.append("an empty thought was left out")
+                self.gaps.append("a thought is empty")
             else:
                 yield block
 
@@ -77,7 +85,7 @@ class _Mending:
         )
         self.messages.append(Message(role="user", content=results))
         self.interrupted += self._open.values()
-        self.repairs += [f"{call} has no result and counts as interrupted" for call in self._open.values()]
+        self.gaps += [f"{call} has no result" for call in self._open.values()]
         self._open.clear()
 
 

@@ -1,7 +1,8 @@
 """A copy of Claude Code's conversation at Segue: kept up to date while it is held, and put back where it is gone.
 
 The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added nothing
-is, until the conversation is opened the next time and the copy caught up with Claude Code's own file.
+is, until the conversation is opened the next time and the copy caught up with Claude Code's own file. Lines that cannot
+be read in there are missing in the copy too, and are told of.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import Any, cast
 from acp import RequestError
 from claude_agent_sdk import SessionKey, SessionStoreEntry
 
-from segue.drivers.claude.files import Entry, lines, named_entries, parts, projects, put
+from segue.drivers.claude.files import Entry, Unreadable, lines, named_entries, parts, projects, put
 from segue.drivers.claude.store import Found, Store
 
 # Less than the SDK waits: it would drop the entries and go on with the next ones.
@@ -54,21 +55,30 @@ class Mirror:
             await self._stop(error)
             return
         for key, file in parts(token):
-            last = kept.get((key["project_key"], key.get("subpath", "")))
-            await self.append(key, cast(list[SessionStoreEntry], _after(last, list(named_entries(file)))))
+            news = _after(kept.get((key["project_key"], key.get("subpath", ""))), list(named_entries(file)))
+            entries = [each for each in news if not isinstance(each, Unreadable)]
+            await self.append(key, cast(list[SessionStoreEntry], entries))
+            if gaps := [str(each.number) for each in news if isinstance(each, Unreadable)]:
+                await self._warn(
+                    f"Claude Code's own file {file} cannot be read in line {', '.join(gaps)}. Segue's copy of this "
+                    "conversation goes on without that."
+                )
 
     async def _stop(self, error: Exception) -> None:
         self._stopped = True
         message = f"Segue's copy of this conversation stands still until it is opened again: {error or 'no answer'}"
+        await self._warn(message)
+
+    async def _warn(self, message: str) -> None:
         # Whoever is gone need not be told.
         with suppress(RequestError, OSError):
             await self._store.warn(message)
 
 
-def _after(last: str | None, named: Sequence[Entry]) -> list[Entry]:
+def _after(last: str | None, found: Sequence[Entry | Unreadable]) -> Sequence[Entry | Unreadable]:
     """What comes after the entry that was added last; all of it, where that is unknown."""
-    known = next((number for number, entry in enumerate(named, start=1) if entry["uuid"] == last), 0)
-    return list(named[known:])
+    names = [None if isinstance(each, Unreadable) else each["uuid"] for each in found]
+    return found[names.index(last) + 1 if last in names and last else 0 :]
 
 
 # ── putting it back ─────────────────────────────────────────────────────────────────────────────────
@@ -96,7 +106,7 @@ async def restore(store: Store, token: str, project: str | None = None) -> bool:
     until = datetime.fromisoformat(main["at"]).isoformat(" ", "seconds")
     await store.warn(
         f"Claude Code did not have conversation {token} any more. It was put back from Segue's copy, which was last "
-        f"added to at {until}; secrets are left out of it."
+        f"added to at {until}; secrets are left out of it, and a result without its call is told in words."
     )
     return True
 
@@ -111,21 +121,38 @@ async def _restore_part(store: Store, part: Found, file: Path) -> None:
 
 async def _loaded(store: Store, part: Found) -> list[Mapping[str, Any]]:
     key: SessionKey = {"project_key": part["project"], "session_id": part["conversation"], "subpath": part["part"]}
-    return [_sayable(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
+    saying = _Saying()
+    return [saying.entry(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
 
 
-def _sayable(entry: dict[str, Any]) -> Mapping[str, Any]:
-    """A thought is signed by the vendor, who refuses one that was changed: without its secret it is told as a text."""
-    match entry:
-        case {"message": {"content": [*blocks]}}:
-            return {**entry, "message": {**entry["message"], "content": [_unsigned(block) for block in blocks]}}
-        case _:
-            return entry
+class _Saying:
+    """Says in words what the vendor would refuse as it stands; no entry is lost, for others may hang on its name."""
+
+    def __init__(self) -> None:
+        self._called: set[str] = set()
+
+    def entry(self, entry: dict[str, Any]) -> Mapping[str, Any]:
+        match entry:
+            case {"message": {"content": [*blocks]}}:
+                return {**entry, "message": {**entry["message"], "content": [self._block(block) for block in blocks]}}
+            case _:
+                return entry
+
+    def _block(self, block: Any) -> Any:
+        match block:
+            case {"type": "tool_use", "id": str(call)}:
+                self._called.add(call)
+                return block
+            case {"type": "tool_result", "tool_use_id": str(call)} if call not in self._called:
+                return _words(f"[The result of a call that is missing here: {json.dumps(block.get('content'))}]")
+            case {"type": "thinking", "thinking": str(thought)} if _REDACTED in json.dumps(block):
+                # It is signed by the vendor, who refuses one that was changed.
+                return _words(thought)
+            case {"type": "thinking", "thinking": ""} if not block.get("signature"):
+                return _words("[An empty thought]")
+            case _:
+                return block
 
 
-def _unsigned(block: Any) -> Any:
-    match block:
-        case {"type": "thinking", "thinking": str(thought)} if _REDACTED in json.dumps(block):
-            return {"type": "text", "text": thought}
-        case _:
-            return block
+def _words(text: str) -> Mapping[str, str]:
+    return {"type": "text", "text": text}

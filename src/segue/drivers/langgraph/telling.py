@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
@@ -15,6 +16,7 @@ from acp import (
 )
 from acp.schema import Usage, UsageUpdate
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from segue.drivers.langgraph.messages import answered_in, calls_in, messages_in
 from segue.drivers.text import shortened
@@ -71,13 +73,21 @@ class Telling:
     def usage(self) -> Usage | None:
         return self._tokens.of_the_turn()
 
+    def by_model(self) -> dict[str, Any]:
+        """For the answer's `_meta`: the same tokens for each model, as other agents tell them that ask several."""
+        listed = self._tokens.by_model()
+        return {"quota": {"model_usage": listed}} if any(each["model"] for each in listed) else {}
+
     # ── messages ────────────────────────────────────────────────────────────────────────────────────
 
     async def _message(self, message: BaseMessage) -> None:
         if isinstance(message, AIMessage):
             await self._speak(message)
-            if (context := self._tokens.count(message)) is not None:
-                await self._tell(UsageUpdate(session_update="usage_update", used=context, size=0))
+            if (counted := self._tokens.count(message)) is not None:
+                named = {"_claude/model": counted.model} if counted.model else None
+                await self._tell(
+                    UsageUpdate(session_update="usage_update", used=counted.total, size=0, field_meta=named)
+                )
         # The calls in a part of a message are not whole yet; they come with the node's update.
         if not isinstance(message, AIMessageChunk):
             await self._calls(message)
@@ -131,35 +141,70 @@ def call_title(call: ToolCall) -> str:
     return shortened(f"{call['name']}({json.dumps(call['args'], ensure_ascii=False, default=str)})", LONGEST_TITLE)
 
 
+@dataclass(slots=True)
+class _Counted:
+    """What one message says that it used, and which model it came from."""
+
+    model: str = ""
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    total: int = 0
+
+    def add(self, used: UsageMetadata) -> None:
+        self.input += used["input_tokens"]
+        self.output += used["output_tokens"]
+        self.cached += used.get("input_token_details", {}).get("cache_read", 0)
+        self.total += used["total_tokens"]
+
+    @property
+    def new(self) -> int:
+        """As other agents count it: what was read from a cache is no input."""
+        return self.input - self.cached
+
+
 class _Tokens:
     """What the messages of a turn say that they used."""
 
     def __init__(self) -> None:
-        self._message: str | None = None
-        self._context = 0
-        self._input = self._output = self._cached = 0
+        self._messages: dict[str | None, _Counted] = {}
 
-    def count(self, message: AIMessage) -> int | None:
-        """How many tokens the conversation holds now; None where the message does not say."""
-        used = message.usage_metadata
-        if not used:
+    def count(self, message: AIMessage) -> _Counted | None:
+        """The message so far; None where it does not say what it used.
+
+        One that comes in parts counts each token in one of them, and names its model in another.
+        """
+        counted = self._messages.setdefault(message.id, _Counted())
+        counted.model = _model_of(message) or counted.model
+        if not message.usage_metadata:
             return None
-        # A message that comes in parts counts each token in one of them.
-        self._context = used["total_tokens"] + (self._context if self._message == message.id else 0)
-        self._message = message.id
-        self._input += used["input_tokens"]
-        self._output += used["output_tokens"]
-        self._cached += used.get("input_token_details", {}).get("cache_read", 0)
-        return self._context
+        counted.add(message.usage_metadata)
+        return counted
 
     def of_the_turn(self) -> Usage | None:
-        """As other agents count them: what was read from a cache is no input."""
-        total = self._input + self._output
-        if not total:
+        told = self._messages.values()
+        new, output, cached = (sum(getattr(each, name) for each in told) for name in ("new", "output", "cached"))
+        if not new + output + cached:
             return None
         return Usage(
-            input_tokens=self._input - self._cached,
-            output_tokens=self._output,
-            cached_read_tokens=self._cached,
-            total_tokens=total,
+            input_tokens=new, output_tokens=output, cached_read_tokens=cached, total_tokens=new + output + cached
         )
+
+    def by_model(self) -> list[dict[str, Any]]:
+        """Tokens of messages that name no model stand under an empty name."""
+        found: dict[str, dict[str, int]] = {}
+        for each in self._messages.values():
+            if each.total:
+                count = found.setdefault(each.model, dict.fromkeys(_COUNTS, 0))
+                for name, tokens in zip(_COUNTS, (each.new, each.output, each.cached), strict=True):
+                    count[name] += tokens
+        return [{"model": model, "token_count": count} for model, count in found.items()]
+
+
+_COUNTS = ("inputTokens", "outputTokens", "cachedInputTokens")
+
+
+def _model_of(message: AIMessage) -> str:
+    """The integrations of LangChain write it under the one name or the other."""
+    said = message.response_metadata
+    return next((said[key] for key in ("model_name", "model") if isinstance(said.get(key), str)), "")

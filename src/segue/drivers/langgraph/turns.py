@@ -108,7 +108,9 @@ class Turn:
         if reason == "cancelled":
             await self._break_off("was cancelled")
         return PromptResponse(
-            stop_reason=reason, usage=self._telling.usage(), field_meta={"segue": {"at": self._stands_at}}
+            stop_reason=reason,
+            usage=self._telling.usage(),
+            field_meta={"segue": {"at": self._stands_at}, **self._telling.by_model()},
         )
 
     async def _break_off(self, how: str) -> None:

@@ -134,8 +134,10 @@ async def test_servers_of_tools_are_handed_over_in_a_file(amp: AmpCandidate) -> 
     assert not [word for word in shown["words"] if "not-for-ps" in word]
 
 
-async def test_nothing_of_a_turn_is_left_on_disk(amp: AmpCandidate, tmp_path: Path) -> None:
-    (place := tmp_path / "tmp").mkdir()
+@pytest.mark.parametrize("name", ["tmp", "a" * 120])
+async def test_nothing_of_a_turn_is_left_on_disk(amp: AmpCandidate, tmp_path: Path, name: str) -> None:
+    """No socket may have a path as long as a temporary directory may."""
+    (place := tmp_path / name).mkdir()
     async with started(amp, "Environment", TMPDIR=str(place)) as agent:
         rule = json.loads(said(await turn(agent, "go")))["rules"][-1]
         assert place in Path(rule["to"]).parents

@@ -10,21 +10,37 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from zlib import crc32
 
 from segue.workspace.processes import identity
 
 
+LONGEST_SOCKET = 100
+"""Bytes that the path of a socket may have everywhere."""
+SHORT = Path("/tmp")
+
+
 @contextmanager
-def private_directory(name: str) -> Generator[Path]:
-    """A directory for as long as the context lasts."""
+def private_directory(name: str, within: Path | None = None) -> Generator[Path]:
+    """A directory for as long as the context lasts, in the temporary one."""
     take_away_left()
-    place = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-{_mark(os.getpid())}-"))
+    place = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-{_mark(os.getpid())}-", dir=within))
     try:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def room_for_socket(place: Path, name: str) -> Generator[Path]:
+    """Where a socket can be: in this private directory, or in one with a shorter path."""
+    if len(os.fsencode(place / name)) <= LONGEST_SOCKET:
+        yield place / name
+        return
+    with private_directory("segue-door", SHORT) as short:
+        yield short / name
 
 
 def write_private(file: Path, content: str) -> None:
@@ -35,7 +51,7 @@ def write_private(file: Path, content: str) -> None:
 
 def take_away_left() -> None:
     """Those of processes that are gone, under whatever name."""
-    for place in Path(tempfile.gettempdir()).glob("segue-*"):
+    for place in chain.from_iterable(each.glob("segue-*") for each in {Path(tempfile.gettempdir()), SHORT}):
         owner = re.fullmatch(r"segue-[a-z]+-(\d+)-([0-9a-f]*)-\w+", place.name)
         if owner is not None and _mark(int(owner[1])) != owner[2]:
             shutil.rmtree(place, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import Any
 from segue.drivers.amp import delegate
 from segue.drivers.amp.program import LONGEST_LINE
 from segue.drivers.amp.settings import ruled
-from segue.workspace.private import private_directory, write_private
+from segue.workspace.private import private_directory, room_for_socket, write_private
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ Ask = Callable[[Question], Awaitable[bool]]
 @asynccontextmanager
 async def door(ask: Ask, own: Mapping[str, Any], servers: Mapping[str, Any]) -> AsyncGenerator[list[str]]:
     """A directory of nobody else's, for one turn; what it yields are Amp's words for what is in it."""
-    with private_directory("segue-amp") as place:
-        async with _open(str(place / "door"), ask) as socket:
+    with private_directory("segue-amp") as place, room_for_socket(place, "door") as room:
+        async with _open(str(room), ask) as socket:
             yield [*_settings(place, socket, own), *_servers(place, servers)]
 
 

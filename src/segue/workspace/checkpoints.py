@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from segue.model.checkpoint import GitState
 from segue.model.crash import crash_point
@@ -24,6 +23,7 @@ from segue.workspace.git import (
     status_of,
 )
 from segue.workspace.kept_index import Loan, keep, lend
+from segue.workspace.private import owned_directory
 from segue.workspace.secret_files import is_secret
 
 _AUTHOR = {
@@ -212,8 +212,8 @@ def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan |
     real = _noted_index(worktree)
     if real is None:
         real = worktree / calls.git("rev-parse", "--git-path", "index", cwd=worktree).removesuffix("\n")
-    with TemporaryDirectory(prefix="segue-index-") as folder:
-        copy = Path(folder, "index")
+    with owned_directory("segue-index") as folder:
+        copy = folder / "index"
         index = _Borrowed(calls, worktree, copy)
         loan = lend(real, copy)
         if loan is None and head_of(calls, worktree):
@@ -234,8 +234,8 @@ def _noted_index(worktree: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(calls: Calls, worktree: Path, tree: str) -> Generator[_Borrowed]:
-    with TemporaryDirectory(prefix="segue-index-") as folder:
-        index = _Borrowed(calls, worktree, Path(folder, "index"))
+    with owned_directory("segue-index") as folder:
+        index = _Borrowed(calls, worktree, folder / "index")
         index.git("read-tree", tree)
         yield index
 

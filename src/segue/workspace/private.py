@@ -1,7 +1,7 @@
 """Directories that nobody else looks into, and that do not outlive their process for long.
 
-What a killed process left is taken away by the next one that opens such a directory, and by the server's sweep; each
-finds what lies in its own temporary directory.
+What a killed process left is taken away by the server's sweep, and by the next one that opens such a directory for
+secrets; each finds what lies in its own temporary directory.
 """
 
 import os
@@ -16,7 +16,6 @@ from zlib import crc32
 
 from segue.workspace.processes import identity
 
-
 LONGEST_SOCKET = 100
 """Bytes that the path of a socket may have everywhere."""
 SHORT = Path("/tmp")
@@ -24,8 +23,15 @@ SHORT = Path("/tmp")
 
 @contextmanager
 def private_directory(name: str, within: Path | None = None) -> Generator[Path]:
-    """A directory for as long as the context lasts, in the temporary one."""
+    """A directory for as long as the context lasts; what killed processes left is taken away first."""
     take_away_left()
+    with owned_directory(name, within) as place:
+        yield place
+
+
+@contextmanager
+def owned_directory(name: str, within: Path | None = None) -> Generator[Path]:
+    """The same for what holds no secrets, and may lie until the next look at what was left."""
     place = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-{_mark(os.getpid())}-", dir=within))
     try:
         yield place

@@ -28,7 +28,6 @@ from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.planning import Planner, blocked_by
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reporting import Reports
-from segue.orchestrator.settling import close_questions
 from segue.orchestrator.spending import limits_of
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
@@ -323,7 +322,6 @@ class Dialogue:
             raise Torn(WINDOW_FULL)
 
         def answered(t: Transaction) -> None:
-            close_questions(t, self._tenure.session_id, self._tenure.number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
             if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
                 t.move_workflow(self._talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)

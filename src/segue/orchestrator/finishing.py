@@ -19,7 +19,7 @@ from segue.orchestrator.onlooking import files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.retrying import policy_for, start_over
 from segue.orchestrator.reviewing import Round, review
-from segue.orchestrator.settling import close_questions, write_checkpoint
+from segue.orchestrator.settling import write_checkpoint
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.orchestrator.verifying import run_tests
@@ -210,7 +210,6 @@ class Finishing:
         state, workspace = await self._tenure.gather()
 
         def complete(t: Transaction) -> None:
-            close_questions(t, self._tenure.session_id, self._tenure.number)
             if committed is not None:
                 self._append(t, committed)
             t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)

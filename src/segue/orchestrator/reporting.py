@@ -10,7 +10,6 @@ from segue.model.status import SessionStatus, WaitingFor
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.ends import DEAF
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import CANCEL_GRACE, Turns
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
@@ -56,7 +55,6 @@ class Reports:
         text = "".join(self._turns.words)
 
         def take_down(t: Transaction) -> None:
-            close_questions(t, session_id, number)
             t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=text), session_id=session_id, run=number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 

@@ -19,7 +19,7 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import QuotaExceeded, SegueError
 from segue.model.events import IncidentLogged, PermissionAnswered, RunEnded, RunOutcome
-from segue.model.ids import SessionId, WorkflowId
+from segue.model.ids import RequestId, SessionId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.status import (
     Failure,
@@ -265,11 +265,12 @@ def is_mid_turn(session: SessionRow) -> bool:
     return asking or session.status is SessionStatus.RUNNING
 
 
-def close_questions(t: Transaction, session_id: SessionId, run: int) -> None:
-    """A question dies with the process that asked it."""
-    for question in open_questions(t.connection, t.workflow_id):
-        answer = PermissionAnswered(request_id=question.id, outcome="interrupted", by="segue")
-        t.answer(answer, session_id, run)
+def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozenset[RequestId]:
+    """A question dies with the process that asked it, or with its turn; those that were open."""
+    closed = frozenset(question.id for question in open_questions(t.connection, t.workflow_id))
+    for request_id in closed:
+        t.answer(PermissionAnswered(request_id=request_id, outcome="interrupted", by="segue"), session_id, run)
+    return closed
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:

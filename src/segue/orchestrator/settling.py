@@ -168,10 +168,12 @@ def _settle(
     if t.workflow.status is WorkflowStatus.CANCELLED:
         # Cancelled, and cut off before it was carried out.
         settling = settling_for(Stop(trigger=Trigger.CANCEL, reason=settling.stop.reason))
-    failed = _failed(t, run, settling, state)
+    failed = _failed(house, t, run, settling, state)
     retry = retrying.what_follows(house, t.workflow, state, failed) if failed else None
     if retry is not None and settling.workflow_to is WorkflowStatus.FAILED:
         settling = replace(settling, workflow_to=WorkflowStatus.PAUSED)
+    if retry is None and failed is not None and failed.step == retrying.RESTART:
+        settling = replace(settling, stop=replace(settling.stop, reason=retrying.TOO_OFTEN))
     session = t.session
     started = run.status is RunStatus.ACTIVE
     mid_turn = is_mid_turn(session)
@@ -210,10 +212,12 @@ def _at_work(t: Transaction, run: RunRow) -> bool:
     return run.purpose is Purpose.WORK or leaves
 
 
-def _failed(t: Transaction, run: RunRow, settling: Settling, state: WorkflowState) -> Failed | None:
-    """The step that failed with the agent; while people only talk to it, nothing is being tried."""
-    if settling.failure is None or not _at_work(t, run):
+def _failed(house: House, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState) -> Failed | None:
+    """The step that failed with the agent, or with the server; while people only talk to it, nothing is being tried."""
+    if not _at_work(t, run):
         return None
+    if settling.failure is None:
+        return retrying.cut_short(house, t.workflow, run, t.now)
     step = settling.advised_on or retrying.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
     return Failed(

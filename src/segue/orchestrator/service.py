@@ -203,7 +203,7 @@ class Orchestrator:
             return await self._create(request, agent)
 
     async def _agent_for(self, request: NewWorkflow) -> AgentConfiguration:
-        """Whoever is to work on it; all that are needed for that are there."""
+        """Whoever is to work on it; what of that is missing, agents and engines, is refused."""
         agent = agents.agent_named(self._house, request.agent)
         for each in (agent, *agents.helpers(self._house, request.choices)):
             agents.require(each, request.environment)
@@ -212,7 +212,7 @@ class Orchestrator:
         return agent
 
     async def _create(self, request: NewWorkflow, agent: AgentConfiguration) -> WorkflowView:
-        """Everything that can be refused is refused here, before anything is written."""
+        """Everything else that can be refused is refused here, before anything is written."""
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
         refuse_unusable(self._house, request.choices, request.environment)

@@ -116,6 +116,8 @@ class Ask:
     """What had changed in the worktree before whoever asks changed something too; None where nobody has."""
     reopens: str = ""
     """Why what is left is planned again, if it is."""
+    warning: Warned | None = None
+    """What is said with the run that follows, if anything is."""
     context: str = ""
     """What the new conversation begins with, if a person wrote it."""
 
@@ -340,6 +342,8 @@ class Launching:
         queue(self.house, t, session_id, plan, ask.purpose, self.variables(t.workflow, ask), context)
         run = t.open_run
         assert run is not None, "it was queued just now"
+        if ask.warning is not None:
+            t.append(ask.warning, session_id=session_id, run=run.number)
         return _answer(t, run, "resumed", plan.reason, plan.prices)
 
     def variables(self, row: WorkflowRow, ask: Ask) -> dict[str, str]:

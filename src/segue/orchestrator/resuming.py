@@ -10,7 +10,7 @@ from pathlib import Path
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, open_runs, session_by_id
 from segue.model.errors import BadInput, SegueError, WrongState
-from segue.model.events import RetryScheduled
+from segue.model.events import RetryScheduled, Warned
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, Role, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor, WorkspaceRestored
@@ -104,10 +104,12 @@ class Resuming:
 
     async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> Resumed:
         """The work goes back to before the step that went wrong, and what is left is planned again."""
-        ask = replace(ask, reopens=retry.reason)
         target = await rewinding.before_task(self.house, row, retry.step)
         if target is None:
-            return await self.launching.launch(row, ask)
+            reopens = f"{retry.reason.rstrip('.')}. {rewinding.NOTHING_UNDONE}"
+            warning = Warned(code="nothing_undone", message=rewinding.NOTHING_UNDONE)
+            return await self.launching.launch(row, replace(ask, reopens=reopens, warning=warning))
+        ask = replace(ask, reopens=retry.reason)
         await rewinding.require_worktree_of(row, target)
         return await self._take_back(row, ask, target, "the work is taken back")
 

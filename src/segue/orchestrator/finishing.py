@@ -194,7 +194,7 @@ class Finishing:
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
         told = f"{problem}. {more}".strip()
         asked = e.PersonAsked(task_id=task.id, question=f"{told} Is it done all the same?", problem=problem)
-        return End(WorkflowStatus.REVIEW, told if more else problem, Trigger.TASK_COMPLETE, asks=asked)
+        return End(WorkflowStatus.REVIEW, told if more else problem, Trigger.PAUSE, asks=asked)
 
     def _append(self, t: Transaction, event: e.Event) -> None:
         t.append(event, session_id=self._tenure.session_id, run=self._tenure.number)

@@ -22,6 +22,7 @@ from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import WINDOW_FULL, End, Torn, exited
 from segue.orchestrator.finishing import Finishing
+from segue.orchestrator.house import Stop
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.messages import Said, parts_of
 from segue.orchestrator.pausing import Pausing
@@ -181,7 +182,7 @@ class Dialogue:
         if self._tenure.purse.empty(self._house.clock.now()) is not None:
             return False
         task, self._done = self._done, None
-        return await self._reports.ask(task)
+        return await self._reports.ask(task, Stop(trigger=end.trigger, reason=end.reason))
 
     async def _choice(self) -> Callable[[Transaction], "_Work | End | _Idle"]:
         """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""

@@ -78,7 +78,7 @@ def settling_for(stop: Stop) -> Settling:
         return Settling(
             stop=stop, outcome="cancelled", incident=False, session_to=SessionStatus.CANCELLED, ends_session=True
         )
-    if stop.trigger in (Trigger.PAUSE, Trigger.EXHAUSTION, Trigger.TIMEOUT):
+    if stop.trigger is not Trigger.CRASH:
         return Settling(stop=stop, outcome="paused", incident=False)
     return Settling(stop=stop)
 

@@ -234,7 +234,7 @@ def test_a_plan_ticks_what_was_done_before_and_counts_what_is_new() -> None:
 
 def test_the_question_about_a_task_is_printed_once() -> None:
     asked = e.PersonAsked(task_id=TaskId("t1"), question="“Lexer” fails. Is it done all the same?")
-    moved = e.WorkflowMoved(before=W.IN_PROGRESS, after=W.REVIEW, reason="“Lexer” fails", trigger=Trigger.TASK_COMPLETE)
+    moved = e.WorkflowMoved(before=W.IN_PROGRESS, after=W.REVIEW, reason="“Lexer” fails", trigger=Trigger.PAUSE)
     assert shown(asked, writers=MILESTONES) == "? “Lexer” fails. Is it done all the same?"
     assert shown(moved, writers=MILESTONES) == "Needs a look"
     lost = replace(moved, reason="the conversation is lost", trigger=Trigger.CRASH)

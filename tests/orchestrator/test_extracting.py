@@ -10,9 +10,11 @@ import anyio
 import pytest
 
 from segue.model import events as e
+from segue.model.agents import Choices, Limits
 from segue.model.findings import Decision, Findings, Spending
 from segue.model.ids import CheckpointId, Seq
 from segue.model.views import WorkflowView
+from segue.orchestrator.ends import DEAF
 from segue.orchestrator.extracting import NOT_INSTALLED, Extraction, extract, extract_by_model
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
@@ -264,6 +266,32 @@ async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: The
     assert (snapshot.trigger, snapshot.tasks_completed, snapshot.clean_boundary) == ("pause", 1, clean)
     assert (found.by, found.decisions) == ("rules", RULES.decisions)
     assert view.tasks_done == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "usage", "trigger", "reason"),
+    [
+        (Limits(tasks=1), 1000, "task_complete", "1 task was done, as asked for"),
+        (Limits(), 90000, "exhaustion", "The context holds 90,000 of 100,000 tokens (90%)"),
+    ],
+)
+async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit(
+    theatre: Theatre, limits: Limits, usage: int, trigger: str, reason: str
+) -> None:
+    theatre.choices = Choices(limits=limits)
+    script = REPORTING.format(report="- {hang: true, deaf: true}")
+    used = f"do:\n      - usage: {{used: {usage}, size: 100000}}\n      - say: I will"
+    async with theatre.open(extraction="agent"):
+        await theatre.begin(script.replace("do:\n      - say: I will", used))
+        await theatre.event("build-it", e.ToolFinished)
+        (theatre.root / "worktrees" / "build-it" / "go").touch()
+        await theatre.until_prompted(2)
+        await theatre.clock.advance(theatre.house.rules.extraction.timeout)
+        view = await theatre.as_time_goes_by("build-it", "paused")
+        (snapshot, *_) = await theatre.house.journal.snapshots(view.id)
+        assert (snapshot.trigger, snapshot.reason) == (trigger, f"{reason}; {DEAF}")
+        (ended,) = await theatre.events("build-it", e.RunEnded)
+        assert ended.outcome == "paused"
 
 
 async def studied(theatre: Theatre, by: str) -> Findings:

@@ -104,7 +104,7 @@ async def test_after_the_last_try_a_person_is_asked_and_the_files_stay(theatre: 
         (ended,) = await theatre.events(view.id, e.RunEnded)
         assert ended.outcome == "asked"
         snapshot = (await theatre.orchestrator.snapshots(view.id))[0].checkpoint
-        assert (snapshot.type, snapshot.next_task) == ("review", "a")
+        assert (snapshot.type, snapshot.trigger, snapshot.next_task) == ("review", "pause", "a")
         assert (theatre.root / "worktrees" / view.slug / "sum.txt").exists()
 
 

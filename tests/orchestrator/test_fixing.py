@@ -13,6 +13,7 @@ from segue.orchestrator.fixing import Advice, read_advice
 from segue.orchestrator.house import Stop
 from segue.snapshot.extraction import Unreadable
 from segue.testing.waiting import until
+from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 
@@ -143,6 +144,27 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
         await theatre.orchestrator.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
+
+
+async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is_planned_again(
+    theatre: Theatre,
+) -> None:
+    script = failing(advice("rewind", "Begin with the tests."), "{write: {path: half.txt, content: H}}, {crash: true}")
+    async with theatre.open(retry_attempts=2, retry_first=40.0):
+        await theatre.begin(script)
+        await theatre.until("build-it", "paused")
+        await theatre.orchestrator.pause("build-it", "try it elsewhere", wait=True)
+        await fork(theatre)
+        await theatre.resume(FORK)
+        async with theatre.time_going_by():
+            await theatre.event(FORK, e.PlanReopened)
+        (warned,) = [each for each in await theatre.events(FORK, e.Warned) if each.code == "nothing_undone"]
+        (reopened,) = await theatre.events(FORK, e.PlanReopened)
+        assert reopened.reason == f"Begin with the tests. {warned.message}"
+        assert await theatre.events(FORK, e.WorkflowRewound) == []
+        assert (worktree_of(theatre, FORK) / "half.txt").read_text() == "H"
+        await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
+        await theatre.orchestrator.cancel(FORK, "seen enough")
 
 
 async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_shell(theatre: Theatre) -> None:

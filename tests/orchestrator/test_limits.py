@@ -155,6 +155,73 @@ async def test_money_that_is_added_in_the_middle_of_a_task_may_be_spent_in_it(th
         assert await theatre.events("build-it", e.PauseRequested) == []
 
 
+@pytest.mark.parametrize("seconds", [600, 0])
+async def test_time_that_is_added_when_it_is_over_takes_the_pause_back(theatre: Theatre, seconds: float) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.clock.advance(61)
+        await theatre.event("build-it", e.PauseRequested)
+        assert not (await theatre.orchestrator.limit("build-it", Limits(seconds=seconds))).pause_requested
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "completed")
+
+
+async def test_a_change_that_does_not_suffice_leaves_the_pause(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.clock.advance(100)
+        await theatre.event("build-it", e.PauseRequested)
+        assert (await theatre.orchestrator.limit("build-it", Limits(seconds=90))).pause_requested
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+
+
+async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.orchestrator.pause("build-it", "lunch", False)
+        assert (await theatre.orchestrator.limit("build-it", Limits(seconds=0))).pause_requested
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+
+
+BROKE = "turns: [{match: Do A, do: [{usage: {used: %s, size: 100000, cost: 0.75}}, {touch: here}, {wait_for: go}]}]"
+
+
+@pytest.mark.parametrize(("used", "ending"), [("1000", "completed"), ("90000", "paused")])
+async def test_money_that_is_added_when_it_is_spent_takes_the_pause_back_where_the_window_has_room(
+    theatre: Theatre, used: str, ending: str
+) -> None:
+    theatre.choices = Choices(limits=Limits(usd=0.5))
+    async with theatre.open():
+        await theatre.begin(BROKE % used)
+        await theatre.until_there(worktree_of(theatre) / "here")
+        await theatre.event("build-it", e.PauseRequested)
+        await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", ending)
+
+
+async def test_a_time_that_is_over_is_not_hidden_by_money_that_is_spent(theatre: Theatre) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(BROKE % "1000")
+        await theatre.until_there(worktree_of(theatre) / "here")
+        await theatre.event("build-it", e.UsageReported)
+        await theatre.orchestrator.limit("build-it", Limits(usd=0.5))
+        assert await theatre.events("build-it", e.PauseRequested) == []
+        await theatre.clock.advance(61)
+        requested = (await theatre.event("build-it", e.PauseRequested)).event
+        assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
+        await theatre.orchestrator.cancel("build-it", "seen enough")
+
+
 async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=Limits(seconds=60))
     async with theatre.open(pause_force_after=30.0):

@@ -5,8 +5,11 @@ from os import kill
 
 import pytest
 
+from segue.model import crash
 from segue.model import events as e
 from segue.model.pictures import Shown
+from segue.orchestrator.ends import Torn
+from segue.orchestrator.opening import STOPPED
 from tests.orchestrator.test_pictures import PNG
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -94,7 +97,7 @@ async def test_what_went_out_together_and_was_never_answered_is_shown_and_not_se
     assert [each for each, *_ in heard(theatre)] == [ids[-1]]
 
 
-async def test_what_did_not_go_out_yet_waits_again_all_of_it(theatre: Theatre) -> None:
+async def test_what_did_not_go_out_yet_waits_for_the_next_run_all_of_it(theatre: Theatre) -> None:
     async with theatre.open():
         ids = await said_meanwhile(theatre)
     async with theatre.open():
@@ -104,3 +107,25 @@ async def test_what_did_not_go_out_yet_waits_again_all_of_it(theatre: Theatre) -
         view = await theatre.until("build-it", "completed")
         assert (view.waiting_messages, view.undelivered) == (0, ())
     assert [(each, text.endswith("\n\n".join(SAID))) for each, text, _ in heard(theatre)] == [(ids[-1], True)]
+
+
+async def test_what_was_taken_and_did_not_go_out_waits_again_all_of_it(theatre: Theatre) -> None:
+    def tear_away(point: str) -> None:
+        if point == "turn.start.after":
+            crash.arm(None)
+            raise Torn(STOPPED)
+
+    async with theatre.open():
+        ids = await said_meanwhile(theatre)
+        crash.arm(tear_away)
+        try:
+            (worktree_of(theatre) / "go").touch()
+            view = await theatre.until("build-it", "paused")
+        finally:
+            crash.arm(None)
+        assert (view.tasks_done, view.waiting_messages) == (1, 3)
+        assert (view.undelivered, await moves(theatre, ids), heard(theatre)) == ((), [], [])
+        await theatre.resume("build-it")
+        view = await theatre.until("build-it", "completed")
+        assert (view.waiting_messages, view.undelivered) == (0, ())
+    assert heard(theatre) == [(ids[-1], "\n\n".join(SAID), 0)]

@@ -1,15 +1,12 @@
 """An agent that is silent: when that is said, and when it counts as a start that failed."""
 
-import anyio
 import pytest
 
 from segue.model import events as e
-from segue.model.ids import RequestId
 from segue.model.status import Failure
 from segue.model.views import Answer
-from segue.orchestrator.turns import Turns
 from tests.orchestrator.test_workflows import worktree_of
-from tests.orchestrator.theatre import WITHIN, Theatre
+from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
 
@@ -56,29 +53,6 @@ async def test_whoever_waits_for_an_answer_is_not_silent(theatre: Theatre) -> No
         await theatre.orchestrator.answer("build-it", Answer(allow=True))
         await theatre.until("build-it", "completed")
         assert await warnings(theatre) == []
-
-
-async def test_a_question_of_a_turn_that_is_over_excuses_no_silence(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    question = e.PermissionRequested(request_id=RequestId("r"), call_id="c", tool="edit", title="May I?", options=())
-    hear_out = vars(Turns)["_hear_out"]
-
-    async def leave_a_question(turns: Turns, prompt: e.PromptQueued) -> e.StopReason:
-        if prompt.task_id == "a":
-            vars(turns)["_questions"][question.request_id] = question
-        return await hear_out(turns, prompt)
-
-    monkeypatch.setattr(Turns, "_hear_out", leave_a_question)
-    async with theatre.open(**NOTICE):
-        await theatre.begin("turns: [{match: Do B, do: [{say: Hm.}, {wait_for: go}]}]")
-        await theatre.until_prompted(2)
-        with anyio.fail_after(WITHIN):
-            while not await warnings(theatre):
-                await theatre.clock.advance(60)
-                await anyio.sleep(0.05)
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
 
 
 async def test_an_agent_that_never_reacts_to_its_prompt_has_not_come_up_and_is_tried_again(theatre: Theatre) -> None:

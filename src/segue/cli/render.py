@@ -81,7 +81,7 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
         "failed": "Failed",
         "cancelled": "Cancelled",
     }
-    if event["after"] == "review" and event["trigger"] == "task_complete":
+    if event["after"] == "review" and event["trigger"] == "pause":
         # The question stands before this, and says why.
         return words["review"]
     return words[event["after"]] + _because(event) if event["after"] in words else None

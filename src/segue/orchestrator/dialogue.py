@@ -22,13 +22,13 @@ from segue.orchestrator.capacity import Capacity
 from segue.orchestrator.contexts import Present, compile_workflow
 from segue.orchestrator.ends import WINDOW_FULL, End, Torn, exited
 from segue.orchestrator.finishing import Finishing
+from segue.orchestrator.house import Stop
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.messages import Said, parts_of
 from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.planning import Planner, adopt_without_planning, blocked_by
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.reporting import Reports
-from segue.orchestrator.settling import close_questions
 from segue.orchestrator.spending import limits_of
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Speaker, Turns
@@ -186,7 +186,7 @@ class Dialogue:
         if self._tenure.purse.empty(self._house.clock.now()) is not None:
             return False
         task, self._done = self._done, None
-        return await self._reports.ask(task)
+        return await self._reports.ask(task, Stop(trigger=end.trigger, reason=end.reason))
 
     async def _choice(self) -> Callable[[Transaction], "_Work | End | _Idle"]:
         """Chooses what comes next, to be done under the lock, where a pause cannot slip in between."""
@@ -331,7 +331,6 @@ class Dialogue:
             raise Torn(WINDOW_FULL)
 
         def answered(t: Transaction) -> None:
-            close_questions(t, self._tenure.session_id, self._tenure.number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
             if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
                 t.move_workflow(self._talking_from, reason="the agent was only talked to", trigger=Trigger.PAUSE)

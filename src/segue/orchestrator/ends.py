@@ -19,7 +19,7 @@ from segue.orchestrator.house import Stop
 FORCED = Stop(trigger=Trigger.PAUSE, reason="the pause was forced in the middle of the task")
 UNADVISED = Stop(trigger=Trigger.PAUSE, reason="the pause was forced while a second agent was asked for advice")
 WINDOW_FULL = Stop(trigger=Trigger.EXHAUSTION, reason="the agent's context window is full")
-DEAF = Stop(trigger=Trigger.PAUSE, reason="the agent was asked for a report and could not be stopped")
+DEAF = "the agent was asked for a report and could not be stopped"
 INTERNAL = Stop(trigger=Trigger.CRASH, reason="something went wrong inside Segue; the server's log has it")
 CANCELLED = Stop(trigger=Trigger.CANCEL, reason="the workflow was cancelled")
 

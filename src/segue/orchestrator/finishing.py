@@ -19,7 +19,7 @@ from segue.orchestrator.onlooking import files_of
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.retrying import policy_for, start_over
 from segue.orchestrator.reviewing import Round, review
-from segue.orchestrator.settling import close_questions, write_checkpoint
+from segue.orchestrator.settling import write_checkpoint
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.orchestrator.verifying import run_tests
@@ -194,7 +194,7 @@ class Finishing:
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
         told = f"{problem}. {more}".strip()
         asked = e.PersonAsked(task_id=task.id, question=f"{told} Is it done all the same?", problem=problem)
-        return End(WorkflowStatus.REVIEW, told if more else problem, Trigger.TASK_COMPLETE, asks=asked)
+        return End(WorkflowStatus.REVIEW, told if more else problem, Trigger.PAUSE, asks=asked)
 
     def _append(self, t: Transaction, event: e.Event) -> None:
         t.append(event, session_id=self._tenure.session_id, run=self._tenure.number)
@@ -210,7 +210,6 @@ class Finishing:
         state, workspace = await self._tenure.gather()
 
         def complete(t: Transaction) -> None:
-            close_questions(t, self._tenure.session_id, self._tenure.number)
             if committed is not None:
                 self._append(t, committed)
             t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)

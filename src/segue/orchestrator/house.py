@@ -102,6 +102,17 @@ class Urgent:
         self.decided.set()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A person's word on a question, or that of the sweep; it is written down already."""
+
+    request_id: RequestId
+    title: str
+    allow: bool
+    words: str = ""
+    """What was said, if the question was answered in words."""
+
+
 @dataclass(slots=True)
 class Live:
     """How the doors reach a run that is alive in this process."""
@@ -110,10 +121,8 @@ class Live:
     """A pause was asked for; look at the workflow for when to force it."""
     stopping: anyio.Event = field(default_factory=anyio.Event)
     stop: Stop | None = None
-    answers: asyncio.Queue[tuple[RequestId, bool, str]] = field(
-        default_factory=asyncio.Queue[tuple[RequestId, bool, str]]
-    )
-    """Yes or no to a question, and the words, if it was answered in words."""
+    verdicts: asyncio.Queue[Verdict] = field(default_factory=asyncio.Queue[Verdict])
+    """What the agent is to be told of its questions."""
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
     terms: anyio.Event = field(default_factory=anyio.Event)

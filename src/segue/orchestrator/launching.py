@@ -4,7 +4,7 @@ It holds the workflow's lock from the look at what there is to the run that foll
 make one launch, and the second gets the first one's answer.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,7 +47,7 @@ from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.spending import limits_of
 from segue.protocol.budgets import Stopping
-from segue.protocol.capacity import usable_window
+from segue.protocol.capacity import Rung, usable_window
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
@@ -116,6 +116,8 @@ class Ask:
     """What had changed in the worktree before whoever asks changed something too; None where nobody has."""
     reopens: str = ""
     """Why what is left is planned again, if it is."""
+    warning: Warned | None = None
+    """What is said with the run that follows, if anything is."""
     context: str = ""
     """What the new conversation begins with, if a person wrote it."""
 
@@ -133,19 +135,25 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         history=history(records, house.rules.history),
         request=_request(state, standing, house.rules.plan_tasks),
         original=await forking.original(house, state),
-        full=await _full(house, session, workflow_id, agent),
+        full=await full_context(house, session, workflow_id, agent),
         container=await containers.closed(house, state, workflow_id),
     )
 
 
-async def _full(house: House, session: SessionState, workflow_id: WorkflowId, agent: AgentConfiguration) -> str:
-    """Whether the context is beyond the first rung at which the work does not go on in it."""
+async def full_context(
+    house: House,
+    session: SessionState,
+    workflow_id: WorkflowId,
+    agent: AgentConfiguration,
+    rungs: Sequence[Rung] = (Rung.FORK, Rung.PAUSE, Rung.FORCE),
+) -> str:
+    """Whether the context is beyond the first of these rungs: those at which the work does not go on in it."""
     if session.overflowed and not agent.compacts:
         return "the agent's context is full"
     model = decode(Choices, (await house.journal.workflow(workflow_id)).choices).model
     ladder = ladder_of(house.rules.capacity, agent, model, session.model)
     tokens, window = session.usage.context_tokens, usable_window(ladder, session.usage.window)
-    marks = [mark for mark in (ladder.fork, ladder.pause, ladder.force) if mark is not None]
+    marks = [mark for rung, mark in ladder.marks if rung in rungs]
     if not marks or not tokens or not window or tokens < min(marks) * window:
         return ""
     return f"the agent's context is full ({tokens / window:.0%})"
@@ -334,6 +342,8 @@ class Launching:
         queue(self.house, t, session_id, plan, ask.purpose, self.variables(t.workflow, ask), context)
         run = t.open_run
         assert run is not None, "it was queued just now"
+        if ask.warning is not None:
+            t.append(ask.warning, session_id=session_id, run=run.number)
         return _answer(t, run, "resumed", plan.reason, plan.prices)
 
     def variables(self, row: WorkflowRow, ask: Ask) -> dict[str, str]:

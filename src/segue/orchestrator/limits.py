@@ -8,6 +8,7 @@ from typing import Never
 import anyio
 
 from segue.journal.rows import run_by_id
+from segue.model.accounts import Account
 from segue.model.agents import Limits
 from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadInput, WrongState
@@ -83,8 +84,7 @@ class Allowance:
 
     async def _pause(self) -> None:
         state, now = await self._house.journal.state(self._tenure.workflow_id), self._house.clock.now()
-        stopping = self.used_up(state)
-        if stopping is not None and stopping.trigger is Trigger.TIMEOUT:
+        if (stopping := time_over(self._limits, state, now)) is not None:
             force_at = now + timedelta(seconds=self._house.rules.pause_force_after)
             await self._tenure.request_pause(stopping.trigger, stopping.reason, force_at)
 
@@ -109,6 +109,18 @@ def used_up(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | N
     """What is used up stays used up, and the work would stop again at once."""
     lasting = budget_of(replace(limits, tasks=None, seconds=None))
     return exceeded(lasting, spent_of(state, now), now)
+
+
+def time_over(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | None:
+    """The time alone, whatever else is used up too."""
+    return exceeded(budget_of(Limits(seconds=limits.seconds)), spent(Account(), state.working_since or now), now)
+
+
+def may_go_on(pause: Trigger | None, limits: Limits, state: WorkflowState, now: datetime, *, room: bool) -> bool:
+    """Whether a pause was for want of what there is again. `room`: in the window of the agent, which no limit gives."""
+    if pause not in (Trigger.TIMEOUT, Trigger.EXHAUSTION) or not room:
+        return False
+    return time_over(limits, state, now) is None and used_up(limits, state, now) is None
 
 
 def refuse_used_up(stopping: Stopping) -> Never:

@@ -25,7 +25,7 @@ from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.runner import run_session
 from segue.orchestrator.service import Orchestrator
 from segue.orchestrator.studies import study_forever
-from segue.orchestrator.sweep import left_at_work, settle_left_runs, sweep_forever
+from segue.orchestrator.sweep import settle_left_runs, sweep_forever
 
 WORKERS = 8192
 """Runs that the engine may have taken from its queue: all of them. They stand in line for a place of their own."""
@@ -66,13 +66,11 @@ async def open_orchestrator(
 
         async with open_engine(journal, house.boot, body, WORKERS) as engine:
             house.furnish(engine)
-            at_work = await left_at_work(house) if rules.recovery == "continue" else []
             left = await settle_left_runs(house)
             await announce(house)
             resuming = Resuming(house)
             if rules.reattach_at_start:
                 await resuming.rejoin([run.workflow_id for run in left])
-            await resuming.carry_on(at_work)
             jobs = (lambda: sweep_forever(house), lambda: study_forever(house), lambda: dispatch_forever(resuming))
             try:
                 async with alongside(*jobs):

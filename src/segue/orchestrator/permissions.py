@@ -7,7 +7,7 @@ from segue.journal.rows import QuestionRow, open_questions
 from segue.model.events import PermissionAnswered, PermissionRequested
 from segue.model.ids import RequestId, WorkflowId
 from segue.model.status import Permissions, SessionStatus, WaitingFor
-from segue.orchestrator.house import House
+from segue.orchestrator.house import House, Verdict
 
 READING = frozenset({"read", "search", "think", "fetch"})
 EDITING = frozenset({"edit", "delete", "move"})
@@ -58,7 +58,8 @@ async def answer_question(
     question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
     live = house.live.get(workflow_id)
     if question is not None and live is not None:
-        live.answers.put_nowait((question.id, allow, words))
+        verdict = Verdict(request_id=question.id, title=question.title, allow=allow, words=words)
+        live.verdicts.put_nowait(verdict)
     return question
 
 

@@ -17,7 +17,7 @@ from segue.orchestrator.ends import End
 from segue.orchestrator.onlooking import changes_since, files_of
 from segue.orchestrator.plans import counted, read_plan
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.settling import close_questions, write_checkpoint
+from segue.orchestrator.settling import write_checkpoint
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.resume.planning import planning_prompt, repair_plan
@@ -187,7 +187,6 @@ class Planner:
         )
 
         def write(t: Transaction) -> None:
-            close_questions(t, session_id, number)
             t.append(e.PlanProposed(prompt_id=prompt_id, plan=plan, done=done), session_id=session_id, run=number)
             if decode(Choices, t.workflow.choices).approve_plan:
                 t.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))

@@ -1,5 +1,7 @@
 """What an agent is asked before a pause, where that is switched on: its decisions, and what went wrong."""
 
+from dataclasses import replace
+
 import anyio
 
 from segue.journal import Transaction
@@ -9,8 +11,8 @@ from segue.model.ids import TaskId, new_prompt_id
 from segue.model.status import SessionStatus, WaitingFor
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.ends import DEAF
+from segue.orchestrator.house import Stop
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.settling import close_questions
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import CANCEL_GRACE, Turns
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
@@ -25,10 +27,10 @@ class Reports:
         self._turns = turns
         self._recorder = recorder
 
-    async def ask(self, task: TaskId) -> bool:
+    async def ask(self, task: TaskId, pause: Stop) -> bool:
         """Whether the agent was heard; the work came to a clean end before, and pauses there all the same."""
         try:
-            async with alongside(self._hurry):
+            async with alongside(lambda: self._hurry(pause)):
                 told = await self._hear(QUESTION, task)
                 if told is not None and isinstance(refused := read_answer(told), Unreadable):
                     await self._hear(repair(refused), task)
@@ -56,17 +58,18 @@ class Reports:
         text = "".join(self._turns.words)
 
         def take_down(t: Transaction) -> None:
-            close_questions(t, session_id, number)
             t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=text), session_id=session_id, run=number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._tenure.step("report.given", take_down)
         return text if reason == "end_turn" else None
 
-    async def _hurry(self) -> None:
-        """A report has its time, and an agent that goes on all the same is torn away."""
+    async def _hurry(self, pause: Stop) -> None:
+        """A report has its time, and an agent that goes on all the same is torn away; the work pauses for the reason
+        that it was to pause for."""
         await self._house.clock.sleep(self._house.rules.extraction.timeout)
         with anyio.move_on_after(CANCEL_GRACE):
             await self._turns.cancel()
         await self._house.clock.sleep(CANCEL_GRACE)
-        self._tenure.live.tear_away(DEAF)
+        why = f"{pause.reason.rstrip('.')}; {DEAF}" if pause.reason else DEAF
+        self._tenure.live.tear_away(replace(pause, reason=why))

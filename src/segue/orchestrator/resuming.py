@@ -10,7 +10,7 @@ from pathlib import Path
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow, open_runs, session_by_id
 from segue.model.errors import BadInput, SegueError, WrongState
-from segue.model.events import RetryScheduled
+from segue.model.events import RetryScheduled, Warned
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, Role, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor, WorkspaceRestored
@@ -36,7 +36,6 @@ from segue.workspace.worktrees import ensure_worktree, require_worktree
 log = logging.getLogger("segue")
 
 W = WorkflowStatus
-BY_SETTING = "the server was started anew, and the setting `recovery` says that the work goes on"
 
 
 class Resuming:
@@ -56,7 +55,6 @@ class Resuming:
         snapshot: str | None = None,
         context: str | None = None,
         wait_for_quota: bool = False,
-        reason: str = "resumed",
     ) -> Resumed:
         """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflow(name)
@@ -68,7 +66,7 @@ class Resuming:
         as_it_is = as_it_is and snapshot is None
         if wait_for_quota and as_it_is and (waiting := await self._wait_for_quota(row, environment)) is not None:
             return waiting
-        ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "", reason=reason)
+        ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "")
         if ask.choices is not None:
             refuse_secrets(ask.choices)
         await self._finish_fork(row, environment)
@@ -89,15 +87,6 @@ class Resuming:
                 except SegueError as error:
                     log.warning("workflow %s could not be joined again: %s", workflow_id, error.message)
 
-    async def carry_on(self, workflows: Sequence[WorkflowId]) -> None:
-        """Go on with what a dead server left in the middle of its work, unless that was joined again already."""
-        for workflow_id in workflows:
-            if (await self._journal.workflow(workflow_id)).status is W.PAUSED:
-                try:
-                    await self.resume(workflow_id, self.house.environment, None, None, reason=BY_SETTING)
-                except SegueError as error:
-                    log.warning("workflow %s does not go on by itself: %s", workflow_id, error.message)
-
     async def try_again(self, row: WorkflowRow, due: datetime) -> None:
         """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
         await self.launching.until_still(row.id)
@@ -115,10 +104,12 @@ class Resuming:
 
     async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> Resumed:
         """The work goes back to before the step that went wrong, and what is left is planned again."""
-        ask = replace(ask, reopens=retry.reason)
         target = await rewinding.before_task(self.house, row, retry.step)
         if target is None:
-            return await self.launching.launch(row, ask)
+            reopens = f"{retry.reason.rstrip('.')}. {rewinding.NOTHING_UNDONE}"
+            warning = Warned(code="nothing_undone", message=rewinding.NOTHING_UNDONE)
+            return await self.launching.launch(row, replace(ask, reopens=reopens, warning=warning))
+        ask = replace(ask, reopens=retry.reason)
         await rewinding.require_worktree_of(row, target)
         return await self._take_back(row, ask, target, "the work is taken back")
 

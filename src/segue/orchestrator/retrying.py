@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from segue.journal import Transaction
-from segue.journal.rows import WorkflowRow
+from segue.journal.rows import RunRow, WorkflowRow
 from segue.model.agents import Choices
 from segue.model.codec import decode
 from segue.model.events import RetryScheduled, StepFailed
@@ -15,13 +15,19 @@ from segue.model.status import Failure, Trigger, WorkflowStatus
 from segue.orchestrator.agents import fixer_of
 from segue.orchestrator.ends import End
 from segue.orchestrator.house import House
-from segue.protocol.retries import AskPerson, Fixer, Policy, Retry, Undo, Wait, next_step
+from segue.protocol.retries import AskPerson, Fixer, Outcome, Policy, Retry, Undo, Wait, next_step
 from segue.state.fold import Failed, WorkflowState
 
 START = "start"
 """The step that an agent fails which never came up."""
+RESTART = "restart"
+"""The step that fails when the server dies under the work."""
 TALK = "talk"
 """The step that an agent fails which was only answering somebody."""
+
+
+BY_SETTING = "the server was started anew, and the setting `recovery` says that the work goes on"
+TOO_OFTEN = "the server was stopped in the middle of the work again and again, so a person has to look"
 
 
 def step_of(state: WorkflowState, *, reached: bool) -> str:
@@ -45,8 +51,9 @@ def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: F
     following = next_step(policy, failures, failed.at, house.chance())
     retry = RetryScheduled(step=failed.step, attempt=attempt, of=policy.attempts, at=failed.at, reason=failed.reason)
     match following:
-        case Retry(at=at, attempt=attempt, undo=undo):
-            return replace(retry, at=at, attempt=attempt, rewind=undo is Undo.REWIND)
+        case Retry(at=at, attempt=attempt, of=of, undo=undo):
+            reason = BY_SETTING if failed.step == RESTART else failed.reason
+            return replace(retry, at=at, attempt=attempt, of=of, reason=reason, rewind=undo is Undo.REWIND)
         case Wait(until=until, reason=reason):
             return replace(retry, of=max(attempt, policy.attempts), at=until, reason=reason)
         case Fixer() if _may_be_helped(house, row, failed.step):
@@ -55,11 +62,20 @@ def what_follows(house: House, row: WorkflowRow, state: WorkflowState, failed: F
             return None
 
 
+def cut_short(house: House, row: WorkflowRow, run: RunRow, now: datetime) -> Failed | None:
+    """Work that a dead server left, where the user's setting says that it goes on; else a person says so. What somebody
+    wants paused stays so."""
+    wanted = house.rules.recovery == "continue" and row.pause_trigger is None
+    if not wanted or run.boot == house.boot or row.status is not WorkflowStatus.IN_PROGRESS:
+        return None
+    return Failed(step=RESTART, what=Outcome.SERVER_DIED, reason="the server died", at=now)
+
+
 def to_be_advised_on(house: House, row: WorkflowRow, state: WorkflowState) -> Sequence[Failed]:
     """The failures that a second agent is asked about before the next try; none, if it is tried without."""
     failures = list(state.failures)
-    while failures and failures[-1].what == Failure.QUOTA:
-        # It was waited for, perhaps by whoever was to advise; what failed before still has.
+    while failures and failures[-1].what in (Failure.QUOTA, Outcome.SERVER_DIED):
+        # It is over, and it was perhaps whoever was to advise that met it; what failed before still has.
         failures.pop()
     if not failures or (state.advice is not None and state.advice.step == failures[-1].step):
         return ()

@@ -35,6 +35,9 @@ from segue.workspace.git import read_state
 log = logging.getLogger("segue")
 
 PREVIOUS = "previous"
+NOTHING_UNDONE = (
+    "No file was undone, since no clean checkpoint from before this step has them; they are as they were left."
+)
 """The snapshot before the one that the work stands on."""
 BEFORE = "before going back to "
 """How the reason of a snapshot begins that was taken for this."""
@@ -110,7 +113,9 @@ async def _named(house: House, row: WorkflowRow, name: str) -> Checkpoint:
 async def before_task(house: House, row: WorkflowRow, step: str) -> Target | None:
     """The last clean checkpoint before a task was begun, if there is one."""
     starts = await house.hearings.last_records(row.id, ["task.started"])
-    mine = [record.seq for record in starts if isinstance(record.event, TaskStarted) and record.event.task_id == step]
+    # What a fork comes from has numbers, and checkpoints, of its own.
+    told = [(record.seq, record.event) for record in starts if record.workflow_id == row.id]
+    mine = [seq for seq, event in told if isinstance(event, TaskStarted) and event.task_id == step]
     for record in await house.hearings.last_records(row.id, ["checkpoint.created"]):
         made = record.event
         if not isinstance(made, CheckpointCreated) or record.workflow_id != row.id:

@@ -59,8 +59,8 @@ from segue.orchestrator import agents, containers, forking, importing, projectio
 from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
-from segue.orchestrator.launching import FilesMoving, queue
-from segue.orchestrator.limits import changed, refuse_unlimited
+from segue.orchestrator.launching import FilesMoving, full_context, queue
+from segue.orchestrator.limits import changed, may_go_on, refuse_unlimited
 from segue.orchestrator.planning import ONE_TASK, makes_no_plan
 from segue.orchestrator.plans import read_plan
 from segue.orchestrator.resuming import Resuming
@@ -79,6 +79,7 @@ from segue.orchestrator.spending import limits_of
 from segue.orchestrator.talking import Talking
 from segue.orchestrator.views import plan_view, view_of
 from segue.protocol.accounts import account_of
+from segue.protocol.capacity import Rung
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
@@ -203,7 +204,7 @@ class Orchestrator:
             return await self._create(request, agent)
 
     async def _agent_for(self, request: NewWorkflow) -> AgentConfiguration:
-        """Whoever is to work on it; all that are needed for that are there."""
+        """Whoever is to work on it; what of that is missing, agents and engines, is refused."""
         agent = agents.agent_named(self._house, request.agent)
         for each in (agent, *agents.helpers(self._house, request.choices)):
             agents.require(each, request.environment)
@@ -212,7 +213,7 @@ class Orchestrator:
         return agent
 
     async def _create(self, request: NewWorkflow, agent: AgentConfiguration) -> WorkflowView:
-        """Everything that can be refused is refused here, before anything is written."""
+        """Everything else that can be refused is refused here, before anything is written."""
         refuse_secrets(request.choices)
         refuse_unlimited(request.choices.limits)
         refuse_unusable(self._house, agent, request.choices, request.environment)
@@ -373,12 +374,24 @@ class Orchestrator:
         """Let a workflow use more, or less, from now on."""
         row = await self._journal.workflow(name)
         refuse_unlimited(limits)
-        await self._journal.transact(
-            row.id, lambda t: t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
-        )
+        state, room = await self._journal.state(row.id), await self._has_room(row)
+
+        def change(t: Transaction) -> None:
+            t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
+            if may_go_on(t.workflow.pause_trigger, limits_of(t.workflow), t.catch_up(state), t.now, room=room):
+                t.withdraw_pause()
+
+        await self._journal.transact(row.id, change)
         if (live := self._house.live.get(row.id)) is not None:
             live.terms.set()
         return await self.workflow(row.id)
+
+    async def _has_room(self, row: WorkflowRow) -> bool:
+        """Whether the agent's context is no reason to pause."""
+        session, agent = (await self._journal.state(row.id)).session, self._house.agents.get(row.agent)
+        if session is None or agent is None:
+            return False
+        return not await full_context(self._house, session, row.id, agent, (Rung.PAUSE, Rung.FORCE))
 
     async def fork(self, request: NewFork) -> Forked:
         return await forking.fork(self._house, request, self._free_slug)

@@ -19,7 +19,7 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import QuotaExceeded, SegueError
 from segue.model.events import IncidentLogged, PermissionAnswered, RunEnded, RunOutcome
-from segue.model.ids import SessionId, WorkflowId
+from segue.model.ids import RequestId, SessionId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.status import (
     Failure,
@@ -78,7 +78,7 @@ def settling_for(stop: Stop) -> Settling:
         return Settling(
             stop=stop, outcome="cancelled", incident=False, session_to=SessionStatus.CANCELLED, ends_session=True
         )
-    if stop.trigger in (Trigger.PAUSE, Trigger.EXHAUSTION, Trigger.TIMEOUT):
+    if stop.trigger is not Trigger.CRASH:
         return Settling(stop=stop, outcome="paused", incident=False)
     return Settling(stop=stop)
 
@@ -168,10 +168,12 @@ def _settle(
     if t.workflow.status is WorkflowStatus.CANCELLED:
         # Cancelled, and cut off before it was carried out.
         settling = settling_for(Stop(trigger=Trigger.CANCEL, reason=settling.stop.reason))
-    failed = _failed(t, run, settling, state)
+    failed = _failed(house, t, run, settling, state)
     retry = retrying.what_follows(house, t.workflow, state, failed) if failed else None
     if retry is not None and settling.workflow_to is WorkflowStatus.FAILED:
         settling = replace(settling, workflow_to=WorkflowStatus.PAUSED)
+    if retry is None and failed is not None and failed.step == retrying.RESTART:
+        settling = replace(settling, stop=replace(settling.stop, reason=retrying.TOO_OFTEN))
     session = t.session
     started = run.status is RunStatus.ACTIVE
     mid_turn = is_mid_turn(session)
@@ -210,10 +212,12 @@ def _at_work(t: Transaction, run: RunRow) -> bool:
     return run.purpose is Purpose.WORK or leaves
 
 
-def _failed(t: Transaction, run: RunRow, settling: Settling, state: WorkflowState) -> Failed | None:
-    """The step that failed with the agent; while people only talk to it, nothing is being tried."""
-    if settling.failure is None or not _at_work(t, run):
+def _failed(house: House, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState) -> Failed | None:
+    """The step that failed with the agent, or with the server; while people only talk to it, nothing is being tried."""
+    if not _at_work(t, run):
         return None
+    if settling.failure is None:
+        return retrying.cut_short(house, t.workflow, run, t.now)
     step = settling.advised_on or retrying.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
     return Failed(
@@ -265,11 +269,12 @@ def is_mid_turn(session: SessionRow) -> bool:
     return asking or session.status is SessionStatus.RUNNING
 
 
-def close_questions(t: Transaction, session_id: SessionId, run: int) -> None:
-    """A question dies with the process that asked it."""
-    for question in open_questions(t.connection, t.workflow_id):
-        answer = PermissionAnswered(request_id=question.id, outcome="interrupted", by="segue")
-        t.answer(answer, session_id, run)
+def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozenset[RequestId]:
+    """A question dies with the process that asked it, or with its turn; those that were open."""
+    closed = frozenset(question.id for question in open_questions(t.connection, t.workflow_id))
+    for request_id in closed:
+        t.answer(PermissionAnswered(request_id=request_id, outcome="interrupted", by="segue"), session_id, run)
+    return closed
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:

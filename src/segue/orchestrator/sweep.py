@@ -12,7 +12,7 @@ import anyio.to_thread
 from segue.journal.rows import QuestionRow, RunRow, SessionRow, all_questions_past, open_runs, session_by_id
 from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
-from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor, WorkflowStatus
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator import containers
 from segue.orchestrator.house import House, Live, Stop
 from segue.orchestrator.noting import noted
@@ -27,13 +27,6 @@ SETTLE_AT_START = 20.0
 """Seconds the settling of one run may take before the server comes up all the same."""
 SETTLE_GRACE = 15.0
 """Seconds a run gets to settle itself after it was torn away."""
-
-
-async def left_at_work(house: House) -> list[WorkflowId]:
-    """What dead boots left in the middle of its work, and nobody wanted paused; asked before it is settled."""
-    runs = [run for run in await house.journal.read(open_runs) if run.purpose is not Purpose.TALK]
-    rows = [await house.journal.workflow(run.workflow_id) for run in runs]
-    return [row.id for row in rows if row.status is WorkflowStatus.IN_PROGRESS and row.pause_trigger is None]
 
 
 async def settle_left_runs(house: House) -> list[RunRow]:

@@ -1,6 +1,8 @@
 """Turns with one agent: a prompt goes out, and everything up to the agent's stop is written down."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -18,7 +20,7 @@ from segue.model.status import Permissions, PromptStatus, SessionStatus, Trigger
 from segue.orchestrator.alongside import alongside, unless
 from segue.orchestrator.capacity import Capacity, event_of
 from segue.orchestrator.ends import exited, failed_turn
-from segue.orchestrator.house import Urgent
+from segue.orchestrator.house import Urgent, Verdict
 from segue.orchestrator.messages import Said, together
 from segue.orchestrator.permissions import by_policy, option_for, policy
 from segue.orchestrator.recorder import Recorder
@@ -100,10 +102,10 @@ class Turns:
     async def deliver_answers(self) -> None:
         """Answers come from people, and from the sweep that refuses what nobody answered in time."""
         while True:
-            request_id, allow, words = await self._live.answers.get()
-            question = self._questions.pop(request_id, None)
-            if question is not None:
-                await self._deliver(question, allow, words)
+            verdict = await self._live.verdicts.get()
+            question = self._questions.pop(verdict.request_id, None)
+            if question is None or not await self._deliver(question, verdict.allow, verdict.words):
+                await self._too_late(verdict)
 
     async def overhear(self) -> e.AgentEvent:
         """The next thing the agent does while nobody speaks to it."""
@@ -148,11 +150,12 @@ class Turns:
         self._watch = Watch(sent_at=now, heard_at=now if acknowledged else None)
         try:
             async with alongside(self._notice_silence):
-                return await self._hear_out((*parts, prompt.prompt_id), acknowledged)
+                reason = await self._hear_out((*parts, prompt.prompt_id), acknowledged)
         finally:
-            # What it did not wait for any more keeps nobody waiting in the next turn.
-            self._questions.clear()
             self._over.set()
+        if self._questions:
+            await self._refuse(await self._take_back_questions())
+        return reason
 
     async def _images(self, prompt: e.PromptQueued) -> list[Image]:
         if not prompt.pictures:
@@ -210,16 +213,18 @@ class Turns:
 
     async def _break_off(self, said: Urgent) -> None:
         self._gives_way, over = True, self._over
-        self._questions.clear()
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
-        await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
+        taken_back = await self._take_back_questions()
         if over.is_set():
             # It came to its end by itself meanwhile; whatever is under way now is not to be cancelled.
+            await self._refuse(taken_back)
             self._press(said)
             return
         said.decide(True)
         with anyio.move_on_after(CANCEL_GRACE):
             await self.cancel()
+            # Cancelled, it knows; one that ended its turn just before does not.
+            await self._refuse(taken_back)
         async with unless(over):
             await self._house.clock.sleep(CANCEL_GRACE)
             raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
@@ -374,16 +379,48 @@ class Turns:
             self._questions[question.request_id] = question
         await self._tenure.transact(ask)
         crash_point("permission.asked")
-        if verdict is not None:
-            await self._deliver(question, verdict)
+        if verdict is not None and not await self._deliver(question, verdict):
+            await self._too_late(Verdict(request_id=question.request_id, title=question.title, allow=verdict))
 
-    async def _deliver(self, question: e.PermissionRequested, allow: bool, words: str = "") -> None:
+    async def _deliver(self, question: e.PermissionRequested, allow: bool, words: str = "") -> bool:
+        """Whether the agent still waited for it."""
         crash_point("permission.answered")
         try:
             await self._agent.answer(question.request_id, option_for(question, allow), words)
         except NothingToAnswer:
-            message = f"The answer to “{question.title}” came too late: the agent did not wait for it any more."
-            await self._recorder.record(e.Warned(code="answer_too_late", message=message))
+            return False
+        return True
+
+    async def _too_late(self, verdict: Verdict) -> None:
+        """Nobody heard it, which is said; words are kept for when the agent listens."""
+        message = f"The answer to “{verdict.title}” came too late: the agent did not wait for it any more."
+        session_id, run = self._speaker.session_id, self._speaker.run
+
+        def keep(t: Transaction) -> None:
+            t.append(e.Warned(code="answer_too_late", message=message), session_id=session_id, run=run)
+            if verdict.words:
+                t.queue_prompt(e.PromptQueued(prompt_id=new_prompt_id(), text=verdict.words), session_id, None)
+
+        await self._tenure.transact(keep)
+        self._live.spoken.set()
+
+    async def _take_back_questions(self) -> list[e.PermissionRequested]:
+        """Those that nobody has answered; nobody can any more. An answer that is on its way arrives all the same."""
+
+        def close(t: Transaction) -> frozenset[RequestId]:
+            closed = close_questions(t, self._tenure.session_id, self._tenure.number)
+            if closed and t.session.waiting_for is WaitingFor.PERMISSION:
+                self._tenure.move(t, SessionStatus.RUNNING)
+            return closed
+
+        closed = await self._tenure.transact(close)
+        return [self._questions.pop(each) for each in list(self._questions) if each in closed]
+
+    async def _refuse(self, questions: Sequence[e.PermissionRequested]) -> None:
+        """The agent would wait for ever for what nobody will answer."""
+        for question in questions:
+            with suppress(NothingToAnswer):
+                await self._agent.answer(question.request_id, None)
 
 
 _REACTIONS = (e.TextDelta, e.ToolCalled, e.TodoUpdated, e.PermissionRequested, e.Compacted, e.TurnEnded, e.TurnFailed)

@@ -33,6 +33,8 @@ class Outcome(StrEnum):
     """A reviewer, the fixer or a person says that this way does not lead there."""
     REVIEW_NOT_PASSED = "review_not_passed"
     """The last of the reviews that are allowed had something to say."""
+    SERVER_DIED = "server_died"
+    """Whoever watched over it was killed in the middle of it."""
 
 
 class Undo(StrEnum):
@@ -80,6 +82,7 @@ CLASSES: Mapping[str, FailureClass] = {
     Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
     Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
     Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
+    Outcome.SERVER_DIED: FailureClass.TRANSIENT,
 }
 
 
@@ -97,6 +100,9 @@ class Policy:
     quick_within: timedelta = timedelta(seconds=60)
     """A person is asked, and not the fixer, after so many failures of the agent in a row within this time, whichever
     steps they were."""
+    deaths: int = 3
+    """A person is asked after the server died so often under the work with nothing done in between: it may be the work
+    that kills it."""
     fixer_time: timedelta = timedelta(minutes=10)
     wait_for_quota: bool = False
     """Whether the work goes on by itself when a used-up quota is full again."""
@@ -188,6 +194,8 @@ def next_step(
     rule = RULES[CLASSES[last.what]]
     if last.what == Failure.QUOTA:
         return _after_quota(policy, tries, now)
+    if last.what == Outcome.SERVER_DIED:
+        return _after_a_death(policy, failures, now)
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
     if any(failed.after_fixer for failed in tries):
@@ -237,6 +245,14 @@ def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> Next
         return AskPerson(reason=f"The agent's quota was found used up {found} times in a row.")
     until = max(last.reset_at, now)
     return Wait(until=until, reason=f"The agent's quota is used up until {until:%Y-%m-%d %H:%M %Z}.")
+
+
+def _after_a_death(policy: Policy, failures: Sequence[Failed], now: datetime) -> NextStep:
+    """Whatever else failed in between: a server that dies at another step each time would be started for ever."""
+    died = sum(each.what == Outcome.SERVER_DIED for each in failures)
+    if died >= policy.deaths:
+        return AskPerson(reason=f"The server died under the work {died} times.")
+    return Retry(at=now, attempt=died + 1, of=policy.deaths)
 
 
 def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:

@@ -28,7 +28,8 @@ class Policy:
     """What becomes of the session, the workflow and the token, and what the user can do."""
 
     session: SessionStatus | None
-    """None is the state before the start that failed; a first start becomes failed, and so does its workflow."""
+    """None is the state before the start that failed; a first start becomes failed, and so does its workflow, if it is
+    not tried again."""
     workflow: WorkflowStatus = WorkflowStatus.PAUSED
     keeps_token: bool = True
     """A token that is not kept in use is kept in the list of refused ones."""
@@ -119,7 +120,7 @@ def describe() -> str:
 
 def _row(failure: Failure, policy: Policy) -> str:
     session = f"`{policy.session}`" if policy.session else "as before the start; `suspended` in the middle of a turn"
-    workflow = f"`{policy.workflow}`" + ("" if policy.session else "; a first start: `failed`")
+    workflow = f"`{policy.workflow}`" + ("" if policy.session else "; a first start that is not tried again: `failed`")
     token = "kept" if policy.keeps_token else "kept as refused, not used again unless you ask"
     remedies = ", ".join(f"`{remedy}`" for remedy in policy.remedies)
     return f"| `{failure}` | {policy.meaning} | {session} | {workflow} | {token} | {remedies} |"

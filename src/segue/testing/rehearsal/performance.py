@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 
 from segue.testing.rehearsal import updates
 from segue.testing.rehearsal.script import (
+    Aside,
     Ask,
     Compact,
     Crash,
@@ -125,6 +126,8 @@ class Performance:
                 await self._wait_for(path)
             case Ask():
                 await self._ask(action)
+            case Aside(steps):
+                self._stage.play_aside(self._play(steps))
             case Hang(deaf):
                 self._deaf = deaf
                 await asyncio.Event().wait()

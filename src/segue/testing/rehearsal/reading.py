@@ -13,6 +13,7 @@ from segue.model.errors import BadInput
 from segue.testing.rehearsal.script import (
     Action,
     Advertised,
+    Aside,
     Ask,
     ClientRead,
     ClientRun,
@@ -328,6 +329,7 @@ _ACTIONS: dict[str, Callable[[Place], Action]] = {
     "client_run": lambda place: ClientRun(place.text()),
     "wait_for": lambda place: WaitFor(place.text()),
     "ask": _ask,
+    "aside": lambda place: Aside(_steps(place)),
     "crash": _crash,
     "hang": _if_true(Hang(deaf=False)),
     "exceed_window": _if_true(ExceedWindow()),

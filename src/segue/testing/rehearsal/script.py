@@ -129,6 +129,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """Play these steps beside the turn, which goes on, and may end before them."""
+
+    steps: "tuple[Step, ...]"
+
+
+@dataclass(frozen=True, slots=True)
 class Crash:
     """Die without a word: now, or around the effect of another step."""
 
@@ -194,6 +201,7 @@ PlainAction = (
     | Compact
     | WaitFor
     | Ask
+    | Aside
     | Hang
     | ExceedWindow
     | Fail

@@ -3,7 +3,9 @@
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from asyncio import Task, create_task
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,6 +24,13 @@ class Stage:
     directory: Path
     memory: Memory
     diary: Diary
+    _asides: set[Task[None]] = field(default_factory=set[Task[None]])
+    """What is played beside the turns."""
+
+    def play_aside(self, steps: Coroutine[Any, Any, None]) -> None:
+        task = create_task(steps)
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
 
     async def send(self, update: Update) -> None:
         await self.wire.notify("session/update", {"sessionId": self.conversation.token, "update": update})

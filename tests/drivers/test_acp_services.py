@@ -1,6 +1,7 @@
 """Files and terminals that the driver serves, and only when the caller allows it."""
 
 import os
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -80,7 +81,8 @@ async def test_a_file_within_the_directory_is_read_without_a_question(rehearsal:
         ("picture", "not text"),
         (".", "Is a directory"),
         ("loop", "Too many levels of symbolic links"),
-        ("loop/../link", "Too many levels of symbolic links"),
+        # Python 3.13 looks behind such a loop, and says what lies there.
+        ("loop/../link", ("Too many levels of symbolic links", "outside the directory")[sys.version_info >= (3, 13)]),
     ],
 )
 async def test_what_cannot_be_read_is_refused_in_a_sentence(rehearsal: Rehearsal, path: str, sentence: str) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,9 @@ async def test_a_link_without_an_end_is_told_and_nothing_behind_it_is_touched(
     worktree: Path, name: str, arguments: dict[str, str], path: str
 ) -> None:
     (worktree / "loop").symlink_to("loop")
-    with pytest.raises(ToolFailed, match="Too many levels of symbolic links"):
+    # Python 3.13 looks behind such a loop, and says what lies there.
+    behind = path.startswith("loop/../") and sys.version_info >= (3, 13)
+    with pytest.raises(ToolFailed, match="is outside of" if behind else "Too many levels of symbolic links"):
         await done(worktree, name, path=path, **arguments)
     assert (worktree.parent / "elsewhere" / "secret.txt").read_text() == "one secret\n"
 

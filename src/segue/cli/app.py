@@ -320,6 +320,8 @@ def _restore(view: dict[str, Any], out: Output) -> None:
     restored = client.call("POST", f"/api/workflows/{view['id']}/workspace", {}, timeout=120)
     out.say(f"✓ The worktree is there, on branch {restored['branch']}; no agent was started.")
     out.say(f"  {restored['worktree']}")
+    if restored["note"]:
+        out.say(f"! {restored['note']}")
     out.result(restored)
 
 

@@ -483,6 +483,8 @@ class WorkspaceRestored:
     workflow_id: WorkflowId
     worktree: str
     branch: str
+    note: str = ""
+    """What there is to say of a worktree that was gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.agents import Choices
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import decode
+from segue.model.errors import WorkspaceError
 from segue.model.ids import new_prompt_id
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
@@ -29,6 +31,7 @@ from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
 from segue.workspace.processes import PART
+from segue.workspace.worktrees import stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +211,17 @@ class Finishing:
     async def _complete(self, task: Task, committed: e.WorkCommitted | e.Warned | None) -> None:
         """Adopt the task's result: the checkpoint and the status, together or not at all."""
         state, workspace = await self._tenure.gather()
+        path = Path(self._tenure.workflow.worktree)
+        if workspace.commit is None and not stands(path):
+            raise WorkspaceError(f"The worktree {path} is gone, and what was done there for “{task.title}” with it.")
 
         def complete(t: Transaction) -> None:
             if committed is not None:
                 self._append(t, committed)
             t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
             write_checkpoint(t, self._tenure.session_id, self._tenure.number, done(task), state, workspace)
+            if workspace.problem:
+                self._append(t, e.Warned(code="not_saved", message=f"“{task.title}” is done. {workspace.problem}"))
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._tenure.write("task.complete", complete)

@@ -28,10 +28,11 @@ from segue.orchestrator.launching import (
     refuse_if_overtaken,
     refuse_unless_resumable,
 )
+from segue.orchestrator.remaking import made_again
 from segue.orchestrator.rewinding import Target
 from segue.orchestrator.secrets import refuse_secrets
 from segue.resume.planner import plan_resume
-from segue.workspace.worktrees import ensure_worktree, require_worktree
+from segue.workspace.worktrees import require_worktree
 
 log = logging.getLogger("segue")
 
@@ -191,11 +192,14 @@ class Resuming:
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         """The worktree alone, for people to look at; no agent is started."""
-        row = await self._journal.workflow(name)
+        row, note = await self._journal.workflow(name), ""
         await require_worktree(Path(row.repository), Path(row.worktree), row.branch, here=row.here)
         if not row.here:
-            await ensure_worktree(Path(row.repository), Path(row.worktree), row.branch)
-        return WorkspaceRestored(workflow_id=row.id, worktree=row.worktree, branch=row.branch)
+            _, gone = await made_again(self.house, row)
+            if gone is not None:
+                await self._journal.transact(row.id, lambda t: t.append(gone))
+                note = gone.message
+        return WorkspaceRestored(workflow_id=row.id, worktree=row.worktree, branch=row.branch, note=note)
 
     async def workflow_of(self, session_id: str) -> WorkflowRow:
         """The workflow whose current session this is: an older one is never woken again."""

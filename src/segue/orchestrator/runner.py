@@ -53,6 +53,7 @@ from segue.orchestrator.launching import queue
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.pausing import Pausing
 from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.remaking import made_again
 from segue.orchestrator.settling import (
     Settling,
     close_questions,
@@ -72,7 +73,7 @@ from segue.resume.prompts import Occasion as PromptOccasion
 from segue.snapshot.gather import Occasion, Workspace
 from segue.state.fold import WorkflowState
 from segue.workspace.git import read_state
-from segue.workspace.worktrees import Worktree, discard_worktree, ensure_worktree, require_worktree, run_setup
+from segue.workspace.worktrees import Worktree, discard_worktree, require_worktree, run_setup
 
 log = logging.getLogger("segue")
 
@@ -236,7 +237,9 @@ class Run:
         if workflow.here:
             worktree = Worktree(path, branch, (await read_state(path, None)).head)
         else:
-            worktree = await ensure_worktree(Path(workflow.repository), path, branch)
+            worktree, gone = await made_again(self.house, workflow)
+            if gone is not None:
+                await self._recorder().record(gone)
         if not workflow.here and (worktree.made or workflow.base is None):
             await self._set_up(path)
         if workflow.base is None:

@@ -20,6 +20,7 @@ from segue.orchestrator.spending import Purse, limits_of
 from segue.snapshot.gather import Workspace, gather
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
+from segue.workspace.worktrees import stands
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ class Tenure:
         self.number = run.number
         self.agent = session.agent
         self.attempt: AttemptId = new_attempt_id()
-        self.has_worktree = workflow.base is not None and Path(workflow.worktree, ".git").exists()
+        self.has_worktree = workflow.base is not None and stands(Path(workflow.worktree))
         self.token: str | None = None
         """The agent's own name for the conversation, as far as it is known."""
         self.purse = Purse(session.id)

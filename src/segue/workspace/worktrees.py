@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from segue.model.crash import crash_point
 from segue.model.errors import WorkspaceError, WorktreeInUse, WorktreeMissing
+from segue.workspace.checkpoints import restore
 from segue.workspace.git import DETACHED, ask, branch_exists, git, head_commit, refusal, repository_root
 from segue.workspace.processes import run_guarded
 
@@ -18,6 +19,9 @@ _HEADS = "refs/heads/"
 _BASES = "refs/segue/bases/"
 """Where each branch started, written down before the branch is made."""
 _LAST_LINES = 20
+_HALF_MADE = "initializing"
+"""Why a worktree is locked that git, or we, are not through with."""
+_HELD = ("--lock", "--reason", _HALF_MADE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,13 @@ class _Registered:
     """`git worktree add` was killed before it was through."""
 
 
-async def ensure_worktree(repository: Path, path: Path, branch: str, start: str = "HEAD") -> Worktree:
+async def ensure_worktree(
+    repository: Path, path: Path, branch: str, start: str = "HEAD", *, files: str | None = None
+) -> Worktree:
     """Make the worktree, or find it made; a try that was killed anywhere on the way is taken up or cleared away.
 
-    A branch that is not there yet begins at `start`.
+    A branch that is not there yet begins at `start`. A worktree that is made gets the `files` of a checkpoint, if one
+    is named, or it is not made.
     """
     root = await repository_root(repository)
     path = Path(await anyio.Path(path).resolve())
@@ -60,8 +67,32 @@ async def ensure_worktree(repository: Path, path: Path, branch: str, start: str 
     _refuse_strangers(path)
     commit = await _ensure_branch(root, branch, start)
     crash_point("worktree.branch_made")
-    await _add(root, path, branch)
+    if files is None:
+        await _add(root, path, branch)
+    else:
+        await _add(root, path, branch, *_HELD)
+        crash_point("worktree.held")
+        await restore(path, files)
+        await git("worktree", "unlock", str(path), cwd=root)
     return Worktree(path, branch, commit, made=True)
+
+
+def stands(path: Path) -> bool:
+    """Whether there is a worktree, or a checkout, that somebody was through with making."""
+    note = path / ".git"
+    try:
+        return note.is_dir() or not _is_held(
+            path / note.read_text("utf-8", "surrogateescape").strip()[len("gitdir: ") :]
+        )
+    except OSError:
+        return False
+
+
+def _is_held(folder: Path) -> bool:
+    try:
+        return (folder / "locked").read_text("utf-8", "replace").strip() == _HALF_MADE
+    except FileNotFoundError:
+        return False
 
 
 async def require_worktree(repository: Path, path: Path, branch: str, *, here: bool) -> None:
@@ -128,7 +159,7 @@ def _parsed(block: str) -> _Registered:
         path=Path(fields["worktree"]).resolve(),
         branch=fields.get("branch", DETACHED).removeprefix(_HEADS),
         head=fields.get("HEAD", ""),
-        half_made=fields.get("locked", "") == "initializing",
+        half_made=fields.get("locked", "") == _HALF_MADE,
     )
 
 
@@ -203,7 +234,7 @@ async def _commit_of(root: Path, ref: str) -> str | None:
     return (await git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", cwd=root, check=False)).strip() or None
 
 
-async def _add(root: Path, path: Path, branch: str) -> None:
-    answer = await ask("worktree", "add", "--", str(path), branch, cwd=root)
+async def _add(root: Path, path: Path, branch: str, *options: str) -> None:
+    answer = await ask("worktree", "add", *options, "--", str(path), branch, cwd=root)
     if answer.code != 0:
         raise refusal("worktree add", answer, hint=f"Try it yourself: git worktree add {path} {branch}")

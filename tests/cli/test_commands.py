@@ -307,6 +307,14 @@ def test_what_is_done_of_a_plan_that_waits_is_ticked(segue: Any, service: Standi
     assert segue("status").stdout.splitlines()[2:4] == ["      1. ✓ Write the parser", "      2. Test (after t1)"]
 
 
+@pytest.mark.parametrize("status", [WorkflowStatus.CANCELLED, WorkflowStatus.COMPLETED])
+def test_a_plan_of_a_workflow_that_is_over_waits_for_nobody(
+    segue: Any, service: Standin, status: WorkflowStatus
+) -> None:
+    be(service, replace(BLOCKED, status=status, asks=""))
+    assert segue("status").stdout.splitlines()[1:] == [f"  add-parser                        {status:<12}  no plan"]
+
+
 def test_a_task_that_waits_for_a_word_names_the_three_ways_on(segue: Any, service: Standin) -> None:
     be(service, replace(VIEW, status=WorkflowStatus.REVIEW, asks="“Test” fails. Is it done all the same?"))
     assert segue("status").stdout.splitlines()[2:6] == [

@@ -16,12 +16,17 @@ WAYS = {
     "fresh": "a fresh conversation",
 }
 RESTING = frozenset({"pending", "paused", "review", "failed"})
+OVER = frozenset({"completed", "cancelled"})
 
 
 def progress(view: Fields) -> str:
     if not view["tasks_total"]:
-        return "a plan waits for your word" if view["proposed_plan"] else "no plan yet"
+        return "no plan" if view["status"] in OVER else _without_tasks(view)
     return f"{view['tasks_done']} done, {view['tasks_total'] - view['tasks_done']} remaining"
+
+
+def _without_tasks(view: Fields) -> str:
+    return "a plan waits for your word" if view["proposed_plan"] else "no plan yet"
 
 
 def asked(view: Fields) -> list[str]:
@@ -44,7 +49,9 @@ def _on_a_task(slug: str) -> list[str]:
 
 
 def proposed(view: Fields) -> list[str]:
-    """The plan that waits for a word."""
+    """The plan that waits for a word; that of a workflow which is over waits for none."""
+    if view["status"] in OVER:
+        return []
     return tasks(view["proposed_plan"], [task["id"] for task in view["tasks"] if task["status"] == "completed"])
 
 

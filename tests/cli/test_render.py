@@ -102,6 +102,10 @@ def test_unknown_kinds_and_unknown_fields_are_passed_over() -> None:
         ),
         (TASK_DONE, "Checkpoint ckpt-2"),
         (e.LimitsChanged(limits=Limits(usd=2.5)), "Limits: usd 2.5"),
+        (
+            e.LimitsChanged(limits=Limits(tasks=0, seconds=0, tokens=4_000_000, usd=5)),
+            "Limits: tasks none, seconds none, tokens 4,000,000, usd 5",
+        ),
         (e.LimitsChanged(limits=Limits(), wait_for_quota=True), "Limits: none; a used-up quota is waited for"),
         (
             e.RetryScheduled(step="t1", attempt=2, of=3, at=NOON, reason="It went away."),

@@ -42,9 +42,7 @@ def _because(event: Fields) -> str:
 
 
 def _limits_changed(event: Fields, _names: Names) -> str:
-    limits = ", ".join(f"{name} {value:g}" for name, value in event["limits"].items() if value is not None)
-    waits = "; a used-up quota is waited for" if event["wait_for_quota"] else ""
-    return f"Limits: {limits or 'none'}{waits}"
+    return f"Limits: {words.limits({**event['limits'], 'wait_for_quota': event['wait_for_quota']})}"
 
 
 def _capacity_reached(event: Fields, _names: Names) -> str:

@@ -15,6 +15,7 @@ WAYS = {
     "history": "a new conversation that is told the history",
     "fresh": "a fresh conversation",
 }
+BOUNDS = ("tasks", "seconds", "tokens", "usd")
 RESTING = frozenset({"pending", "paused", "review", "failed"})
 OVER = frozenset({"completed", "cancelled"})
 
@@ -63,6 +64,18 @@ def tasks(plan: Sequence[Fields], done: Collection[str] = ()) -> list[str]:
 
 def _after(task: Fields) -> str:
     return f" (after {', '.join(map(plain, task['depends_on']))})" if task["depends_on"] else ""
+
+
+def limits(said: Fields) -> str:
+    """What a workflow may use, and whether a quota is waited for, as far as anything is said of it."""
+    parts = [f"{name} {_bound(said[name])}" for name in BOUNDS if said.get(name) is not None]
+    waits = "a used-up quota is waited for" if said.get("wait_for_quota") else ""
+    return "; ".join(part for part in (", ".join(parts) or "none", waits) if part)
+
+
+def _bound(number: float) -> str:
+    """0 is no limit, and the largest that there may be has thirteen digits."""
+    return f"{number:,.15g}" if number else "none"
 
 
 def way(name: str) -> str:

@@ -27,7 +27,7 @@ from segue.model.events import (
 )
 from segue.model.events import PermissionRequested as Asked
 from segue.model.events import UsageReported as Used
-from segue.model.findings import TestState
+from segue.model.findings import ReviewerFeedback, TestState
 from segue.model.ids import CheckpointId, PromptId, Seq, TaskId
 from segue.model.plan import Plan, Task
 from segue.model.status import Failure, Purpose, Trigger, Way
@@ -252,3 +252,11 @@ def test_what_was_undone_stands_below_the_going_back() -> None:
     )
     told = "Taken back to ckpt-1; what was there before is ckpt-2\n  - Undone: A plan was proposed."
     assert shown(back) == told
+
+
+@pytest.mark.parametrize(
+    ("persona", "who"), [("security", "security reviewer"), ("code reviewer", "code reviewer"), ("user", "user")]
+)
+def test_a_review_says_who_gave_it(persona: str, who: str) -> None:
+    feedback = ReviewerFeedback(review_id="r", reviewer_persona=persona, timestamp=NOON, approved=True, severity="low")
+    assert shown(e.ReviewGiven(task_id=TaskId("t1"), round=1, feedback=feedback)) == f"Review 1: the {who} approves"

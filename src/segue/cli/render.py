@@ -200,7 +200,12 @@ def _review_given(event: Fields, _names: Names) -> str:
     said = event["feedback"]
     verdict = "approves" if said["approved"] else f"has something to say ({said['severity']})"
     comments = "".join(f"\n  - {plain(comment, 300)}" for comment in said["comments"])
-    return f"Review {event['round']}: the {plain(said['reviewer_persona'])} {verdict}{comments}"
+    return f"Review {event['round']}: the {_reviewer(plain(said['reviewer_persona']))} {verdict}{comments}"
+
+
+def _reviewer(persona: str) -> str:
+    """Most personas are what a reviewer looks at; a person who gives a task back is none of them."""
+    return persona if persona == "user" or persona.endswith("reviewer") else f"{persona} reviewer"
 
 
 def _retry_scheduled(event: Fields, names: Names) -> str:

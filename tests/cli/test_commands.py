@@ -360,6 +360,11 @@ def test_pause_waits_and_names_the_snapshot(segue: Any, service: Standin) -> Non
     assert service.asked[-1] == ("pause", ID, "lunch", True)
 
 
+def test_a_pause_without_a_snapshot_names_none(segue: Any, service: Standin) -> None:
+    service.paused = {"snapshot_id": None}
+    assert "\n✓ Workflow paused\n" in segue("pause").stdout
+
+
 def test_pause_need_not_wait(segue: Any, service: Standin) -> None:
     result = segue("pause", "--no-wait", "--json")
     answer = {"status": "pause_requested", "workflow_id": ID, "snapshot_id": None, "retry_called_off": False}

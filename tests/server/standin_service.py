@@ -249,6 +249,7 @@ class Standin:
         self.account: WorkflowAccount | None = None
         self.kept = [Snapshot(checkpoint=SNAPSHOT, findings=FINDINGS)]
         self.messages: tuple[Message, ...] = ()
+        self.paused: dict[str, Any] = {}
         self.resumed: dict[str, Any] = {}
         self.shown: tuple[Shown, ...] = ()
         self.prompted: dict[str, Any] = {}
@@ -317,7 +318,8 @@ class Standin:
         if not wait:
             return Action(status="pause_requested", workflow_id=view.id)
         called_off = view.retry is not None
-        return Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)
+        action = Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)
+        return replace(action, **self.paused)
 
     async def resume(
         self,

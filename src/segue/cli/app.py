@@ -240,7 +240,8 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
     path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(not no_wait).lower()}
     action = client.call("POST", path, {"reason": reason}, params=params, timeout=30 if no_wait else None)
     if action["status"] == "paused":
-        out.say(f"✓ Workflow paused (snapshot: {action['snapshot_id']})")
+        kept = f" (snapshot: {action['snapshot_id']})" if action["snapshot_id"] else ""
+        out.say(f"✓ Workflow paused{kept}")
     else:
         out.say("✓ Pause requested; the current task is finished first")
     if action["retry_called_off"]:

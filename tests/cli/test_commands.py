@@ -290,6 +290,13 @@ def test_the_plan_is_printed_to_be_changed(segue: Any, service: Standin) -> None
     assert "has no plan yet" in segue("plan").stderr
 
 
+def test_whoever_looks_for_a_plan_that_nobody_makes_now_is_told_how_it_goes_on(segue: Any, service: Standin) -> None:
+    be(service, VIEW)
+    assert segue("plan").stderr.endswith("\n  Watch it with: segue logs --follow add-parser\n")
+    be(service, replace(VIEW, status=WorkflowStatus.PAUSED))
+    assert segue("plan").stderr.endswith("\n  Go on with: segue resume add-parser\n")
+
+
 def test_status_shows_the_plan_that_waits(segue: Any, service: Standin) -> None:
     be(service, BLOCKED)
     assert segue("status").stdout.splitlines()[1:] == [

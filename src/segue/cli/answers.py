@@ -11,6 +11,7 @@ from segue.cli.command import chosen, ensure_server, environment
 from segue.cli.follow import explain, watch
 from segue.cli.issue import is_text, read_plan
 from segue.cli.output import Output, block, plain
+from segue.cli.words import RESTING
 from segue.model.errors import BadInput, NotFound, WorkflowNotFound
 
 
@@ -99,6 +100,12 @@ def plan(out: Output, workflow: str | None) -> None:
     view = find.latest(workflow)
     found = client.call("GET", f"/api/workflows/{view['id']}/plan")
     if found["status"] == "none":
-        raise NotFound(f"{view['slug']} has no plan yet.", hint=f"Watch it with: segue logs --follow {view['slug']}")
+        raise NotFound(f"{view['slug']} has no plan yet.", hint=_toward_a_plan(view))
     out.write(block(found["text"]))
     out.result(found)
+
+
+def _toward_a_plan(view: dict[str, Any]) -> str:
+    if view["status"] in RESTING and not view["retry"]:
+        return f"Go on with: segue resume {view['slug']}"
+    return f"Watch it with: segue logs --follow {view['slug']}"

@@ -360,9 +360,9 @@ def test_a_resume_that_starts_nobody_says_so(segue: Any, service: Standin) -> No
 def test_pause_waits_and_names_the_snapshot(segue: Any, service: Standin) -> None:
     result = segue("pause", "-r", "lunch")
     assert result.stdout == (
-        f"Pausing workflow {ID}...\n"
+        "Pausing workflow add-parser...\n"
         f"✓ Workflow paused (snapshot: {SNAPSHOT.id})\n"
-        f"  Resume with: segue resume --workflow-id {ID}\n"
+        "  Resume with: segue resume --workflow-id add-parser\n"
     )
     assert service.asked[-1] == ("pause", ID, "lunch", True)
 
@@ -416,7 +416,7 @@ def test_resume_sums_up_what_it_goes_on_with(segue: Any, service: Standin) -> No
         f"  Paused: {moment(NOON.isoformat())}\n"
         "  Tasks: 1 done, 1 remaining\n"
         "  ! It is not known whether the agent got prompt prompt-1; it is not sent again.\n"
-        f"\nResuming workflow {ID}...\n"
+        "\nResuming workflow add-parser...\n"
         "✓ Workflow resumed (rehearsal, session 1, run 2, the same conversation: the agent knows the conversation)\n"
         "  → native   40,000 tokens  the whole conversation, as the agent last counted it\n"
         "    context   4,000 tokens  at most: its budget, and the next request\n"

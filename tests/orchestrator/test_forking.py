@@ -36,7 +36,8 @@ async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_wor
         first, _ = await after_two_tasks(theatre)
         before, snapshots = files(worktree_of(theatre)), await snapshots_of(theatre)
         forked = await fork(theatre, **at(first))
-        view = forked.workflow
+        view, origin = forked.workflow, await theatre.orchestrator.workflow(first.workflow_id)
+        assert view.reason == f"forked from {origin.slug} at {first.id}"
         assert (view.slug, view.branch, view.status) == (FORK, f"segue/{FORK}", WorkflowStatus.PAUSED)
         assert [task.status for task in view.tasks] == [
             TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.PENDING,

@@ -236,7 +236,7 @@ def _watch_or_leave(view: dict[str, Any], after: int, detach: bool, out: Output)
 def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None:
     """Pause a workflow at the end of its current task."""
     view = find.pausable(workflow)
-    out.say(f"Pausing workflow {view['id']}...")
+    out.say(f"Pausing workflow {view['slug']}...")
     path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(not no_wait).lower()}
     action = client.call("POST", path, {"reason": reason}, params=params, timeout=30 if no_wait else None)
     if action["status"] == "paused":
@@ -246,7 +246,7 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
         out.say("✓ Pause requested; the current task is finished first")
     if action["retry_called_off"]:
         out.say("  What was to be tried again by itself was called off.")
-    out.say(f"  Resume with: segue resume --workflow-id {view['id']}")
+    out.say(f"  Resume with: segue resume --workflow-id {view['slug']}")
     out.result(action)
 
 
@@ -306,7 +306,7 @@ def resume(
     body |= {"snapshot": snapshot, "context": context, "wait_for_quota": limits.get("wait_for_quota", False)}
     resumed = client.call("POST", f"/api/workflows/{view['id']}/resume", body, timeout=120)
     _summarize(view, out)
-    out.say(f"\nResuming workflow {view['id']}...")
+    out.say(f"\nResuming workflow {view['slug']}...")
     explain(resumed, out)
     for line in words.proposed(view) if resumed["status"] == "blocked" else ():
         out.say(f"  {line}")

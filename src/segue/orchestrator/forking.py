@@ -141,7 +141,7 @@ async def prepare(house: House, row: WorkflowRow, environment: Mapping[str, str]
     crash_point("fork.filled")
     base = checkpoint.git.base or checkpoint.git.head
     workspace = await gather(row.worktree, checkpoint_ref(row.id, state), base)
-    reason = f"forked from {origin.workflow_id} at {origin.checkpoint_id}"
+    reason = f"forked from {(await house.journal.workflow(origin.workflow_id)).slug} at {origin.checkpoint_id}"
     occasion = Occasion(
         type=CheckpointType.PAUSE,
         trigger=Trigger.PAUSE,

@@ -282,6 +282,34 @@ def test_a_reason_that_is_taken_for_a_name_says_how_it_is_given(segue: Any, serv
     assert "-r" not in segue("reject", "nobody", "too long").stderr
 
 
+@pytest.mark.parametrize("words", [["approve"], ["reject", "Use a table"]])
+def test_a_word_on_the_plan_of_a_paused_workflow_is_told_how_its_question_comes_back(
+    segue: Any, service: Standin, words: list[str]
+) -> None:
+    paused = replace(BLOCKED, status=WorkflowStatus.PAUSED, asks="")
+    be(
+        service,
+        paused,
+        other(status=WorkflowStatus.PAUSED),
+        replace(paused, id=WorkflowId("w-3"), status=WorkflowStatus.COMPLETED),
+    )
+    service.refusals["answer"] = WrongState("Its plan waits for no answer now.", hint="Resume it.")
+    assert segue(*words).stderr == "segue: Its plan waits for no answer now.\n  Resume it.\n"
+    assert service.asked[-1][:2] == ("answer", ID)
+
+
+@pytest.mark.parametrize(("asked", "words"), [("answer", ["approve"]), ("prompt", ["prompt", "Hello there"])])
+def test_a_word_to_a_workflow_that_is_over_is_told_so(
+    segue: Any, service: Standin, asked: str, words: list[str]
+) -> None:
+    done = replace(VIEW, status=WorkflowStatus.COMPLETED)
+    be(service, done)
+    service.refusals[asked] = WrongState("The workflow is completed.")
+    assert segue(*words).stderr == "segue: The workflow is completed.\n"
+    be(service, done, other(status=WorkflowStatus.CANCELLED))
+    assert "No active workflow in current directory." in segue(*words).stderr
+
+
 def test_the_plan_is_printed_to_be_changed(segue: Any, service: Standin) -> None:
     be(service, BLOCKED)
     assert segue("plan").stdout == "tasks:\n- t1\n"

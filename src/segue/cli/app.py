@@ -368,7 +368,7 @@ def prompt(out: Output, workflow: str | None, text: str, detach: bool, now: bool
     """
     said, pictures = read_text(text), [talk.picture(file) for file in images]
     ensure_server(out)
-    view = find.unfinished(workflow)
+    view = find.listening(workflow)
     talk.say(view, said, pictures, detach, now, out)
 
 

@@ -10,7 +10,9 @@ from segue.model.errors import SegueError, WorkflowNotFound
 
 ACTIVE = ("pending", "in_progress", "blocked", "review")
 RESUMABLE = ("paused", "pending", "failed", "review", "blocked")
-OPEN = (*ACTIVE, "paused", "failed")
+AT_REST = ("paused", "failed")
+OPEN = (*ACTIVE, *AT_REST)
+OVER = ("completed", "cancelled")
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -57,16 +59,24 @@ def paused(name: str | None) -> dict[str, Any]:
 
 
 def asking(name: str | None) -> dict[str, Any]:
-    """The one with an open question."""
+    """The one with an open question, or else the one of which the server can say why it has none."""
     if name:
         return by_name(name)
     found = here(ACTIVE)
     asking = [view for view in found if view["question"] or view["asks"]]
-    return _only(asking or found, "waiting for an answer", "No active workflow in current directory.")
+    found = asking or found or _with_a_plan(here(AT_REST)) or _alone(here(OVER))
+    return _only(found, "waiting for an answer", "No active workflow in current directory.")
 
 
 def unfinished(name: str | None) -> dict[str, Any]:
     return by_name(name) if name else _only(here(OPEN), "open", "No active workflow in current directory.")
+
+
+def listening(name: str | None) -> dict[str, Any]:
+    """The one to talk to, or else the one of which the server can say that it is over."""
+    if name:
+        return by_name(name)
+    return _only(here(OPEN) or _alone(here(OVER)), "open", "No active workflow in current directory.")
 
 
 def latest(name: str | None) -> dict[str, Any]:
@@ -78,6 +88,15 @@ def latest(name: str | None) -> dict[str, Any]:
     if len(going) > 1 or not found:
         return _only(going, "open", "No workflow in current directory.")
     return going[0] if going else max(found, key=lambda view: view["updated_at"])
+
+
+def _with_a_plan(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [view for view in found if view["proposed_plan"]] or _alone(found)
+
+
+def _alone(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of several that are not active none is meant."""
+    return found if len(found) == 1 else []
 
 
 def _only(found: list[dict[str, Any]], kind: str, none: str) -> dict[str, Any]:

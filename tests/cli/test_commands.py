@@ -523,6 +523,38 @@ def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
     assert resume[-1] is True
 
 
+def test_the_limits_of_a_workflow_at_work_are_changed_and_it_goes_on(segue: Any, service: Standin) -> None:
+    be(service, VIEW, other(status=WorkflowStatus.FAILED))
+    result = segue("resume", "--max-cost", "5", "--max-tokens", "4000000", "--max-time", "0", "--wait-for-quota")
+    changed = "seconds none, tokens 4,000,000, usd 5; a used-up quota is waited for"
+    assert (result.exit_code, result.stdout) == (0, f"✓ add-parser goes on with other limits: {changed}\n")
+    assert service.asked[-1] == ("limit", ID, Limits(usd=5, tokens=4_000_000, seconds=0), True)
+    assert json.loads(segue("resume", "add-parser", "--no-wait-for-quota", "--json").stdout)["slug"] == "add-parser"
+    assert segue("resume", "--no-wait-for-quota").stdout.endswith(": a used-up quota is not waited for\n")
+
+
+@pytest.mark.parametrize(
+    ("pausing", "sentence"),
+    [(False, "The pause that was asked for is withdrawn."), (True, "A pause was asked for, and comes all the same.")],
+)
+def test_whoever_changes_limits_hears_what_becomes_of_a_pause(
+    segue: Any, service: Standin, pausing: bool, sentence: str
+) -> None:
+    be(service, replace(VIEW, pause_requested=True))
+    service.limited = {"pause_requested": pausing}
+    assert segue("resume", "--max-cost", "5").stdout.splitlines()[1:] == [f"  {sentence}"]
+
+
+def test_what_else_is_wanted_of_a_workflow_at_work_is_refused_and_no_limit_is_changed(
+    segue: Any, service: Standin
+) -> None:
+    result = segue("resume", "--max-cost", "5", "--agent", "codex")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing but its limits can be changed now" in result.stderr
+    assert "No paused workflow" in segue("resume", "--agent", "codex").stderr
+    assert not any(asked[0] in ("limit", "resume") for asked in service.asked)
+
+
 def test_resume_says_that_a_quota_is_waited_for(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
     service.resumed = {"status": "waiting", "reason": "The agent's quota is used up until noon."}

@@ -249,6 +249,7 @@ class Standin:
         self.account: WorkflowAccount | None = None
         self.kept = [Snapshot(checkpoint=SNAPSHOT, findings=FINDINGS)]
         self.messages: tuple[Message, ...] = ()
+        self.limited: dict[str, Any] = {}
         self.paused: dict[str, Any] = {}
         self.resumed: dict[str, Any] = {}
         self.shown: tuple[Shown, ...] = ()
@@ -461,7 +462,7 @@ class Standin:
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         self._enter("limit", name, limits, wait_for_quota)
-        return self._named(name)
+        return replace(self._named(name), **self.limited)
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         self._enter("context", name, budget)

@@ -17,7 +17,7 @@ from segue.cli.context import show_context
 from segue.cli.follow import ENDED, LONG_POLL, events, explain, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_context, read_issue, read_plan, read_servers, read_text
-from segue.cli.limits import given, limited, quota, work_settings, working
+from segue.cli.limits import change, given, limited, quota, tell_changed, work_settings, working
 from segue.cli.memory import memorize, recall
 from segue.cli.output import Output, counted, moment, plain
 from segue.cli.sessions import sessions
@@ -25,7 +25,7 @@ from segue.cli.snapshots import snapshots
 from segue.cli.status import status as show_status
 from segue.cli.usage import usage
 from segue.model.bounds import MOST
-from segue.model.errors import AgentMissing, BadInput, NotRunning, SegueError
+from segue.model.errors import AgentMissing, BadInput, NotRunning, SegueError, WrongState
 
 PORT = click.IntRange(0, 65535)
 DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -283,7 +283,8 @@ def resume(
     it is the agent's own conversation, else a new one that begins with
     a compiled context, else one that is told the history, else a fresh one. What each would cost is shown.
 
-    With --from, what there is now is saved as a snapshot first, so that going back can be undone.
+    With --from, what there is now is saved as a snapshot first, so that going back can be undone. Where the agent is at
+    work, limits that are given alone are changed, and the work goes on.
     """
     limits = given(options)
     wanted = [name for name, asked in options.items() if asked]
@@ -295,12 +296,15 @@ def resume(
     if snapshot is not None and wanted == ["workspace_only"]:
         raise click.UsageError("--from and --workspace-only exclude each other.")
     ensure_server(out)
-    view = find.paused(workflow)
+    view = find.paused(workflow, or_at_work=bool(limits))
     if wanted == ["workspace_only"]:
         _restore(view, out)
         return
     if limits:
-        client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
+        changed = _limit(view, limits, any((wanted, own, snapshot, agent, model, mode)))
+        if changed["status"] == find.AT_WORK:
+            tell_changed(view, changed, limits, out)
+            return
     way = wanted[0] if wanted else None
     body = {"environment": environment(), "way": way, "agent": agent, "model": model, "mode": mode}
     body |= {"snapshot": snapshot, "context": context, "wait_for_quota": limits.get("wait_for_quota", False)}
@@ -315,6 +319,14 @@ def resume(
         out.result(resumed)
         return
     watch(client.call("GET", f"/api/workflows/{view['id']}"), view["head"], out)
+
+
+def _limit(view: dict[str, Any], limits: dict[str, Any], asks_for_more: bool) -> dict[str, Any]:
+    """The workflow with other limits; what is refused for what else was asked for changes none."""
+    if asks_for_more and view["status"] == find.AT_WORK:
+        hint = f"Give the limits alone, or pause it first: segue pause {view['slug']}"
+        raise WrongState(f"{view['slug']} is at work; nothing but its limits can be changed now.", hint=hint)
+    return change(view, limits)
 
 
 def _restore(view: dict[str, Any], out: Output) -> None:

@@ -10,6 +10,7 @@ from segue.model.errors import SegueError, WorkflowNotFound
 
 ACTIVE = ("pending", "in_progress", "blocked", "review")
 RESUMABLE = ("paused", "pending", "failed", "review", "blocked")
+AT_WORK = "in_progress"
 AT_REST = ("paused", "failed")
 OPEN = (*ACTIVE, *AT_REST)
 OVER = ("completed", "cancelled")
@@ -49,13 +50,14 @@ def pausable(name: str | None) -> dict[str, Any]:
     return _only(going or found, "active", "No active workflow in current directory.")
 
 
-def paused(name: str | None) -> dict[str, Any]:
-    """The one to go on with: a paused one before one that failed or never began."""
+def paused(name: str | None, *, or_at_work: bool = False) -> dict[str, Any]:
+    """The one to go on with: a paused one before one that is at work, if that will do, and one that failed or never
+    began."""
     if name:
         return by_name(name)
-    found = here(RESUMABLE)
-    resting = [view for view in found if view["status"] == "paused"]
-    return _only(resting or found, "paused", "No paused workflow in current directory.")
+    found = here((*RESUMABLE, AT_WORK) if or_at_work else RESUMABLE)
+    resting, at_work = ([view for view in found if view["status"] == status] for status in ("paused", AT_WORK))
+    return _only(resting or at_work or found, "paused", "No paused workflow in current directory.")
 
 
 def asking(name: str | None) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from segue import client
+from segue.cli import words
+from segue.cli.output import Output
 from segue.model.bounds import LONGEST, MOST
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -98,6 +101,7 @@ def working(command: F) -> F:
     )
 
 
+_QUOTA = {True: "a used-up quota is waited for", False: "a used-up quota is not waited for"}
 _OFF = {"no_test": ("test_command", "--test", ""), "no_review": ("review", "--review", "off")}
 """What each of them says of which setting, and the option that says something else of it."""
 _SETTINGS = {"tasks": "pause_after", "seconds": "max_time", "tokens": "max_tokens", "usd": "max_cost"}
@@ -121,3 +125,19 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
     """Those of a command's options that change a workflow's limits and were given; they are taken out."""
     found = {name: options.pop(name) for name in (*_SETTINGS, "wait_for_quota")}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def change(view: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
+    """Let a workflow use more, or less, from now on; how it stands then."""
+    return client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
+
+
+def tell_changed(before: dict[str, Any], after: dict[str, Any], limits: dict[str, Any], out: Output) -> None:
+    """What was changed of a workflow that is at work, and what that means for a pause that was asked for."""
+    said = [words.limits(limits), _QUOTA[limits["wait_for_quota"]] if "wait_for_quota" in limits else ""]
+    out.say(f"✓ {after['slug']} goes on with other limits: {'; '.join(part for part in said if part)}")
+    if after["pause_requested"]:
+        out.say("  A pause was asked for, and comes all the same.")
+    elif before["pause_requested"]:
+        out.say("  The pause that was asked for is withdrawn.")
+    out.result(after)

@@ -42,7 +42,8 @@ def _because(event: Fields) -> str:
 
 
 def _limits_changed(event: Fields, _names: Names) -> str:
-    return f"Limits: {words.limits({**event['limits'], 'wait_for_quota': event['wait_for_quota']})}"
+    waits = "; a used-up quota is waited for" if event["wait_for_quota"] else ""
+    return f"Limits: {words.limits(event['limits']) or 'none'}{waits}"
 
 
 def _capacity_reached(event: Fields, _names: Names) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from segue.cli.find import OVER
 from segue.cli.output import moment, plain, reason, table
 
 Fields = Mapping[str, Any]
@@ -17,7 +18,6 @@ WAYS = {
 }
 BOUNDS = ("tasks", "seconds", "tokens", "usd")
 RESTING = frozenset({"pending", "paused", "review", "failed"})
-OVER = frozenset({"completed", "cancelled"})
 
 
 def progress(view: Fields) -> str:
@@ -67,10 +67,8 @@ def _after(task: Fields) -> str:
 
 
 def limits(said: Fields) -> str:
-    """What a workflow may use, and whether a quota is waited for, as far as anything is said of it."""
-    parts = [f"{name} {_bound(said[name])}" for name in BOUNDS if said.get(name) is not None]
-    waits = "a used-up quota is waited for" if said.get("wait_for_quota") else ""
-    return "; ".join(part for part in (", ".join(parts) or "none", waits) if part)
+    """What a workflow may use, as far as anything is said of it."""
+    return ", ".join(f"{name} {_bound(said[name])}" for name in BOUNDS if said.get(name) is not None)
 
 
 def _bound(number: float) -> str:

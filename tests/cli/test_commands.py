@@ -14,10 +14,10 @@ from segue.cli import app
 from segue.cli.output import moment
 from segue.model.agents import Limits
 from segue.model.errors import CheckpointNotFound, WrongState
-from segue.model.events import AgentMessage, TaskCompleted, TaskStarted, WorkflowMoved
+from segue.model.events import AgentMessage, PauseRequested, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
 from segue.model.plan import Task, TaskStatus
-from segue.model.status import Failure, Way, WorkflowStatus
+from segue.model.status import Failure, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Answer,
     ContextView,
@@ -393,6 +393,21 @@ def test_pause_waits_and_names_the_snapshot(segue: Any, service: Standin) -> Non
         "  Resume with: segue resume --workflow-id add-parser\n"
     )
     assert service.asked[-1] == ("pause", ID, "lunch", True)
+
+
+def test_whoever_waits_for_a_pause_is_told_of_the_question_it_waits_for(segue: Any, service: Standin) -> None:
+    be(service, replace(VIEW, question=QUESTION))
+    service.plot = [(PauseRequested(trigger=Trigger.PAUSE, reason="lunch", force_at=NOON), {})]
+    assert segue("pause", "-r", "lunch").stdout.splitlines() == [
+        "Pausing workflow add-parser...",
+        "  The agent asks: Delete old [2J files?",
+        "    segue approve add-parser, or: segue reject add-parser",
+        f"  It is paused at the latest at {moment(NOON.isoformat())}, by force.",
+        f"✓ Workflow paused (snapshot: {SNAPSHOT.id})",
+        "  Resume with: segue resume --workflow-id add-parser",
+    ]
+    asked = [asked for asked in service.asked if asked[0] == "pause"]
+    assert asked == [("pause", ID, "lunch", False), ("pause", ID, "lunch", True)]
 
 
 def test_a_pause_without_a_snapshot_names_none(segue: Any, service: Standin) -> None:

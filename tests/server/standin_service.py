@@ -317,6 +317,7 @@ class Standin:
         self._enter("pause", name, reason, wait)
         view = self._named(name)
         if not wait:
+            self._play()
             return Action(status="pause_requested", workflow_id=view.id)
         called_off = view.retry is not None
         action = Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)

@@ -237,8 +237,10 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
     """Pause a workflow at the end of its current task."""
     view = find.pausable(workflow)
     out.say(f"Pausing workflow {view['slug']}...")
-    path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(not no_wait).lower()}
-    action = client.call("POST", path, {"reason": reason}, params=params, timeout=30 if no_wait else None)
+    if view["question"] and not no_wait:
+        action = _pause_at_a_question(view, reason, out)
+    else:
+        action = _pause(view, reason, wait=not no_wait)
     if action["status"] == "paused":
         kept = f" (snapshot: {action['snapshot_id']})" if action["snapshot_id"] else ""
         out.say(f"✓ Workflow paused{kept}")
@@ -248,6 +250,24 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
         out.say("  What was to be tried again by itself was called off.")
     out.say(f"  Resume with: segue resume --workflow-id {view['slug']}")
     out.result(action)
+
+
+def _pause(view: dict[str, Any], reason: str, *, wait: bool) -> dict[str, Any]:
+    path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(wait).lower()}
+    return client.call("POST", path, {"reason": reason}, params=params, timeout=None if wait else 30)
+
+
+def _pause_at_a_question(view: dict[str, Any], reason: str, out: Output) -> dict[str, Any]:
+    """The task does not come to its end before somebody answers, so whoever waits for that is told first."""
+    action = _pause(view, reason, wait=False)
+    if action["status"] != "pause_requested":
+        return action
+    requested = [each for each in events(view["id"], view["head"], 0)["events"] if each["kind"] == "pause.requested"]
+    for line in words.open_question(view):
+        out.say(f"  {line}")
+    if requested:
+        out.say(f"  It is paused at the latest at {moment(requested[-1]['event']['force_at'])}, by force.")
+    return {**_pause(view, reason, wait=True), "retry_called_off": action["retry_called_off"]}
 
 
 @command

@@ -41,6 +41,14 @@ def asked(view: Fields) -> list[str]:
     return [asks, f"  segue approve {slug}, or: segue reject {slug} 'WHAT IS WRONG'"]
 
 
+def open_question(view: Fields) -> list[str]:
+    """What the agent waits to be told, and how it is told."""
+    if not view["question"]:
+        return []
+    slug = view["slug"]
+    return [f"The agent asks: {plain(view['question']['title'])}", f"  segue approve {slug}, or: segue reject {slug}"]
+
+
 def _on_a_task(slug: str) -> list[str]:
     return [
         f"segue approve {slug}: it is taken as done, and the work goes on",

@@ -168,6 +168,22 @@ def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
     )
 
 
+@pytest.mark.parametrize("options", [["--now"], []])
+def test_whoever_speaks_before_a_pause_is_told_at_once_that_it_comes_first(
+    segue: Any, service: Standin, options: list[str]
+) -> None:
+    question = Question(request_id=RequestId("r"), title="Delete?", tool="delete", requested_at=NOON)
+    pausing = replace(VIEW, current_task=TaskId("t2"), pause_requested=True, question=question)
+    service.views = {ID: pausing}
+    service.prompted = {"status": "waiting", "reason": "A pause was asked for."}
+    assert segue("prompt", "Hello", *options).stdout == (
+        "A pause was asked for, and comes first; the agent gets it when the work goes on.\n"
+        "  The agent asks: Delete?\n"
+        "    segue approve add-parser, or: segue reject add-parser\n"
+        "  Watch for the answer with: segue logs --follow add-parser\n"
+    )
+
+
 def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, service: Standin) -> None:
     answer(
         service, SENT, AgentMessage(text="Yes?"), ENDED, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2")

@@ -16,6 +16,7 @@ PATIENCE = 150.0
 
 
 AT_WORK = "The agent is at work; it is told at the end of what it does now."
+PAUSES = "A pause was asked for, and comes first; the agent gets it when the work goes on."
 INTERRUPTED = "The agent was at work: it is interrupted, told, and goes on after."
 
 
@@ -63,7 +64,10 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
     slug, after = view["slug"], view["head"]
     answers = bool(view["question"] and view["question"]["words"])
     busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
-    if busy and not now:
+    pauses = busy and view["pause_requested"]
+    if pauses:
+        _tell_of_the_pause(view, out)
+    elif busy and not now:
         out.say(AT_WORK)
     body = {"text": text, "images": pictures, "wait": not detach, "now": now, "environment": environment()}
     try:
@@ -84,7 +88,7 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
         _tell_brought_back(view, after, out)
         raise _not_delivered(view, prompted)
     if prompted["status"] == "waiting":
-        if not (prompted.get("interrupted") or (busy and detach and not now)):
+        if not (pauses or prompted.get("interrupted") or (busy and detach and not now)):
             out.say(f"It waits. {prompted['reason']}")
         out.say(f"  Watch for the answer with: segue logs --follow {slug}")
     elif detach:
@@ -92,6 +96,13 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
         out.say(f"The agent has it. Watch for the answer with: segue logs --follow {slug}")
     else:
         _listen(view, prompted["prompt_id"], after, out)
+
+
+def _tell_of_the_pause(view: dict[str, Any], out: Output) -> None:
+    """Said at once, since it may be minutes until the server knows what became of the words."""
+    out.say(PAUSES)
+    for line in words.open_question(view):
+        out.say(f"  {line}")
 
 
 def _tell_brought_back(view: dict[str, Any], after: int, out: Output) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -85,12 +85,13 @@ class Place:
     value: object
     where: str = ""
 
-    def wrong(self, wanted: str) -> BadScript:
-        return BadScript(f"{self.where or 'The script'}: expected {wanted}, found {self.value!r}.")
+    def wrong(self, wanted: str, advice: str = "") -> BadScript:
+        return BadScript(f"{self.where or 'The script'}: expected {wanted}, found {self.value!r}{advice}.")
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.wrong("text")
+            # To YAML a plain yes is true, and 12 a number.
+            raise self.wrong("text", "; quote it" if isinstance(self.value, bool | int | float | date) else "")
         return self.value
 
     def whole(self) -> int:

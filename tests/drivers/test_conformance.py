@@ -1,5 +1,6 @@
 """Every driver of ours does what every driver must do."""
 
+import re
 from pathlib import Path
 from typing import Any, get_args
 from unittest import SkipTest
@@ -73,6 +74,17 @@ def test_the_page_shows_the_example_as_it_is_and_it_is_short() -> None:
     example = EXAMPLE.read_text()
     assert f"```python\n{example}```\n" in EXAMPLE.with_name("write-a-driver.md").read_text()
     assert len(example.splitlines()) < 100
+
+
+def test_the_candidate_in_the_page_imports_what_it_uses() -> None:
+    page = EXAMPLE.with_name("write-a-driver.md").read_text()
+    imports, candidate = page.split("## Examine it")[1].split("```python\n")[1].split("\n\n\nclass ")
+    names: dict[str, Any] = {}
+    exec(imports, names)
+    own = {"MyCandidate", "MyDriver", "None"}
+    used = set(re.findall(r"\b[A-Z]\w+", re.sub(r'#.*|""".*"""', "", candidate.split("```")[0])))
+    assert used - own <= names.keys()
+    assert {"pytest", "CHECKS", "Check", "os", "allowed", "asynccontextmanager"} <= names.keys()
 
 
 def test_every_act_has_a_row_in_the_page() -> None:

@@ -188,6 +188,9 @@ def run(
 
     Unless you give a plan, the agent proposes one first, and nothing is done before you approve it. An agent that makes
     no plans gets the issue as one task, and that is said.
+
+    It is followed until it stops. The exit code is 0 when it is complete, paused or waits for your word, and 1 when it
+    failed or was cancelled.
     """
     if plan and one_task:
         raise click.UsageError("--plan and --one-task exclude each other.")

@@ -288,8 +288,9 @@ class Orchestrator:
                 raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
             if run is None or run.status is RunStatus.QUEUED or workflow.status is not W.IN_PROGRESS:
                 return False, called_off
-            if workflow.pause_trigger is None:
-                t.request_pause(Trigger.PAUSE, reason, force_at)
+            if workflow.pause_trigger is not Trigger.PAUSE:
+                # Also where a limit asked before: its pause is taken back when it is raised, and this one stays.
+                t.request_pause(Trigger.PAUSE, reason, min(workflow.force_pause_at or force_at, force_at))
             return True, called_off
 
         crash_point("pause.before")

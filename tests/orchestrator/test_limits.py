@@ -249,6 +249,18 @@ async def test_a_pause_that_somebody_wants_when_the_money_is_spent_stays_when_th
         assert await stopped(theatre) == (Trigger.PAUSE, "I want it", True)
 
 
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+async def test_the_limits_of_work_that_is_over_stay_as_they_were(theatre: Theatre, status: str) -> None:
+    async with theatre.open():
+        await theatre.begin(SIMPLE if status == "completed" else HELD)
+        if status == "cancelled":
+            await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.until("build-it", status)
+        with pytest.raises(WrongState, match=f"The workflow is {status}"):
+            await theatre.orchestrator.limit("build-it", Limits(usd=1.3))
+        assert await theatre.events("build-it", e.LimitsChanged) == []
+
+
 async def test_a_time_that_is_over_is_not_hidden_by_money_that_is_spent(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=Limits(seconds=60))
     async with theatre.open():

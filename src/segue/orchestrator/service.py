@@ -378,6 +378,9 @@ class Orchestrator:
         state, room = await self._journal.state(row.id), await self._has_room(row)
 
         def change(t: Transaction) -> None:
+            if t.workflow.status in WORKFLOW_ENDED:
+                hint = "Go on from it in a new workflow: `segue sessions fork`."
+                raise WrongState(f"The workflow is {t.workflow.status}; there is nothing left to limit.", hint=hint)
             t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
             if may_go_on(t.workflow.pause_trigger, limits_of(t.workflow), t.catch_up(state), t.now, room=room):
                 t.withdraw_pause()

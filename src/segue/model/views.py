@@ -223,7 +223,9 @@ class AgentView:
     driver: str
     command: tuple[str, ...]
     program: str | None
-    """Where its program was found."""
+    """Where its program was found; None too where the driver cannot be used."""
+    problem: str = ""
+    """Why the driver that its settings name cannot be used."""
     resume: str
     """How Segue brings its conversations back."""
     install: str

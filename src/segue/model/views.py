@@ -97,6 +97,8 @@ class NewFork:
     """Without one, the last of the session."""
     successor: Successor | None = None
     title: str = ""
+    to_start: bool = False
+    """It is to be started next, so it is refused where its agent cannot be."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 

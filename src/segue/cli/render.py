@@ -212,6 +212,12 @@ def _retry_scheduled(event: Fields, names: Names) -> str:
     return f"↻ {plain(event['reason'], 300).rstrip('.')}: {when}. Call it off with: segue pause {names.slug}"
 
 
+def _fixer_advised(event: Fields, _names: Names) -> str:
+    if not event["advice"]:
+        return "A second agent was asked and gave no advice that could be used"
+    return f"The fixer says ({event['verdict']}): {plain(event['advice'], 400)}"
+
+
 MILESTONES: Mapping[str, Writer] = {
     "workflow.created": lambda e, n: f"Workflow {n.slug}: {plain(e['issue']['title'])}",
     "workflow.rewound": _rewound,
@@ -249,7 +255,7 @@ MILESTONES: Mapping[str, Writer] = {
     "step.failed": lambda e, n: f"! {plain(n.tasks.get(e['step'], e['step']))} failed{_because(e)}",
     "retry.scheduled": _retry_scheduled,
     "retry.cancelled": lambda e, n: f"It is not tried again{_because(e)}",
-    "fixer.advised": lambda e, n: f"The fixer says ({e['verdict']}): {plain(e['advice'], 400)}",
+    "fixer.advised": _fixer_advised,
     "approval.awaited": lambda e, n: f"? {plain(e['question'], 400)}",
     "limits.changed": _limits_changed,
     "capacity.reached": _capacity_reached,

@@ -24,7 +24,7 @@ from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.orchestrator.verifying import run_tests
 from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, may_start_over, next_step
-from segue.resume.advice import advised
+from segue.resume.advice import NO_ADVICE, advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
@@ -189,7 +189,8 @@ class Finishing:
             case "rewind" if may_start_over(self._house.rules.retries, state.replans):
                 return start_over(task.id, advice.advice, self._house.clock.now())
             case "rewind" | "escalate":
-                return self._ask_person(task, failed.problem, f"A second agent says: {advice.advice}")
+                said = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
+                return self._ask_person(task, failed.problem, said)
 
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
         told = f"{problem}. {more}".strip()

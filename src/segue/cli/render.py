@@ -208,7 +208,7 @@ def _review_given(event: Fields, _names: Names) -> str:
 def _retry_scheduled(event: Fields, names: Names) -> str:
     back = ", from the last checkpoint and with a new plan" if event["rewind"] else ""
     helped = ", after a second agent was asked" if event["fixer"] else ""
-    when = f"attempt {event['attempt']} of {event['of']} at {moment(event['at'])}{back}{helped}"
+    when = f"{words.attempt(event)} at {moment(event['at'])}{back}{helped}"
     return f"↻ {plain(event['reason'], 300).rstrip('.')}: {when}. Call it off with: segue pause {names.slug}"
 
 

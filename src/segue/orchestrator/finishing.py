@@ -17,7 +17,7 @@ from segue.orchestrator.ends import End
 from segue.orchestrator.fixing import consult
 from segue.orchestrator.onlooking import files_of
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.retrying import policy_for, start_over
+from segue.orchestrator.retrying import policy_for, start_over, start_over_as_advised
 from segue.orchestrator.reviewing import Round, review
 from segue.orchestrator.settling import write_checkpoint
 from segue.orchestrator.tenure import Tenure
@@ -187,7 +187,7 @@ class Finishing:
             case "fix":
                 return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
             case "rewind" if may_start_over(self._house.rules.retries, state.replans):
-                return start_over(task.id, advice.advice, self._house.clock.now())
+                return start_over_as_advised(advice, self._house.clock.now())
             case "rewind" | "escalate":
                 said = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
                 return self._ask_person(task, failed.problem, said)

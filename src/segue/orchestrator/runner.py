@@ -215,7 +215,7 @@ class Run:
             case "fix":
                 return None
             case "rewind" if may_start_over(self.house.rules.retries, state.replans):
-                return retrying.start_over(advice.step, advice.advice, self.house.clock.now())
+                return retrying.start_over_as_advised(advice, self.house.clock.now())
             case "rewind" | "escalate":
                 look = f"a person has to look at it: {advice.advice or NO_ADVICE}"
                 return End(WorkflowStatus.PAUSED, look, Trigger.CRASH)

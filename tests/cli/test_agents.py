@@ -1,12 +1,15 @@
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from standin_service import Standin
+import standin_service
+from standin_service import AGENT, CHECKS, Standin
 
 from segue import client
 from segue.model.errors import NotRunning
+from segue.model.views import AgentCheck
 
 BACK = "natively, if it says that it can; else a new conversation begins with a compiled context"
 
@@ -51,6 +54,18 @@ def test_an_agent_that_is_missing_says_how_it_is_installed(segue: Any, service: 
     )
     checked = segue("agents", "check", "codex", "--json")
     assert (checked.exit_code, json.loads(checked.stdout)["ok"]) == (1, False)
+
+
+def test_an_agent_whose_driver_cannot_be_used_is_not_found(
+    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = "The driver mine:Mine cannot be used: mine cannot be imported: No module named 'mine'."
+    mine = replace(AGENT, name="mine", program=None, problem=problem)
+    monkeypatch.setitem(CHECKS, "mine", AgentCheck(agent=mine, ok=False, problem=problem, hint="Set PYTHONPATH."))
+    monkeypatch.setattr(standin_service, "MISSING", mine)
+    assert f"mine    missing  {problem}\n" in segue("agents", "list").stdout
+    checked = segue("agents", "check", "mine").stdout
+    assert checked.startswith(f"✗ mine: {problem}\n") and "not found on PATH" not in checked
 
 
 @pytest.mark.parametrize("name", ["nobody", "a/b", "../status", "?"])

@@ -111,6 +111,19 @@ def test_unknown_kinds_and_unknown_fields_are_passed_over() -> None:
             e.RetryScheduled(step="t1", attempt=2, of=3, at=NOON, reason="It went away."),
             f"↻ It went away: attempt 2 of 3 at {moment(NOON.isoformat())}. Call it off with: segue pause add-parser",
         ),
+        (
+            e.RetryScheduled(step="t1", attempt=1, of=1, at=NOON, reason="the fixer advises: Do it.", rewind=True),
+            f"↻ the fixer advises: Do it: a new beginning at {moment(NOON.isoformat())}, from the last checkpoint and "
+            "with a new plan. Call it off with: segue pause add-parser",
+        ),
+        (
+            e.FixerAdvised(step="t1", verdict="escalate", advice="Look at it."),
+            "The fixer says (escalate): Look at it.",
+        ),
+        (
+            e.FixerAdvised(step="t1", verdict="escalate", advice=""),
+            "A second agent was asked and gave no advice that could be used",
+        ),
         (ran(passed=True), "✓ Tests pass"),
         (ran("test_a", "test_b", passed=True), "✓ Only tests fail that were expected to: test_a, test_b"),
         (ran("test_a", passed=False), "✗ Tests fail (test_a)"),

@@ -156,6 +156,7 @@ def test_a_fork_is_started_only_if_that_is_asked_for(segue: Any, service: Standi
     result = segue("sessions", "fork", "add-parser", "--start")
     assert result.stdout.endswith("  It is at work. Watch it with: segue logs --follow add-parser-fork\n")
     assert service.asked[-1][:2] == ("resume", "workflow-2026-01-02-forked")
+    assert [request.to_start for what, request, *_ in service.asked if what == "fork"] == [False, True]
 
 
 def test_a_snapshot_that_nobody_knows_is_refused(segue: Any, service: Standin) -> None:

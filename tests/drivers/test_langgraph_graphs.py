@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
@@ -57,6 +58,16 @@ def test_a_graph_is_found_by_its_module_and_by_its_file(name: str, directory: Pa
     assert set(graph.pregel.nodes) == {"__start__", "work"}
     assert graph.converses
     assert [message.content for message in graph.input("hello")["messages"]] == ["hello"]
+
+
+@pytest.mark.parametrize("name", ["mine:graph", "deep/beside.py:graph", "wrong:graph"])
+def test_a_look_for_a_graph_leaves_no_files_behind(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    before = sorted(directory.rglob("*"))
+    with suppress(NoGraph):
+        find(name, directory)
+    assert sorted(directory.rglob("*")) == before
+    assert not sys.dont_write_bytecode
 
 
 def test_a_graph_with_one_key_takes_the_prompt_there(directory: Path) -> None:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import requires
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,26 @@ def test_a_look_for_what_is_installed_imports_none_of_it() -> None:
     )
     told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("lines_driver:LinesDriver", "lines_driver cannot be imported: No module named 'lines_driver'"),
+        ("wrong:Mine", r"wrong cannot be imported: invalid syntax \(wrong.py, line 1\)"),
+        ("leaving:Mine", "leaving cannot be imported: SystemExit"),
+        ("segue.drivers.acp:LinesDriver", "segue.drivers.acp has no 'LinesDriver'"),
+    ],
+)
+def test_a_driver_that_cannot_be_imported_says_why(
+    name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wrong.py").write_text("here is no Python\n")
+    (tmp_path / "leaving.py").write_text("raise SystemExit\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(errors.BadSettings, match=f"^The driver {name} cannot be used: {reason}.$") as raised:
+        load(name)
+    assert "PYTHONPATH" in raised.value.hint
 
 
 def test_a_name_that_no_driver_has_is_refused_with_those_that_there_are() -> None:

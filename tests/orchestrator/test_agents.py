@@ -6,7 +6,7 @@ import pytest
 
 from segue import drivers
 from segue.model.agents import AgentConfiguration, Choices, Container, Limits, Review
-from segue.model.errors import BadSettings
+from segue.model.errors import BadSettings, UnknownAgent
 from segue.model.views import Successor
 from segue.orchestrator import agents
 from tests.orchestrator.theatre import Theatre
@@ -28,6 +28,26 @@ async def test_an_agent_whose_driver_is_not_installed_is_missing_and_says_what_i
         False,
         "The driver api is not installed; install it with: pip install 'segue[api]'",
     )
+
+
+async def test_an_agent_whose_driver_cannot_be_imported_is_refused_before_anything_is_begun(theatre: Theatre) -> None:
+    theatre.agents["mine"] = AgentConfiguration(name="mine", command=("sh",), driver="lines_driver:LinesDriver")
+    refused = "The driver lines_driver:LinesDriver cannot be used: lines_driver cannot be imported"
+    async with theatre.open() as play:
+        with pytest.raises(BadSettings, match=f"^{refused}"):
+            await play.begin("turns: []", agent="mine")
+        assert await play.orchestrator.workflows(None, []) == []
+        (listed,) = [each for each in await play.orchestrator.agents(play.environment) if each.name == "mine"]
+        assert listed.program is None and listed.problem.startswith(refused)
+        check = await play.orchestrator.check_agent("mine", play.environment)
+        assert not check.ok and check.problem.startswith(refused) and "PYTHONPATH" in check.hint
+
+
+async def test_an_agent_that_nobody_knows_may_stand_in_settings_that_the_server_has_not_read(theatre: Theatre) -> None:
+    async with theatre.open() as play:
+        with pytest.raises(UnknownAgent) as raised:
+            await play.orchestrator.check_agent("mine", play.environment)
+    assert "rehearsal" in raised.value.hint and "`segue down` first" in raised.value.hint
 
 
 async def test_a_program_that_an_agents_command_needs_must_be_there_too(theatre: Theatre) -> None:

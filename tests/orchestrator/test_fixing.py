@@ -93,7 +93,7 @@ async def test_what_fails_with_the_advice_too_is_left_to_a_person(theatre: Theat
     ("answer", "reason"),
     [
         (advice("escalate", "The disk is broken."), "The disk is broken."),
-        ("I do not know.", "no advice that could be used"),
+        ("I do not know.", "A second agent was asked and gave no advice that could be used."),
     ],
 )
 async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, answer: str, reason: str) -> None:
@@ -102,7 +102,7 @@ async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, ans
         while not await theatre.events("build-it", e.FixerAdvised):
             await theatre.as_time_goes_by("build-it", "paused")
         view = await theatre.until("build-it", "paused")
-        assert view.retry is None and reason in view.reason
+        assert view.retry is None and view.reason == f"a person has to look at it: {reason}"
         assert view.runs == 4
 
 
@@ -130,7 +130,7 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
             head = head or git(worktree_of(theatre), "rev-parse", "HEAD")
         (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
         (reopened,) = await theatre.events("build-it", e.PlanReopened)
-        assert reopened.reason == "Begin with the tests."
+        assert reopened.reason == "the fixer advises: Begin with the tests."
         moved = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
         assert {each.trigger for each in moved} == {Trigger.CRASH}
         worktree = worktree_of(theatre)
@@ -160,7 +160,7 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
             await theatre.event(FORK, e.PlanReopened)
         (warned,) = [each for each in await theatre.events(FORK, e.Warned) if each.code == "nothing_undone"]
         (reopened,) = await theatre.events(FORK, e.PlanReopened)
-        assert reopened.reason == f"Begin with the tests. {warned.message}"
+        assert reopened.reason == f"the fixer advises: Begin with the tests. {warned.message}"
         assert await theatre.events(FORK, e.WorkflowRewound) == []
         assert (worktree_of(theatre, FORK) / "half.txt").read_text() == "H"
         await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
@@ -263,13 +263,24 @@ async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_n
         assert (view.runs, view.tasks_done) == (1, 2)
 
 
-async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(theatre: Theatre) -> None:
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (advice("escalate", "The tests want a printer."), "A second agent says: The tests want a printer."),
+        ("I do not know.", "A second agent was asked and gave no advice that could be used."),
+    ],
+)
+async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(
+    theatre: Theatre, answer: str, said: str
+) -> None:
     theatre.choices = Choices(verify=Verify(command="false"))
     async with theatre.open(retry_attempts=2):
-        await theatre.begin(of_failing_tests(advice("escalate", "The tests want a printer.")))
+        await theatre.begin(of_failing_tests(answer))
         view = await theatre.until("build-it", "review")
-        assert "The tests want a printer." in view.reason
+        assert view.reason.endswith(f". {said}")
         assert len(await theatre.events("build-it", e.PersonAsked)) == 1
+    asked = next(each["text"] for each in theatre.diary("prompt") if "You are asked for advice" in each["text"])
+    assert "What to do next" in asked and "session ended" not in asked
 
 
 async def test_a_reviewer_who_says_that_the_way_is_wrong_has_it_undone_and_planned_again(theatre: Theatre) -> None:
@@ -321,14 +332,22 @@ turns:
 """  # noqa: E501
 
 
-@pytest.mark.parametrize("choices", [Choices(review=Review()), Choices(verify=Verify(command="false"))])
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        (Choices(review=Review()), "reviewer says that this way does not lead there"),
+        (Choices(verify=Verify(command="false")), "the fixer advises: Do it otherwise."),
+    ],
+)
 async def test_work_that_is_undone_again_and_again_comes_before_a_person_though_plans_are_taken_unasked(
-    theatre: Theatre, choices: Choices
+    theatre: Theatre, choices: Choices, said: str
 ) -> None:
     theatre.choices = replace(choices, approve_plan=True)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(PLANS, plan=None, propose=True)
         view = await theatre.as_time_goes_by("build-it", "review")
-        assert len(await theatre.events("build-it", e.PlanReopened)) == 2
+        assert [each.reason for each in await theatre.events("build-it", e.PlanReopened)] == [said, said]
+        interrupted = [each.reason for each in await theatre.events("build-it", e.TaskInterrupted)]
+        assert interrupted == [said, said, "somebody has to say what becomes of it"]
         assert "Do X" in view.reason
         assert len(await theatre.events("build-it", e.PersonAsked)) == 1

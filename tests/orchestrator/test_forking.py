@@ -7,7 +7,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.checkpoint import Checkpoint
-from segue.model.errors import BadInput, CheckpointNotFound, SessionNotFound
+from segue.model.errors import AgentMissing, BadInput, CheckpointNotFound, SessionNotFound
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Forked, NewFork, Successor
@@ -50,6 +50,16 @@ async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_wor
         assert await snapshots_of(theatre) == snapshots
         created = (await theatre.events(FORK, e.WorkflowCreated))[0]
         assert created.forked_from.after == first.after
+
+
+async def test_a_fork_that_is_to_be_started_is_not_made_where_its_agent_is_missing(theatre: Theatre) -> None:
+    async with theatre.open():
+        await after_two_tasks(theatre)
+        with pytest.raises(AgentMissing, match="The program 'no-such-program-anywhere' was not found"):
+            await fork(theatre, successor=Successor(agent="missing"), to_start=True)
+        assert [view.slug for view in await theatre.orchestrator.workflows(None, [])] == ["build-it"]
+        assert not worktree_of(theatre, FORK).exists()
+        assert (await fork(theatre, successor=Successor(agent="missing"))).workflow.slug == FORK
 
 
 async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(

@@ -191,6 +191,33 @@ async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(theatre
         await theatre.until("build-it", "paused")
 
 
+async def wanted_by_a_person(theatre: Theatre) -> None:
+    """Somebody wants a pause that a limit has asked for before, and wants it twice; it comes no later."""
+    first = (await theatre.event("build-it", e.PauseRequested)).event
+    for reason in ("I want it", "Now, please"):
+        assert (await theatre.orchestrator.pause("build-it", reason, False)).status == "pause_requested"
+    asked = await theatre.events("build-it", e.PauseRequested)
+    assert isinstance(first, e.PauseRequested) and [each.reason for each in asked] == [first.reason, "I want it"]
+    assert asked[1].trigger is Trigger.PAUSE and asked[1].force_at == first.force_at
+
+
+async def test_a_pause_that_somebody_wants_when_the_time_is_over_stays_when_there_is_more_of_it(
+    theatre: Theatre,
+) -> None:
+    theatre.choices = Choices(limits=Limits(seconds=60))
+    async with theatre.open():
+        await theatre.begin(HELD)
+        await theatre.event("build-it", e.ToolFinished)
+        await theatre.clock.advance(61)
+        await theatre.event("build-it", e.PauseRequested)
+        await theatre.clock.advance(5)
+        await wanted_by_a_person(theatre)
+        assert (await theatre.orchestrator.limit("build-it", Limits(seconds=600))).pause_requested
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        assert await stopped(theatre) == (Trigger.PAUSE, "I want it", True)
+
+
 BROKE = "turns: [{match: Do A, do: [{usage: {used: %s, size: 100000, cost: 0.75}}, {touch: here}, {wait_for: go}]}]"
 
 
@@ -206,6 +233,32 @@ async def test_money_that_is_added_when_it_is_spent_takes_the_pause_back_where_t
         await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", ending)
+
+
+async def test_a_pause_that_somebody_wants_when_the_money_is_spent_stays_when_there_is_more_of_it(
+    theatre: Theatre,
+) -> None:
+    theatre.choices = Choices(limits=Limits(usd=0.5))
+    async with theatre.open():
+        await theatre.begin(BROKE % "1000")
+        await theatre.until_there(worktree_of(theatre) / "here")
+        await wanted_by_a_person(theatre)
+        assert (await theatre.orchestrator.limit("build-it", Limits(usd=2.0))).pause_requested
+        (worktree_of(theatre) / "go").touch()
+        await theatre.until("build-it", "paused")
+        assert await stopped(theatre) == (Trigger.PAUSE, "I want it", True)
+
+
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+async def test_the_limits_of_work_that_is_over_stay_as_they_were(theatre: Theatre, status: str) -> None:
+    async with theatre.open():
+        await theatre.begin(SIMPLE if status == "completed" else HELD)
+        if status == "cancelled":
+            await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.until("build-it", status)
+        with pytest.raises(WrongState, match=f"The workflow is {status}"):
+            await theatre.orchestrator.limit("build-it", Limits(usd=1.3))
+        assert await theatre.events("build-it", e.LimitsChanged) == []
 
 
 async def test_a_time_that_is_over_is_not_hidden_by_money_that_is_spent(theatre: Theatre) -> None:

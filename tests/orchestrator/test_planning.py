@@ -188,9 +188,13 @@ async def test_without_a_plan_the_work_pauses_and_a_resume_asks_again(theatre: T
         (snapshot,) = await theatre.orchestrator.snapshots("build-it")
         assert snapshot.checkpoint.can_resume and snapshot.checkpoint.next_steps == ("Make a plan",)
         assert snapshot.checkpoint.trigger is Trigger.CRASH
+        context = (await theatre.orchestrator.context("build-it", None)).context
+        assert "ended because: the agent proposed no plan" in context and "crash" not in context
         resumed = await theatre.resume("build-it")
         assert resumed.way is Way.NATIVE
         assert (await theatre.until("build-it", "blocked")).proposed_plan
+    told = prompts(theatre)[2]
+    assert told.startswith("The work was stopped because: the agent proposed no plan") and "crash" not in told
 
 
 async def test_a_turn_that_breaks_off_without_a_plan_fails_and_can_be_resumed(theatre: Theatre) -> None:

@@ -32,8 +32,8 @@ def list_(out: Output) -> None:
 
 
 def _rows(agent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Two lines: where it is, or the command that installs it; and how Segue brings its conversations back."""
-    where = agent["program"] or agent["install"] or f"{agent['command'][0]} is not on PATH"
+    """Two lines: where it is, what is wrong with its driver, or what installs it; how its conversations come back."""
+    where = agent["program"] or plain(agent["problem"]) or agent["install"] or f"{agent['command'][0]} is not on PATH"
     yield agent["name"], "found" if agent["program"] else "missing", where
     yield "", "", f"comes back {agent['resume']}"
 
@@ -56,7 +56,8 @@ def check(out: Output, name: str) -> None:
 def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     agent = found["agent"]
     yield "command", join(agent["command"])
-    yield "program", agent["program"] or "not found on PATH"
+    if not agent["problem"]:
+        yield "program", agent["program"] or "not found on PATH"
     if found["ok"]:
         yield "version", " ".join(plain(part) for part in (found["reported"], found["version"]) if part) or "unknown"
         yield "can", ", ".join(found["capabilities"]) or "nothing special"

@@ -64,7 +64,7 @@ def status_line(view: dict[str, Any]) -> str:
     if view["pause_requested"]:
         parts.append("pause requested")
     if view["retry"]:
-        parts.append(f"attempt {view['retry']['attempt']} of {view['retry']['of']} at {moment(view['retry']['at'])}")
+        parts.append(f"{words.attempt(view['retry'])} at {moment(view['retry']['at'])}")
     if view["question"]:
         question = plain(view["question"]["title"], 60)
         parts.append(f"asks: {question} (segue approve {view['slug']} | segue reject {view['slug']})")

@@ -212,8 +212,14 @@ def _reviewer(persona: str) -> str:
 def _retry_scheduled(event: Fields, names: Names) -> str:
     back = ", from the last checkpoint and with a new plan" if event["rewind"] else ""
     helped = ", after a second agent was asked" if event["fixer"] else ""
-    when = f"attempt {event['attempt']} of {event['of']} at {moment(event['at'])}{back}{helped}"
+    when = f"{words.attempt(event)} at {moment(event['at'])}{back}{helped}"
     return f"↻ {plain(event['reason'], 300).rstrip('.')}: {when}. Call it off with: segue pause {names.slug}"
+
+
+def _fixer_advised(event: Fields, _names: Names) -> str:
+    if not event["advice"]:
+        return "A second agent was asked and gave no advice that could be used"
+    return f"The fixer says ({event['verdict']}): {plain(event['advice'], 400)}"
 
 
 MILESTONES: Mapping[str, Writer] = {
@@ -253,7 +259,7 @@ MILESTONES: Mapping[str, Writer] = {
     "step.failed": lambda e, n: f"! {plain(n.tasks.get(e['step'], e['step']))} failed{_because(e)}",
     "retry.scheduled": _retry_scheduled,
     "retry.cancelled": lambda e, n: f"It is not tried again{_because(e)}",
-    "fixer.advised": lambda e, n: f"The fixer says ({e['verdict']}): {plain(e['advice'], 400)}",
+    "fixer.advised": _fixer_advised,
     "approval.awaited": lambda e, n: f"? {plain(e['question'], 400)}",
     "limits.changed": _limits_changed,
     "capacity.reached": _capacity_reached,

@@ -87,7 +87,7 @@ def fork(out: Output, name: str | None, title: str, start: bool, **asked: str | 
     """
     ensure_server(out)
     detail = _found(name)
-    body = {"environment": environment(), "title": title, **asked}
+    body = {"environment": environment(), "title": title, "to_start": start, **asked}
     forked = client.call("POST", f"/api/sessions/{detail['id']}/fork", body, timeout=FORKED_WITHIN)
     view = forked["workflow"]
     out.say(f"✓ Forked at {forked['checkpoint_id']} as {view['slug']}: {plain(view['title'])}")

@@ -136,14 +136,18 @@ def remedy(command: str, slug: str, agent: str) -> str:
     return f"{command} {agent if command.startswith('segue agents') else slug}"
 
 
+def attempt(retry: Fields) -> str:
+    """Which one comes; what is planned anew is the first of its kind, and has no number."""
+    return "a new beginning" if retry["of"] == 1 else f"attempt {retry['attempt']} of {retry['of']}"
+
+
 def retry(view: Fields) -> list[str]:
     """What is tried again by itself, and when."""
     found = view["retry"]
     if found is None:
         return []
     slug, when = view["slug"], moment(found["at"])
-    attempt = f"attempt {found['attempt']} of {found['of']} comes by itself at {when}"
-    return [f"{attempt} (segue resume {slug}: now; segue pause {slug}: not at all)"]
+    return [f"{attempt(found)} comes by itself at {when} (segue resume {slug}: now; segue pause {slug}: not at all)"]
 
 
 def rest(view: Fields) -> list[str]:

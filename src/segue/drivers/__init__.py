@@ -13,6 +13,7 @@ from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import ClassVar, Protocol, cast
 
 from segue.model.agents import Container, McpServer, Service
@@ -245,6 +246,9 @@ To look for `a.b` is to import `a`, so nothing stands here below a package that 
 """
 
 
+IMPORTABLE = "It must be importable where the server runs: `segue down`, set PYTHONPATH, and then `segue up`."
+
+
 def missing(name: str) -> list[str]:
     """What this driver needs and is not there."""
     return [module for module in EXTRAS.get(name, ()) if not _is_there(module)]
@@ -282,4 +286,17 @@ def load(name: str) -> Driver:
         raise BadSettings(
             f"No driver is called {name!r}.", hint=f"Known: {', '.join(DRIVERS)}, and any package.module:Class."
         )
-    return cast(Driver, getattr(import_module(module), cls)())
+    found = getattr(_imported(name, module), cls, None)
+    if found is None:
+        raise BadSettings(f"The driver {name} cannot be used: {module} has no {cls!r}.", hint=IMPORTABLE)
+    return cast(Driver, found())
+
+
+def _imported(name: str, module: str) -> ModuleType:
+    """Somebody else's module may raise anything, and even want to leave."""
+    try:
+        return import_module(module)
+    except (Exception, SystemExit) as error:
+        reason = str(error) or type(error).__name__
+        message = f"The driver {name} cannot be used: {module} cannot be imported: {reason}"
+        raise BadSettings(f"{message.rstrip('.')}.", hint=IMPORTABLE) from error

@@ -655,6 +655,7 @@ class FixerAdvised:
     step: str
     verdict: Literal["fix", "rewind", "escalate"]
     advice: str
+    """Empty where none was given that could be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,8 @@ class NewFork:
     """Without one, the last of the session."""
     successor: Successor | None = None
     title: str = ""
+    to_start: bool = False
+    """It is to be started next, so it is refused where its agent cannot be."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
@@ -223,7 +225,9 @@ class AgentView:
     driver: str
     command: tuple[str, ...]
     program: str | None
-    """Where its program was found."""
+    """Where its program was found; None too where the driver cannot be used."""
+    problem: str = ""
+    """Why the driver that its settings name cannot be used."""
     resume: str
     """How Segue brings its conversations back."""
     install: str

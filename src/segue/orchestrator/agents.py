@@ -14,7 +14,7 @@ from segue.drivers.environment import variables_for
 from segue.journal.rows import WorkflowRow
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
-from segue.model.errors import BadInput, SegueError, UnknownAgent
+from segue.model.errors import BadInput, BadSettings, SegueError, UnknownAgent
 from segue.model.views import AgentCheck, AgentView, Successor
 from segue.model.work import OFF, SAME
 from segue.orchestrator.containers import engine_of
@@ -24,14 +24,15 @@ from segue.workspace.programs import require_program_of
 
 def agent_named(house: House, name: str) -> AgentConfiguration:
     if name not in house.agents:
-        known = ", ".join(sorted(house.agents))
-        raise UnknownAgent(f"No agent is called {name!r}.", hint=f"Known agents: {known}.")
+        known = f"Known agents: {', '.join(sorted(house.agents))}."
+        hint = f"{known} A server that runs has read its settings when it started: after a change, `segue down` first."
+        raise UnknownAgent(f"No agent is called {name!r}.", hint=hint)
     return house.agents[name]
 
 
 def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
     """Refuse an agent that cannot be started here, before anything is begun with it."""
-    drivers.require(agent.driver)
+    drivers.load(agent.driver)
     if agent.container is not None:
         drivers.require_containers(agent.driver)
     require_program_of(agent, environment)
@@ -120,15 +121,28 @@ def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentVie
     found = shutil.which(agent.program, path=environment.get("PATH", os.defpath))
     if agent.container is not None:
         found = f"in the image {agent.container.image}"
+    problem = _problem(agent)
     return AgentView(
         name=agent.name,
         driver=agent.driver,
         command=agent.command,
-        program=None if drivers.missing(agent.driver) else found,
+        program=None if problem or drivers.missing(agent.driver) else found,
+        problem=problem,
         resume=_way(agent, None),
         install=agent.install,
         login=agent.login,
     )
+
+
+def _problem(agent: AgentConfiguration) -> str:
+    """What is wrong with a driver of the user's own; ours are not imported for that."""
+    if agent.driver in drivers.DRIVERS:
+        return ""
+    try:
+        drivers.load(agent.driver)
+    except BadSettings as error:
+        return error.message
+    return ""
 
 
 def _way(agent: AgentConfiguration, capabilities: Capabilities | None) -> str:

@@ -15,7 +15,7 @@ from segue.orchestrator.house import House
 from segue.orchestrator.plans import to_do
 from segue.resume.exam import Grade, compile_examined, examine, probes
 from segue.resume.handover import Handover, Lengths
-from segue.resume.prompts import taken_back
+from segue.resume.prompts import nobody_died, taken_back
 from segue.resume.tokens import tokens
 from segue.snapshot.findings import own_tests, reviews_of
 from segue.state.fold import WorkflowState
@@ -138,4 +138,6 @@ def _after(decisions: Sequence[DecisionFact], last: int) -> list[DecisionFact]:
 def _pause_reason(latest: Checkpoint | None) -> str:
     if latest is None:
         return ""
+    if nobody_died(latest):
+        return latest.reason
     return f"{latest.reason} ({latest.trigger})" if latest.reason else str(latest.trigger)

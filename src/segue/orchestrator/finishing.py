@@ -19,14 +19,14 @@ from segue.orchestrator.ends import End
 from segue.orchestrator.fixing import consult
 from segue.orchestrator.onlooking import files_of
 from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.retrying import policy_for, start_over
+from segue.orchestrator.retrying import policy_for, start_over, start_over_as_advised
 from segue.orchestrator.reviewing import Round, review
 from segue.orchestrator.settling import write_checkpoint
 from segue.orchestrator.tenure import Tenure
 from segue.orchestrator.turns import Turns
 from segue.orchestrator.verifying import run_tests
 from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, may_start_over, next_step
-from segue.resume.advice import advised
+from segue.resume.advice import NO_ADVICE, advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
@@ -190,9 +190,10 @@ class Finishing:
             case "fix":
                 return _Again("\n\n".join([failed.text, *advised(advice, task.id)]))
             case "rewind" if may_start_over(self._house.rules.retries, state.replans):
-                return start_over(task.id, advice.advice, self._house.clock.now())
+                return start_over_as_advised(advice, self._house.clock.now())
             case "rewind" | "escalate":
-                return self._ask_person(task, failed.problem, f"A second agent says: {advice.advice}")
+                said = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
+                return self._ask_person(task, failed.problem, said)
 
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
         told = f"{problem}. {more}".strip()

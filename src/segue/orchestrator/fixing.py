@@ -18,8 +18,6 @@ from segue.snapshot.extraction import Unreadable, read_object
 from segue.state.fold import Failed
 from segue.workspace.git import read_state
 
-NO_ANSWER = "The second agent gave no advice that could be used."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
@@ -44,7 +42,7 @@ async def consult(tenure: Tenure, environment: Mapping[str, str], failures: Sequ
     question = await _question(tenure, tries)
     with tenure.live.patient(tenure.house.clock.now(), seconds):
         answer = await ask_helper(tenure, environment, wanted, question, read_advice)
-    answer = answer or Advice(verdict="escalate", advice=NO_ANSWER)
+    answer = answer or Advice(verdict="escalate", advice="")
     told = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
     await tenure.step("fixer.advised", lambda t: t.append(told, session_id=tenure.session_id, run=tenure.number))
     return told

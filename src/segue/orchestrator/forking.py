@@ -21,7 +21,7 @@ from segue.model.ids import WorkflowId, new_session_id, new_workflow_id
 from segue.model.plan import TaskStatus
 from segue.model.status import Carrying, SessionStatus, Trigger, WorkflowStatus
 from segue.model.views import Forked, NewFork
-from segue.orchestrator.agents import agent_named, choices_for
+from segue.orchestrator.agents import agent_named, choices_for, require
 from segue.orchestrator.house import House
 from segue.orchestrator.rewinding import Target, target
 from segue.orchestrator.secrets import refuse_secrets
@@ -45,6 +45,8 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     at = await target(house, row, request.snapshot or await _last_of(house, row, session))
     successor = request.successor
     agent = agent_named(house, successor.agent if successor else row.agent)
+    if request.to_start:
+        require(agent, request.environment)
     choices = (choices_for(successor, row) if successor else None) or decode(Choices, row.choices)
     refuse_secrets(choices)
     slug = await free_slug(request.title or f"{row.slug[:LONGEST_NAME]} fork", Path(row.repository))

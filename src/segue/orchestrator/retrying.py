@@ -8,7 +8,7 @@ from segue.journal import Transaction
 from segue.journal.rows import RunRow, WorkflowRow
 from segue.model.agents import Choices
 from segue.model.codec import decode
-from segue.model.events import RetryScheduled, StepFailed
+from segue.model.events import FixerAdvised, RetryScheduled, StepFailed
 from segue.model.ids import SessionId
 from segue.model.plan import PLANNING
 from segue.model.status import Failure, Trigger, WorkflowStatus
@@ -103,6 +103,12 @@ def start_over(step: str, reason: str, now: datetime) -> End:
     """This way leads nowhere: what was done for the step is undone, and what is left is planned again."""
     retry = RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
     return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
+
+
+def start_over_as_advised(advice: FixerAdvised, now: datetime) -> End:
+    # Its words stand in places where everything else is a reason of Segue's own.
+    reason = f"the fixer advises: {advice.advice}" if advice.advice else "the fixer advises it"
+    return start_over(advice.step, reason, now)
 
 
 def _may_be_helped(house: House, row: WorkflowRow, step: str) -> bool:

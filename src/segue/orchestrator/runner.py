@@ -67,6 +67,7 @@ from segue.orchestrator.settling import (
 )
 from segue.orchestrator.tenure import Superseded, Tenure
 from segue.protocol.retries import may_start_over
+from segue.resume.advice import NO_ADVICE
 from segue.resume.failures import POLICIES, failure_of
 from segue.resume.planner import Original, ResumePlan
 from segue.resume.prompts import Occasion as PromptOccasion
@@ -215,9 +216,10 @@ class Run:
             case "fix":
                 return None
             case "rewind" if may_start_over(self.house.rules.retries, state.replans):
-                return retrying.start_over(advice.step, advice.advice, self.house.clock.now())
+                return retrying.start_over_as_advised(advice, self.house.clock.now())
             case "rewind" | "escalate":
-                return End(WorkflowStatus.PAUSED, f"a person has to look at it: {advice.advice}", Trigger.CRASH)
+                look = f"a person has to look at it: {advice.advice or NO_ADVICE}"
+                return End(WorkflowStatus.PAUSED, look, Trigger.CRASH)
 
     def _recorder(self) -> Recorder:
         return Recorder(

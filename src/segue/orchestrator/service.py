@@ -288,8 +288,9 @@ class Orchestrator:
                 raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
             if run is None or run.status is RunStatus.QUEUED or workflow.status is not W.IN_PROGRESS:
                 return False, called_off
-            if workflow.pause_trigger is None:
-                t.request_pause(Trigger.PAUSE, reason, force_at)
+            if workflow.pause_trigger is not Trigger.PAUSE:
+                # Also where a limit asked before: its pause is taken back when it is raised, and this one stays.
+                t.request_pause(Trigger.PAUSE, reason, min(workflow.force_pause_at or force_at, force_at))
             return True, called_off
 
         crash_point("pause.before")
@@ -377,6 +378,9 @@ class Orchestrator:
         state, room = await self._journal.state(row.id), await self._has_room(row)
 
         def change(t: Transaction) -> None:
+            if t.workflow.status in WORKFLOW_ENDED:
+                hint = "Go on from it in a new workflow: `segue sessions fork`."
+                raise WrongState(f"The workflow is {t.workflow.status}; there is nothing left to limit.", hint=hint)
             t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
             if may_go_on(t.workflow.pause_trigger, limits_of(t.workflow), t.catch_up(state), t.now, room=room):
                 t.withdraw_pause()

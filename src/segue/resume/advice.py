@@ -14,6 +14,8 @@ Answer with one JSON object and nothing else:
 fix: the step will succeed if it is done as your advice says. rewind: what was done so far leads nowhere; it is undone,
 and the rest is planned again with your advice in mind. escalate: a person has to look; your advice says at what."""
 
+NO_ADVICE = "A second agent was asked and gave no advice that could be used."
+
 
 def fixer_question(issue: Issue, plan: Plan | None, failures: Sequence[Failed], context: str) -> str:
     """`failures` are those of one step, the oldest first."""

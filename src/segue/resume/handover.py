@@ -135,18 +135,27 @@ def _git(handover: Handover) -> list[str]:
 
 
 def _go_on(handover: Handover) -> str:
-    titles = {task.id: task.title for task in handover.tasks}
-    reason = (handover.pause_reason or "Unknown").rstrip(".")
-    ended = f"The previous session ended because: {reason}."
+    apart = "\n" if handover.proposed else " "
+    return apart.join(part for part in (_next_step(handover), _ended(handover)) if part)
+
+
+def _ended(handover: Handover) -> str:
+    """Nothing, where no session has ended: a second agent is asked in the middle of one."""
+    reason = handover.pause_reason.rstrip(".")
+    return f"The previous session ended because: {reason}." if reason else ""
+
+
+def _next_step(handover: Handover) -> str:
     if handover.tasks and all(task.status in DONE for task in handover.tasks):
-        return f"All tasks are done. {ended}"
+        return "All tasks are done."
     if handover.proposed:
         listed = "\n".join(f"- {title}" for title in handover.proposed)
-        return f"This plan was proposed, and waits for approval:\n{listed}\n{ended}"
+        return f"This plan was proposed, and waits for approval:\n{listed}"
     if not handover.tasks:
-        return f"There is no plan yet; it is the first thing to be made. {ended}"
+        return "There is no plan yet; it is the first thing to be made."
+    titles = {task.id: task.title for task in handover.tasks}
     title = titles.get(handover.next_task, "Unknown") if handover.next_task else "Unknown"
-    return f'Continue from task "{title}". {ended}'
+    return f'Continue from task "{title}".'
 
 
 def _feedback(feedback: Sequence[ReviewFact], most: int) -> list[str]:

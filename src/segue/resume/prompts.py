@@ -7,7 +7,7 @@ from segue.model.checkpoint import Checkpoint, CheckpointType, GitState
 from segue.model.events import WorkflowRewound
 from segue.model.ids import TaskId
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.status import SAME_CONVERSATION, Way
+from segue.model.status import SAME_CONVERSATION, Trigger, Way
 
 MOST_FILES = 40
 
@@ -112,7 +112,7 @@ def _elsewhere(occasion: Occasion) -> list[str]:
 
 
 def _opening(way: Way, checkpoint: Checkpoint) -> str:
-    stopped = f"The work was stopped ({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
+    stopped = f"The work was stopped {_why(checkpoint)}"
     if checkpoint.type is CheckpointType.PLAN:
         stopped = "The work stood still until somebody had looked at the plan"
     elif checkpoint.snapshot and checkpoint.type in (CheckpointType.REVIEW, CheckpointType.TASK_COMPLETE):
@@ -120,6 +120,18 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
     if way in SAME_CONVERSATION:
         return f"{stopped.rstrip('.')}. It goes on now in the same conversation."
     return f"{stopped.rstrip('.')}. You take it over in a new conversation; this is what is known."
+
+
+def _why(checkpoint: Checkpoint) -> str:
+    if nobody_died(checkpoint):
+        return f"because: {checkpoint.reason}"
+    return f"({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
+
+
+def nobody_died(checkpoint: Checkpoint) -> bool:
+    """Something failed, and the run came to its end all the same: an agent that hears of a crash would look for one."""
+    ended = checkpoint.type is not CheckpointType.INTERRUPTED
+    return bool(checkpoint.reason) and checkpoint.trigger is Trigger.CRASH and ended
 
 
 def _progress(checkpoint: Checkpoint) -> str:

@@ -129,6 +129,8 @@ class ForkRequest(SuccessorRequest):
     snapshot: str | None = None
     """Without one, the session's last."""
     title: str = ""
+    to_start: bool = False
+    """It is to be resumed next: where its agent cannot be started, it is refused, and nothing is made."""
 
     def fork(self, session_id: str) -> NewFork:
         return NewFork(
@@ -136,6 +138,7 @@ class ForkRequest(SuccessorRequest):
             snapshot=self.snapshot,
             successor=self.successor,
             title=self.title,
+            to_start=self.to_start,
             environment=self.environment,
         )
 

@@ -4,6 +4,8 @@ import importlib
 import inspect
 import sys
 import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -61,9 +63,20 @@ def find(name: str, directory: Path) -> Graph:
 
 def _imported(place: str, directory: Path) -> ModuleType:
     try:
-        return _from_file(directory / place) if place.endswith(".py") else importlib.import_module(place)
+        with _no_bytecode():
+            return _from_file(directory / place) if place.endswith(".py") else importlib.import_module(place)
     except (Exception, SystemExit) as error:
         raise NoGraph(f"{place} cannot be imported: {_told(error)}") from error
+
+
+@contextmanager
+def _no_bytecode() -> Generator[None]:
+    """It would lie in the user's worktree, among the changes that the work has made."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _from_file(file: Path) -> ModuleType:

@@ -10,6 +10,7 @@ import pytest
 from standin_service import ID, NOON, SESSION, VIEW, Standin, serving
 
 from segue import client
+from segue.cli import talk
 from segue.model.errors import WrongState
 from segue.model.events import (
     AgentMessage,
@@ -99,6 +100,17 @@ def test_pictures_go_along_by_their_file_names(segue: Any, service: Standin, tmp
     assert service.shown == tuple(Shown(name=file.name, data=file.read_bytes()) for file in files)
     refused = segue("prompt", "Like this", "--image", str(tmp_path / "none.png"))
     assert refused.exit_code == 2 and "does not exist" in refused.stderr
+
+
+def test_a_picture_is_a_file_and_read_up_to_what_an_agent_takes(
+    segue: Any, service: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = segue("prompt", "Like this", "--image", "/dev/null")
+    assert (device.exit_code, device.stderr) == (1, "segue: /dev/null cannot be read: it is not a file.\n")
+    (tmp_path / "large.png").write_bytes(bytes(1_000_001))
+    monkeypatch.setattr(talk, "LARGEST", 1_000_000)
+    large = segue("prompt", "Like this", "--image", str(tmp_path / "large.png"))
+    assert large.exit_code == 1 and "large.png is too large: 1 MB is the most." in large.stderr
 
 
 def test_a_question_in_the_middle_says_how_it_is_answered(segue: Any, service: Standin) -> None:

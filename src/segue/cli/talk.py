@@ -8,8 +8,10 @@ from segue import client
 from segue.cli import render, words
 from segue.cli.command import environment
 from segue.cli.follow import LONG_POLL, events
+from segue.cli.issue import read_file
 from segue.cli.output import Output, block, plain, reason
-from segue.model.errors import BadInput, SegueError, ServerError
+from segue.model.errors import SegueError, ServerError
+from segue.model.pictures import LARGEST
 
 PATIENCE = 150.0
 """Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
@@ -52,10 +54,7 @@ class Speech:
 
 def picture(file: Path) -> dict[str, str]:
     """A file as the server takes it."""
-    try:
-        return {"name": file.name, "data": b64encode(file.read_bytes()).decode()}
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+    return {"name": file.name, "data": b64encode(read_file(file, LARGEST)).decode()}
 
 
 def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach: bool, now: bool, out: Output) -> None:

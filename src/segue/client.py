@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from segue import paths
 from segue.model import errors
-from segue.model.errors import NotRunning, SegueError, ServerError, TokenUnreadable
+from segue.model.errors import BadInput, NotRunning, SegueError, ServerError, TokenUnreadable
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -62,6 +62,15 @@ def call(
     if status < 400:
         return document
     raise _error(server, document)
+
+
+def in_path(name: str) -> str:
+    """A name as one part of a path; what is none would ask for something else."""
+    if not name or "/" in name:
+        raise BadInput("A name is needed." if not name else f"{name!r} is no name: there is a / in it.")
+    from urllib.parse import quote
+
+    return quote(name, safe="")
 
 
 def find() -> Server:

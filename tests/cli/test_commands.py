@@ -743,3 +743,35 @@ def test_doctor_names_a_missing_default_agent(segue: Any, tmp_path: Path, monkey
     result = segue("doctor")
     assert "problem  agent claude: not installed (claude-agent-acp is not on PATH)" in result.stdout
     assert "ok       agent codex: not installed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["run", "a\udcff"], "ISSUE"),
+        (["run", "x", "--test", "a\udcff"], "--test"),
+        (["run", "x", "--model", "a\udcff"], "--model"),
+        (["prompt", "a\udcff"], "TEXT"),
+        (["approve", "-r", "a\udcff"], "--reason"),
+        (["reject", "a\udcff"], "REASON"),
+        (["agents", "check", "a\udcff"], "NAME"),
+        (["recall", "mast", "a\udcff"], "QUERY"),
+        (["recall", "mast", "-w", "a\udcff"], "--workflow"),
+        (["memorize", "forget", "a\udcff"], "NAME"),
+        (["memorize", "new", "x", "--label", "b", "--label", "a\udcff"], "--label"),
+    ],
+)
+def test_what_is_no_text_is_refused_before_a_server_is_started(
+    segue: Any, home: Path, command: list[str], name: str
+) -> None:
+    result = segue(*command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert name in result.stderr and "is not UTF-8 text." in result.stderr
+    assert not home.exists()
+
+
+def test_a_file_may_be_called_as_it_likes(segue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[str] = []
+    monkeypatch.setattr(app, "_become", lambda *command: became.append(command[-1]))
+    segue("context", "./a\udcff.jsonl")
+    assert became == ["./a\udcff.jsonl"]

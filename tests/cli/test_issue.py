@@ -39,7 +39,6 @@ def test_a_text_that_only_looks_like_a_file_is_a_text() -> None:
         ("@missing.md", "missing.md cannot be read: No such file or directory."),
         ("@.", "cannot be read: Is a directory."),
         ("@binary", "binary is not UTF-8 text."),
-        ("\udcff", "The issue is not UTF-8 text."),
     ],
 )
 def test_an_issue_that_cannot_be_used_gets_a_sentence(given: str, words: str) -> None:

@@ -115,7 +115,7 @@ def demo(out: Output) -> None:
 
 
 @command
-@click.argument("source", metavar="[WORKFLOW | FILE]", required=False)
+@click.argument("source", metavar="[WORKFLOW | FILE]", type=click.Path(), required=False)
 @click.option("--budget", type=click.IntRange(100, MOST), help="Tokens it may take (default: the setting, 4000).")
 @click.option("--exam", is_flag=True, help="Say on the error stream how much of what matters it holds.")
 def context(out: Output, source: str | None, budget: int | None, exam: bool) -> None:

@@ -21,8 +21,6 @@ def read_issue(given: str) -> dict[str, str]:
 
     It may also be an issue of GitHub or GitLab, as JSON.
     """
-    if not is_text(given):
-        raise BadInput("The issue is not UTF-8 text.")
     text = _issue_text(given).strip()
     if looks_like_json(text):
         return tracked_issue(text)
@@ -57,8 +55,6 @@ def read_plan(file: Path) -> dict[str, str]:
 
 def read_text(given: str) -> str:
     """What is said to an agent; `-` reads it from standard input."""
-    if not is_text(given):
-        raise BadInput("What you say is not UTF-8 text.")
     text = (_typed() if given == "-" else given).strip()
     if not text:
         raise BadInput("There is nothing to say.", hint='Give the words: segue prompt "What is left to do?"')
@@ -75,8 +71,6 @@ def read_context(given: str) -> str:
 
 def read_content(given: str) -> str:
     """What is to be remembered: text, `@file`, or `-` for standard input."""
-    if not is_text(given):
-        raise BadInput("What you give is not UTF-8 text.")
     text = _issue_text(given).strip()
     if not text:
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")

@@ -515,7 +515,7 @@ def test_resume_can_bring_back_the_worktree_alone(segue: Any, service: Standin) 
 def test_resume_follows_from_where_it_stood(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
     service.happen(TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a")))
-    done = {"status": WorkflowStatus.COMPLETED, "tasks_done": 2, "merge_hint": "git merge"}
+    done = {"status": WorkflowStatus.COMPLETED, "tasks_done": 2, "merge_hint": "git\x1bmerge"}
     service.plot = [(TaskCompleted(task_id=TaskId("t2"), attempt=AttemptId("b")), done)]
     result = segue("resume")
     assert "▶ Write the parser" not in result.stdout

@@ -156,7 +156,7 @@ def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:
     result = segue("prompt", "Hello")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "The agent is at work; it is told at the end of what it does now.\n"
+        "The agent is at work; waiting for the end of what it does now.\n"
         "It waits. The agent gets it at the end of what it does now.\n"
         "  Watch for the answer with: segue logs --follow add-parser\n"
     )
@@ -178,6 +178,19 @@ def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
     assert segue("prompt", "Hello", "--detach", *options).stdout == (
         f"{sentence}\n  Watch for the answer with: segue logs --follow add-parser\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [([], "The agent is at work; waiting for the end of what it does now.\n"), (["--detach"], "")]
+)
+def test_words_that_are_not_taken_were_not_promised_to_be_told(
+    segue: Any, service: Standin, options: list[str], said: str
+) -> None:
+    answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
+    service.refusals["prompt"] = WrongState("50 messages wait for the agent already; this one was not taken.")
+    result = segue("prompt", "-w", ID, "Hello", *options)
+    assert (result.exit_code, result.stdout) == (1, said)
+    assert "this one was not taken" in result.stderr
 
 
 def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, service: Standin) -> None:

@@ -17,7 +17,8 @@ PATIENCE = 150.0
 """Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
 
 
-AT_WORK = "The agent is at work; it is told at the end of what it does now."
+AT_WORK = "The agent is at work; waiting for the end of what it does now."
+TOLD_LATER = "The agent is at work; it is told at the end of what it does now."
 INTERRUPTED = "The agent was at work: it is interrupted, told, and goes on after."
 
 
@@ -62,7 +63,8 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
     slug, after = view["slug"], view["head"]
     answers = bool(view["question"] and view["question"]["words"])
     busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
-    if busy and not now:
+    if busy and not (now or detach):
+        # What comes of it is not known yet: it may not be taken.
         out.say(AT_WORK)
     body = {"text": text, "images": pictures, "wait": not detach, "now": now, "environment": environment()}
     try:
@@ -83,7 +85,9 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
         _tell_brought_back(view, after, out)
         raise _not_delivered(view, prompted)
     if prompted["status"] == "waiting":
-        if not (prompted.get("interrupted") or (busy and detach and not now)):
+        if busy and detach and not now:
+            out.say(TOLD_LATER)
+        elif not prompted.get("interrupted"):
             out.say(f"It waits. {prompted['reason']}")
         out.say(f"  Watch for the answer with: segue logs --follow {slug}")
     elif detach:

@@ -92,6 +92,10 @@ def good_request() -> dict[str, Any]:
             good_request() | {"permissions": "some"},
             "permissions: Input should be 'ask', 'edits', 'all' or 'read-only'.",
         ),
+        (
+            good_request() | {"choices": {"review": " ", "review_personas": []}},
+            "choices.review is empty. choices.review_personas is empty.",
+        ),
         (good_request() | {"environment": {"SECRET": 2}}, "environment.SECRET: Input should be a valid string."),
     ],
 )

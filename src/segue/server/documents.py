@@ -50,6 +50,8 @@ def _place(given: Path) -> Path:
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Handed = Annotated[str, AfterValidator(_without_nul)]
 """What a program is started with."""
+Chosen = Annotated[str | None, AfterValidator(lambda given: given or None)]
+"""An empty one is none."""
 Place = Annotated[Path, AfterValidator(_place)]
 Variables = dict[Handed, Handed]
 
@@ -99,8 +101,8 @@ def _is_text(given: str) -> bool:
 class ChosenRequest(Request):
     """What is chosen for a workflow; what is left out is as the environment, the repository or the settings say."""
 
-    model: str | None = None
-    mode: str | None = None
+    model: Chosen = None
+    mode: Chosen = None
     mcp_servers: tuple[McpServer, ...] = ()
     approve_plan: bool = False
     setup: Handed | None = None
@@ -163,8 +165,8 @@ class SuccessorRequest(Request):
     environment: Variables = Field(default_factory=own_variables, repr=False)
     agent: str | None = None
     """Another agent that takes over; `model` and `mode` are chosen for it."""
-    model: str | None = None
-    mode: str | None = None
+    model: Chosen = None
+    mode: Chosen = None
 
     @property
     def successor(self) -> Successor | None:

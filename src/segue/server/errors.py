@@ -101,6 +101,8 @@ def _sentence(kind: str, place: Sequence[str | int], message: str) -> str:
         return f"{name} is missing."
     if kind == "extra_forbidden":
         return f"{name} is not known here."
+    if kind in ("string_too_short", "too_short"):
+        return f"{name} is empty."
     if kind == REFUSED:
         return f"{name} {message}."
     return f"{name}: {message}."

@@ -123,7 +123,8 @@ def _target(path: str, params: Mapping[str, object] | None) -> str:
         return path
     from urllib.parse import urlencode
 
-    return f"{path}?{urlencode(params)}"
+    # A directory may be called by what is no text.
+    return f"{path}?{urlencode(params, errors='replace')}"
 
 
 def _exchange(server: Server, method: str, target: str, body: object, timeout: float | None) -> tuple[int, bytes]:

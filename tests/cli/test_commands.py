@@ -775,3 +775,14 @@ def test_a_file_may_be_called_as_it_likes(segue: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(app, "_become", lambda *command: became.append(command[-1]))
     segue("context", "./a\udcff.jsonl")
     assert became == ["./a\udcff.jsonl"]
+
+
+def test_no_workflow_belongs_to_a_directory_whose_name_is_no_text(
+    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be(service)
+    Path("a\udcff").mkdir()
+    monkeypatch.chdir("a\udcff")
+    result = segue("pause")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("segue: No active workflow in current directory.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from segue import paths
 from segue.model import errors
-from segue.model.errors import NotRunning, SegueError, ServerError, TokenUnreadable
+from segue.model.errors import BadInput, NotRunning, SegueError, ServerError, TokenUnreadable
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -64,6 +64,15 @@ def call(
     raise _error(server, document)
 
 
+def in_path(name: str) -> str:
+    """A name as one part of a path; what is none would ask for something else."""
+    if not name or "/" in name:
+        raise BadInput("A name is needed." if not name else f"{name!r} is no name: there is a / in it.")
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
 def find() -> Server:
     """The server of this data directory, if one is alive."""
     file = paths.server_file()
@@ -114,7 +123,8 @@ def _target(path: str, params: Mapping[str, object] | None) -> str:
         return path
     from urllib.parse import urlencode
 
-    return f"{path}?{urlencode(params)}"
+    # A directory may be called by what is no text.
+    return f"{path}?{urlencode(params, errors='replace')}"
 
 
 def _exchange(server: Server, method: str, target: str, body: object, timeout: float | None) -> tuple[int, bytes]:

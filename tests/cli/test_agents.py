@@ -1,6 +1,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,6 +73,19 @@ def test_an_agent_whose_driver_cannot_be_used_is_not_found(
 def test_an_agent_that_nobody_knows_is_refused(segue: Any, service: Standin, name: str) -> None:
     result = segue("agents", "check", name)
     assert (result.exit_code, result.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("command", [["agents", "check"], ["memorize", "forget"]])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("", "A name is needed."), ("../../etc", "'../../etc' is no name: there is a / in it.")],
+)
+def test_what_is_no_name_is_refused_before_anything_is_asked(
+    segue: Any, home: Path, command: list[str], name: str, words: str
+) -> None:
+    result = segue(*command, name)
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"segue: {words}\n")
+    assert not home.exists()
 
 
 @pytest.mark.usefixtures("standin_command")

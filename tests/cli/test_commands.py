@@ -610,7 +610,7 @@ def test_resume_can_bring_back_the_worktree_alone(segue: Any, service: Standin) 
 def test_resume_follows_from_where_it_stood(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
     service.happen(TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a")))
-    done = {"status": WorkflowStatus.COMPLETED, "tasks_done": 2, "merge_hint": "git merge"}
+    done = {"status": WorkflowStatus.COMPLETED, "tasks_done": 2, "merge_hint": "git\x1bmerge"}
     service.plot = [(TaskCompleted(task_id=TaskId("t2"), attempt=AttemptId("b")), done)]
     result = segue("resume")
     assert "▶ Write the parser" not in result.stdout
@@ -838,3 +838,46 @@ def test_doctor_names_a_missing_default_agent(segue: Any, tmp_path: Path, monkey
     result = segue("doctor")
     assert "problem  agent claude: not installed (claude-agent-acp is not on PATH)" in result.stdout
     assert "ok       agent codex: not installed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["run", "a\udcff"], "ISSUE"),
+        (["run", "x", "--test", "a\udcff"], "--test"),
+        (["run", "x", "--model", "a\udcff"], "--model"),
+        (["prompt", "a\udcff"], "TEXT"),
+        (["approve", "-r", "a\udcff"], "--reason"),
+        (["reject", "a\udcff"], "REASON"),
+        (["agents", "check", "a\udcff"], "NAME"),
+        (["recall", "mast", "a\udcff"], "QUERY"),
+        (["recall", "mast", "-w", "a\udcff"], "--workflow"),
+        (["memorize", "forget", "a\udcff"], "NAME"),
+        (["memorize", "new", "x", "--label", "b", "--label", "a\udcff"], "--label"),
+    ],
+)
+def test_what_is_no_text_is_refused_before_a_server_is_started(
+    segue: Any, home: Path, command: list[str], name: str
+) -> None:
+    result = segue(*command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert name in result.stderr and "is not UTF-8 text." in result.stderr
+    assert not home.exists()
+
+
+def test_a_file_may_be_called_as_it_likes(segue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[str] = []
+    monkeypatch.setattr(app, "_become", lambda *command: became.append(command[-1]))
+    segue("context", "./a\udcff.jsonl")
+    assert became == ["./a\udcff.jsonl"]
+
+
+def test_no_workflow_belongs_to_a_directory_whose_name_is_no_text(
+    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be(service)
+    Path("a\udcff").mkdir()
+    monkeypatch.chdir("a\udcff")
+    result = segue("pause")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("segue: No active workflow in current directory.")

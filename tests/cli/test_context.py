@@ -78,3 +78,9 @@ def test_a_name_that_is_neither_a_workflow_nor_a_file_is_said_so(segue: Any, ser
     result = segue("context", "nothing-of-that-name")
     assert result.exit_code == 1
     assert "nothing-of-that-name" in result.stderr
+
+
+def test_a_name_that_no_file_can_have_is_looked_for_among_the_workflows(segue: Any, service: Standin) -> None:
+    result = segue("context", "x" * 3_000)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("segue: No workflow is called ")

@@ -1,9 +1,12 @@
 import json
+import os
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from segue.cli import issue
 from segue.cli.issue import read_issue, read_plan, read_servers
 from segue.model.errors import BadInput, BadPlan
 
@@ -36,7 +39,6 @@ def test_a_text_that_only_looks_like_a_file_is_a_text() -> None:
         ("@missing.md", "missing.md cannot be read: No such file or directory."),
         ("@.", "cannot be read: Is a directory."),
         ("@binary", "binary is not UTF-8 text."),
-        ("\udcff", "The issue is not UTF-8 text."),
     ],
 )
 def test_an_issue_that_cannot_be_used_gets_a_sentence(given: str, words: str) -> None:
@@ -44,6 +46,30 @@ def test_an_issue_that_cannot_be_used_gets_a_sentence(given: str, words: str) ->
     with pytest.raises(BadInput) as refused:
         read_issue(given)
     assert words in refused.value.message
+
+
+@pytest.mark.parametrize("given", ["word " * 60 + ".md", "nul\0.md"])
+def test_a_text_that_no_file_can_be_called_is_a_text(given: str) -> None:
+    assert read_issue(given)["title"] == given
+
+
+@pytest.mark.parametrize("given", ["@long", "-"])
+def test_an_issue_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    Path("long").write_text("12345")
+    monkeypatch.setattr(issue, "MOST_READ", 4)
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"12345")))
+    with pytest.raises(BadInput, match=r"(long|Standard input) is too large: "):
+        read_issue(given)
+
+
+def test_a_device_is_no_file_and_what_another_program_prints_is_one() -> None:
+    with pytest.raises(BadInput, match=r"/dev/null cannot be read: it is not a file\."):
+        read_issue("@/dev/null")
+    reading, writing = os.pipe()
+    os.write(writing, b"Add a parser")
+    os.close(writing)
+    assert read_issue(f"@/dev/fd/{reading}")["title"] == "Add a parser"
+    os.close(reading)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +92,7 @@ def test_a_plan_that_cannot_be_used_gets_a_sentence() -> None:
     ("text", "words"),
     [
         ("{", "is not JSON"),
+        pytest.param("[" * 5_000, "is nested too deeply", id="brackets"),
         ("[]", 'names no "mcpServers"'),
         ('{"servers": {}}', 'names no "mcpServers"'),
         ('{"mcpServers": []}', 'names no "mcpServers"'),

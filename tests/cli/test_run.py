@@ -337,6 +337,20 @@ def test_what_the_repository_says_is_shown_and_can_be_overruled(segue: Any, serv
     assert [asked[1].choices for asked in service.asked if asked[0] == "create"][-1] == Choices()
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--review", ""], "--review must name an agent, or say same or off."),
+        (["--fixer", " "], "--fixer must name an agent, or say same or off."),
+        (["--review-personas", ",,"], "--review-personas must name at least one, and each between commas, not ',,'."),
+    ],
+)
+def test_a_reviewer_without_a_name_is_refused(segue: Any, service: Standin, words: list[str], sentence: str) -> None:
+    result = segue("run", "Do it", *words)
+    assert result.exit_code == 2 and sentence in result.stderr
+    assert service.asked == []
+
+
 def test_bad_settings_of_a_repository_are_refused(segue: Any, service: Standin) -> None:
     Path(".git").mkdir()
     Path("segue.toml").write_text("port = 80\n")

@@ -10,6 +10,7 @@ import pytest
 from standin_service import ID, NOON, SESSION, VIEW, Standin, serving
 
 from segue import client
+from segue.cli import talk
 from segue.model.errors import WrongState
 from segue.model.events import (
     AgentMessage,
@@ -101,6 +102,17 @@ def test_pictures_go_along_by_their_file_names(segue: Any, service: Standin, tmp
     assert refused.exit_code == 2 and "does not exist" in refused.stderr
 
 
+def test_a_picture_is_a_file_and_read_up_to_what_an_agent_takes(
+    segue: Any, service: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = segue("prompt", "Like this", "--image", "/dev/null")
+    assert (device.exit_code, device.stderr) == (1, "segue: /dev/null cannot be read: it is not a file.\n")
+    (tmp_path / "large.png").write_bytes(bytes(1_000_001))
+    monkeypatch.setattr(talk, "LARGEST", 1_000_000)
+    large = segue("prompt", "Like this", "--image", str(tmp_path / "large.png"))
+    assert large.exit_code == 1 and "large.png is too large: 1 MB is the most." in large.stderr
+
+
 def test_a_question_in_the_middle_says_how_it_is_answered(segue: Any, service: Standin) -> None:
     question = PermissionRequested(request_id=RequestId("r"), call_id="c", title="Delete?", tool="delete", options=())
     answer(service, SENT, question, ENDED)
@@ -144,7 +156,7 @@ def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:
     result = segue("prompt", "Hello")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "The agent is at work; it is told at the end of what it does now.\n"
+        "The agent is at work; waiting for the end of what it does now.\n"
         "It waits. The agent gets it at the end of what it does now.\n"
         "  Watch for the answer with: segue logs --follow add-parser\n"
     )
@@ -182,6 +194,19 @@ def test_whoever_speaks_before_a_pause_is_told_at_once_that_it_comes_first(
         "    segue approve add-parser, or: segue reject add-parser\n"
         "  Watch for the answer with: segue logs --follow add-parser\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [([], "The agent is at work; waiting for the end of what it does now.\n"), (["--detach"], "")]
+)
+def test_words_that_are_not_taken_were_not_promised_to_be_told(
+    segue: Any, service: Standin, options: list[str], said: str
+) -> None:
+    answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
+    service.refusals["prompt"] = WrongState("50 messages wait for the agent already; this one was not taken.")
+    result = segue("prompt", "-w", ID, "Hello", *options)
+    assert (result.exit_code, result.stdout) == (1, said)
+    assert "this one was not taken" in result.stderr
 
 
 def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, service: Standin) -> None:

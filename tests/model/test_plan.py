@@ -85,6 +85,14 @@ def test_yaml_takes_tables_and_plain_titles() -> None:
         ("- [1, 2]", "neither a text nor a table"),
         ("- {titel: typo}", "unknown key: titel"),
         ("- {description: x}", "no title"),
+        ("- ''", "Task 1 of the plan has no title"),
+        ("- Write it\n- '   '", "Task 2 of the plan has no title"),
+        ("- {id: [a], title: x}", "id is no text"),
+        ("- {id: a, title: {a: b}}", "title is no text"),
+        ("- {title: x, description: [a]}", "description is no text"),
+        ("- {title: x, depends_on: [[a]]}", "depends_on is no list of names"),
+        pytest.param(f"tasks: {'[' * 5_000}", "nested too deeply", id="brackets"),
+        pytest.param("- " * 3_000, "nested too deeply", id="dashes"),
         ("[]", "no tasks"),
     ],
 )
@@ -92,6 +100,11 @@ def test_a_yaml_plan_that_cannot_be_used_says_why(text: str, sentence: str) -> N
     with pytest.raises(BadPlan, match=sentence) as refused:
         read_plan(ISSUE, PlanText(format="yaml", text=text))
     assert refused.value.hint
+
+
+def test_a_box_without_a_title_is_no_task() -> None:
+    with pytest.raises(BadPlan, match="Task 2 of the plan has no title"):
+        read_plan(ISSUE, PlanText(format="markdown", text="- [ ] Write it\n- [ ] (after: write-it)"))
 
 
 def test_a_checklist_is_a_plan_and_ticked_boxes_are_done() -> None:

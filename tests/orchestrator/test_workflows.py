@@ -78,6 +78,13 @@ async def test_the_merge_hint_works_as_it_stands(theatre: Theatre) -> None:
     assert (theatre.repository / "b.txt").read_text() == "B"
 
 
+async def test_a_title_cannot_move_the_cursor_of_whoever_is_shown_how_to_merge(theatre: Theatre) -> None:
+    async with theatre.open():
+        await theatre.begin("turns: []", plan=None, title="Say\x1b[2J\x07\nhello")
+        view = await theatre.until("say-2j-hello", "completed")
+    assert view.merge_hint is not None and "commit -m 'Say [2J hello'; " in view.merge_hint
+
+
 async def test_without_a_plan_the_issue_is_the_prompt(theatre: Theatre) -> None:
     async with theatre.open():
         await theatre.begin("turns: []", plan=None, title="Say hello")

@@ -92,6 +92,10 @@ def good_request() -> dict[str, Any]:
             good_request() | {"permissions": "some"},
             "permissions: Input should be 'ask', 'edits', 'all' or 'read-only'.",
         ),
+        (
+            good_request() | {"choices": {"review": " ", "review_personas": []}},
+            "choices.review is empty. choices.review_personas is empty.",
+        ),
         (good_request() | {"environment": {"SECRET": 2}}, "environment.SECRET: Input should be a valid string."),
     ],
 )
@@ -99,6 +103,49 @@ async def test_a_body_that_cannot_be_used_gets_a_sentence(app: Any, service: Sta
     answer = await knock(app, "POST", "/api/workflows", body)
     assert (answer.status, answer.body["code"], answer.body["message"]) == (422, "bad_input", sentence)
     assert service.asked == []
+
+
+NO_TEXT = "holds what is not UTF-8 text"
+NUL = "holds a NUL, which can be handed to no program."
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("workflows", good_request() | {"repository": "/\ud800"}, f"the body {NO_TEXT}, in repository."),
+        (
+            "workflows",
+            good_request() | {"choices": {"review_personas": ["x", "\ud800"]}},
+            f"the body {NO_TEXT}, in choices.review_personas.1.",
+        ),
+        ("workflows", good_request() | {"environment": {"\ud800": "x"}}, f"the body {NO_TEXT}, in environment.?."),
+        ("workflows", good_request() | {"repository": "/\0"}, f"repository {NUL}"),
+        ("workflows", good_request() | {"choices": {"test_command": "a\0"}}, f"choices.test_command {NUL}"),
+        ("imports", {"file": "/\ud800"}, f"the body {NO_TEXT}, in file."),
+        ("imports", {"file": "/\0"}, f"file {NUL}"),
+        ("recall", {"query": "\ud800"}, f"the body {NO_TEXT}, in query."),
+        ("recall", {"query": "x", "workflow": "\ud800"}, f"the body {NO_TEXT}, in workflow."),
+        ("workflows/add-parser/resume", {"environment": {"X": "a\0b"}}, f"environment.X {NUL}"),
+    ],
+)
+async def test_what_can_be_written_or_handed_nowhere_is_refused(
+    app: Any, service: Standin, path: str, body: Any, sentence: str
+) -> None:
+    service.memory = None
+    answer = await knock(app, "POST", f"/api/{path}", body)
+    assert (answer.status, answer.body["message"]) == (422, sentence)
+    assert service.asked == []
+
+
+async def test_a_directory_with_a_nul_is_refused(app: Any) -> None:
+    answer = await knock(app, "GET", "/api/workflows?directory=%00")
+    assert (answer.status, answer.body["message"]) == (422, f"directory {NUL}")
+
+
+async def test_an_error_that_names_what_is_no_text_can_be_answered(app: Any, service: Standin) -> None:
+    service.failure = errors.NotASession("/a\udcff is no session.")
+    answer = await knock(app, "GET", "/api/workflows/add-parser")
+    assert (answer.status, answer.body["message"]) == (422, "/a? is no session.")
 
 
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "wait=61", "wait=-1", "wait=nan", "limit=0", "limit=1001"])

@@ -447,6 +447,15 @@ async def test_what_is_chosen_for_the_agent_comes_along(app: Any, service: Stand
     assert request.choices == Choices(model="big", mode="plan", mcp_servers=(docs,))
 
 
+async def test_a_model_or_a_mode_that_is_empty_is_none(app: Any, service: Standin) -> None:
+    empty = {"model": "", "mode": ""}
+    body = {"issue": {"title": "Add"}, "repository": "/repo", "choices": empty}
+    assert (await knock(app, "POST", "/api/workflows", body)).status == 201
+    assert (await knock(app, "POST", "/api/workflows/add-parser/resume", {"agent": "codex", **empty})).status == 200
+    assert service.asked[0][1].choices == Choices()
+    assert service.asked[1][-1] == Successor(agent="codex")
+
+
 async def test_the_api_is_described_with_its_views_and_its_one_error_shape(app: Any) -> None:
     document = (await knock(app, "GET", "/api/openapi.json")).body
     assert {"WorkflowView", "RecordView", "Problem", "Checkpoint"} <= set(document["components"]["schemas"])

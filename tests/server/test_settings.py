@@ -124,6 +124,8 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ('agent = "nobody"', "names 'nobody', which is not among the agents"),
         ("agents = 1", "agents must be a table"),
         ("agents.mine = 1", "agents.mine must be a table"),
+        ('agents."" = {command = ["x"]}', "must be called something that has no / in it"),
+        ('agents."a/b" = {command = ["x"]}', "agents.a/b must be called something that has no / in it"),
         ('agents.mine.driver = "acp"', "agents.mine has no command"),
         ('agents.mine.command = "my-agent"', "agents.mine.command must be a list of texts"),
         ("agents.mine.command = [1]", "agents.mine.command must be a list of texts"),

@@ -1,5 +1,6 @@
 """What a command, the environment, a repository and the user say of the work, and who goes before whom."""
 
+import os
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from segue.resume.history import Cuts
 from segue.server.choosing import new_workflow
 from segue.server.documents import ChosenRequest, StartRequest
 from segue.server.rules import rules_of
-from segue.settings import Settings, load, work_in, work_of_repository
+from segue.settings import Settings, load, loading, work_in, work_of_repository
 from segue.settings.fields import SHARES, TOKENS
 from segue.settings.readers import SERVER_READERS, WORK_READERS
 
@@ -184,6 +185,34 @@ def test_a_projects_file_that_does_not_name_us_is_none_of_our_business(repositor
 def test_a_projects_file_that_names_us_must_be_readable(repository: Path, text: str) -> None:
     (repository / "pyproject.toml").write_text(text)
     with pytest.raises(BadSettings, match=re.escape(str(repository / "pyproject.toml"))):
+        work_of_repository(repository)
+
+
+@pytest.mark.parametrize("name", ["segue.toml", "pyproject.toml"])
+def test_a_repository_cannot_keep_the_server_with_what_has_no_end(repository: Path, name: str) -> None:
+    (repository / name).symlink_to("/dev/null")
+    with pytest.raises(BadSettings, match="it is not a file"):
+        work_of_repository(repository)
+    (repository / name).unlink()
+    os.mkfifo(repository / name)
+    with pytest.raises(BadSettings, match="it is not a file"):
+        work_of_repository(repository)
+
+
+@pytest.mark.parametrize("name", ["segue.toml", "pyproject.toml"])
+def test_a_repositorys_file_is_read_up_to_a_limit(repository: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (repository / "file").write_text("# " + "x" * 98)
+    (repository / name).symlink_to("file")
+    monkeypatch.setattr(loading, "LARGEST_FILE", 100)
+    assert work_of_repository(repository) == NOTHING_SAID
+    monkeypatch.setattr(loading, "LARGEST_FILE", 99)
+    with pytest.raises(BadSettings, match="is larger than"):
+        work_of_repository(repository)
+
+
+def test_settings_that_are_nested_too_deeply_get_a_sentence(repository: Path) -> None:
+    (repository / "segue.toml").write_text(f"a = {'[' * 5_000}")
+    with pytest.raises(BadSettings, match="it is nested too deeply"):
         work_of_repository(repository)
 
 

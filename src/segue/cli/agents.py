@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from shlex import join
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -42,7 +41,7 @@ def _rows(agent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 @click.argument("name")
 def check(out: Output, name: str) -> None:
     """Start the agent NAME, and let it say what it is and what it can do; no conversation is opened."""
-    path = f"/api/agents/{quote(name, safe='')}/check"
+    path = f"/api/agents/{client.in_path(name)}/check"
     with borrowed_server():
         found = client.call("POST", path, {"environment": environment()}, timeout=180)
     out.result(found)

@@ -9,10 +9,10 @@ from segue import client
 from segue.cli import find
 from segue.cli.command import chosen, ensure_server, environment
 from segue.cli.follow import explain, watch
-from segue.cli.issue import is_text, read_plan
+from segue.cli.issue import read_plan
 from segue.cli.output import Output, block, plain
 from segue.cli.words import RESTING
-from segue.model.errors import BadInput, NotFound, WorkflowNotFound
+from segue.model.errors import NotFound, WorkflowNotFound
 
 
 @click.option(
@@ -29,8 +29,6 @@ def approve(
 
     With a plan the work begins. `segue plan` prints it, to be changed and given back with --plan.
     """
-    if not is_text(reason):
-        raise BadInput("The reason is not UTF-8 text.")
     body = {"request_id": request_id, "plan": read_plan(plan) if plan else None, "reason": reason}
     _answer(out, workflow, "approve", body, detach)
 
@@ -53,8 +51,6 @@ def reject(
     A plan is rejected with a reason, and the agent makes another. A single argument with a space in it is the REASON.
     """
     workflow, said = _told_apart(words, workflow_id, reason)
-    if not is_text(said):
-        raise BadInput("The reason is not UTF-8 text.")
     try:
         _answer(out, workflow, "reject", {"reason": said, "request_id": request_id}, detach)
     except WorkflowNotFound as error:

@@ -5,14 +5,14 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from segue import client
 from segue.cli.issue import is_text
 from segue.cli.output import Output
-from segue.model.errors import SegueError
+from segue.model.errors import BadInput, SegueError
 
 Command = Callable[..., None]
 
@@ -25,6 +25,7 @@ def in_group(group: click.Group) -> Callable[[Command], click.Command]:
         def run(*arguments: Any, as_json: bool, **options: Any) -> None:
             out = Output(as_json)
             try:
+                _refuse_bytes(click.get_current_context())
                 function(out, *arguments, **options)
             except SegueError as error:
                 out.complain(error)
@@ -35,6 +36,18 @@ def in_group(group: click.Group) -> Callable[[Command], click.Command]:
         return group.command(name)(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(run))
 
     return command
+
+
+def _refuse_bytes(context: click.Context) -> None:
+    """What is no text reaches no server; only a file may be called as it likes."""
+    for parameter in context.command.params:
+        if not isinstance(parameter.type, click.Path) and not _is_said(context.params.get(parameter.name or "")):
+            raise BadInput(f"{parameter.get_error_hint(context)} is not UTF-8 text.")
+
+
+def _is_said(given: object) -> bool:
+    words = cast(tuple[object, ...], given) if isinstance(given, tuple) else (given,)
+    return all(is_text(word) for word in words if isinstance(word, str))
 
 
 def chosen(function: Command) -> Command:

@@ -7,7 +7,7 @@ from unicodedata import east_asian_width
 
 from segue import client
 from segue.cli import render, words
-from segue.cli.output import Output, counted, moment, plain
+from segue.cli.output import Output, block, counted, moment, plain
 from segue.cli.status import task_title
 from segue.model.errors import SegueError, ServerError
 
@@ -136,7 +136,7 @@ def _conclude(view: dict[str, Any], out: Output) -> None:
         sessions, runs = counted(view["sessions"], "session"), counted(view["runs"], "run")
         out.say(f"✓ {plain(view['title'])}: {view['tasks_done']}/{view['tasks_total']} tasks, {sessions}, {runs}")
         if view["merge_hint"]:
-            out.say(f"  Merge it with: {view['merge_hint']}")
+            out.say(f"  Merge it with: {block(view['merge_hint'])}")
     elif view["status"] == "blocked":
         for line in words.asked(view):
             out.say(line)

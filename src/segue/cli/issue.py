@@ -1,14 +1,18 @@
 """What the user hands over in files: the issue, the plan, and the servers of tools."""
 
 import json
+import os
 import sys
 from pathlib import Path
-from typing import Any, cast
+from stat import S_ISFIFO, S_ISREG
+from typing import Any, BinaryIO, cast
 
 from segue.cli.tracked import looks_like_json, tracked_issue
 from segue.model.errors import BadInput, BadPlan
 
 ISSUE_SUFFIXES = frozenset({".md", ".txt"})
+MOST_READ = 10_000_000
+"""Bytes of a text: more is no text that anybody wrote, and may have no end."""
 PLAN_FORMATS = {".yaml": "yaml", ".yml": "yaml", ".md": "markdown", ".markdown": "markdown"}
 
 
@@ -17,8 +21,6 @@ def read_issue(given: str) -> dict[str, str]:
 
     It may also be an issue of GitHub or GitLab, as JSON.
     """
-    if not is_text(given):
-        raise BadInput("The issue is not UTF-8 text.")
     text = _issue_text(given).strip()
     if looks_like_json(text):
         return tracked_issue(text)
@@ -33,17 +35,18 @@ def read_issue(given: str) -> dict[str, str]:
 
 def _issue_text(given: str) -> str:
     if given == "-":
-        return _decoded(sys.stdin.buffer.read(), "Standard input")
+        return _typed()
     if given.startswith("@"):
         return _file_text(Path(given[1:]))
-    if "\n" not in given and Path(given).suffix in ISSUE_SUFFIXES and Path(given).is_file():
+    # Path's own is_file raises at a text that is too long for a name.
+    if "\n" not in given and Path(given).suffix in ISSUE_SUFFIXES and os.path.isfile(given):  # noqa: PTH113
         return _file_text(Path(given))
     return given
 
 
 def read_plan(file: Path) -> dict[str, str]:
     """A plan file; its suffix says how it is written."""
-    content = _content(file)
+    content = read_file(file, MOST_READ)
     form = PLAN_FORMATS.get(file.suffix.lower())
     if form is None:
         raise BadPlan(f"The plan {file} has a suffix that means nothing here.", hint="Plans are .yaml, .yml or .md.")
@@ -52,9 +55,7 @@ def read_plan(file: Path) -> dict[str, str]:
 
 def read_text(given: str) -> str:
     """What is said to an agent; `-` reads it from standard input."""
-    if not is_text(given):
-        raise BadInput("What you say is not UTF-8 text.")
-    text = (_decoded(sys.stdin.buffer.read(), "Standard input") if given == "-" else given).strip()
+    text = (_typed() if given == "-" else given).strip()
     if not text:
         raise BadInput("There is nothing to say.", hint='Give the words: segue prompt "What is left to do?"')
     return text
@@ -62,7 +63,7 @@ def read_text(given: str) -> str:
 
 def read_context(given: str) -> str:
     """What a new conversation begins with: a file, or `-` for standard input."""
-    text = _decoded(sys.stdin.buffer.read(), "Standard input") if given == "-" else _file_text(Path(given))
+    text = _typed() if given == "-" else _file_text(Path(given))
     if not text.strip():
         raise BadInput("The context is empty.", hint="`segue context > FILE` writes one to begin with.")
     return text
@@ -70,8 +71,6 @@ def read_context(given: str) -> str:
 
 def read_content(given: str) -> str:
     """What is to be remembered: text, `@file`, or `-` for standard input."""
-    if not is_text(given):
-        raise BadInput("What you give is not UTF-8 text.")
     text = _issue_text(given).strip()
     if not text:
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
@@ -96,6 +95,8 @@ def read_servers(file: Path) -> list[dict[str, Any]]:
         document = json.loads(_file_text(file))
     except ValueError as error:
         raise BadInput(f"{file} is not JSON: {error}.") from error
+    except RecursionError as error:
+        raise BadInput(f"{file} is nested too deeply.") from error
     servers = cast(dict[str, Any], document).get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict):
         form = '{"mcpServers": {"name": {"command": "program", "args": ["word"], "env": {"NAME": "value"}}}}'
@@ -153,15 +154,32 @@ def _variables(where: str, key: str, fields: dict[str, Any]) -> dict[str, str]:
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _file_text(file: Path) -> str:
-    return _decoded(_content(file), str(file))
-
-
-def _content(file: Path) -> bytes:
+def read_file(file: Path, most: int) -> bytes:
+    """What stands in a file, or comes through a pipe; a device is refused, since it may have no end."""
     try:
-        return file.read_bytes()
+        with file.open("rb") as opened:
+            mode = os.fstat(opened.fileno()).st_mode
+            content = _up_to(most, opened, str(file)) if S_ISREG(mode) or S_ISFIFO(mode) else None
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+    if content is None:
+        raise BadInput(f"{file} cannot be read: it is not a file.")
+    return content
+
+
+def _typed() -> str:
+    return _decoded(_up_to(MOST_READ, sys.stdin.buffer, "Standard input"), "Standard input")
+
+
+def _up_to(most: int, opened: BinaryIO, source: str) -> bytes:
+    content = opened.read(most + 1)
+    if len(content) > most:
+        raise BadInput(f"{source} is too large: {most / 1e6:g} MB is the most.")
+    return content
+
+
+def _file_text(file: Path) -> str:
+    return _decoded(read_file(file, MOST_READ), str(file))
 
 
 def _decoded(content: bytes, source: str) -> str:

@@ -111,7 +111,10 @@ def work_settings(options: dict[str, Any]) -> dict[str, Any]:
     """What the options say of the work, by the names of the settings."""
     said = {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
     if "review_personas" in said:
-        said["review_personas"] = [each.strip() for each in said["review_personas"].split(",")]
+        said["review_personas"] = _personas(said["review_personas"])
+    for name in ("review", "fixer"):
+        if not said.get(name, name).strip():
+            raise click.UsageError(f"--{name} must name an agent, or say same or off.")
     for off, (setting, option, value) in _OFF.items():
         if not said.pop(off):
             continue
@@ -119,6 +122,13 @@ def work_settings(options: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError(f"{option} and --{off.replace('_', '-')} exclude each other.")
         said[setting] = value
     return said
+
+
+def _personas(given: str) -> list[str]:
+    personas = [each.strip() for each in given.split(",")]
+    if not all(personas):
+        raise click.UsageError(f"--review-personas must name at least one, and each between commas, not {given!r}.")
+    return personas
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

@@ -121,16 +121,11 @@ def auto(out: Output, content: str, **note: Any) -> None:
 @click.argument("name")
 def forget(out: Output, name: str) -> None:
     """Delete the entry NAME, which is its id or tag."""
+    path = f"/api/memories/{client.in_path(name)}"
     with borrowed_server():
-        forgotten = client.call("DELETE", f"/api/memories/{_in_path(name)}")
+        forgotten = client.call("DELETE", path)
     out.say(f"✓ Forgotten: {forgotten['memory_id']}")
     out.result(forgotten)
-
-
-def _in_path(name: str) -> str:
-    from urllib.parse import quote
-
-    return quote(name, safe="")
 
 
 def _memorize(out: Output, request: dict[str, Any]) -> None:

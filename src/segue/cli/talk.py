@@ -8,14 +8,17 @@ from segue import client
 from segue.cli import render, words
 from segue.cli.command import environment
 from segue.cli.follow import LONG_POLL, events
+from segue.cli.issue import read_file
 from segue.cli.output import Output, block, plain, reason
-from segue.model.errors import BadInput, SegueError, ServerError
+from segue.model.errors import SegueError, ServerError
+from segue.model.pictures import LARGEST
 
 PATIENCE = 150.0
 """Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
 
 
-AT_WORK = "The agent is at work; it is told at the end of what it does now."
+AT_WORK = "The agent is at work; waiting for the end of what it does now."
+TOLD_LATER = "The agent is at work; it is told at the end of what it does now."
 PAUSES = "A pause was asked for, and comes first; the agent gets it when the work goes on."
 INTERRUPTED = "The agent was at work: it is interrupted, told, and goes on after."
 
@@ -53,10 +56,7 @@ class Speech:
 
 def picture(file: Path) -> dict[str, str]:
     """A file as the server takes it."""
-    try:
-        return {"name": file.name, "data": b64encode(file.read_bytes()).decode()}
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+    return {"name": file.name, "data": b64encode(read_file(file, LARGEST)).decode()}
 
 
 def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach: bool, now: bool, out: Output) -> None:
@@ -67,7 +67,8 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
     pauses = busy and view["pause_requested"]
     if pauses:
         _tell_of_the_pause(view, out)
-    elif busy and not now:
+    elif busy and not (now or detach):
+        # What comes of it is not known yet: it may not be taken.
         out.say(AT_WORK)
     body = {"text": text, "images": pictures, "wait": not detach, "now": now, "environment": environment()}
     try:
@@ -88,7 +89,9 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
         _tell_brought_back(view, after, out)
         raise _not_delivered(view, prompted)
     if prompted["status"] == "waiting":
-        if not (pauses or prompted.get("interrupted") or (busy and detach and not now)):
+        if busy and detach and not (now or pauses):
+            out.say(TOLD_LATER)
+        elif not (pauses or prompted.get("interrupted")):
             out.say(f"It waits. {prompted['reason']}")
         out.say(f"  Watch for the answer with: segue logs --follow {slug}")
     elif detach:

@@ -13,6 +13,8 @@ from segue.model.plan import Issue, Plan, Task, TaskStatus
 from segue.model.views import PlanText
 
 _YAML_HINT = "A plan is a list of tasks: `- {id: parser, title: Write the parser, depends_on: [lexer]}`."
+_NO_WORDS = (list, dict, set, tuple, bytes)
+"""What YAML may make of a value that is no word; written out, one that names itself again and again has no end."""
 _CHECKBOX = re.compile(r"^\s*[-*+] \[(?P<tick>[ xX])\] +(?P<title>\S.*?)\s*$")
 _AFTER = re.compile(r"\s*\((?:after|depends on):? +(?P<names>[^()]+)\)$", re.IGNORECASE)
 _NAMED = re.compile(r"^(?P<id>[A-Za-z0-9][A-Za-z0-9_.-]*): +(?P<title>\S.*)$")
@@ -58,6 +60,8 @@ def _read_yaml(text: str) -> Plan:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BadPlan(f"The plan is not YAML: {' '.join(str(error).split())}", hint=_YAML_HINT) from error
+    except RecursionError as error:
+        raise BadPlan("The plan is nested too deeply.", hint=_YAML_HINT) from error
     if isinstance(document, dict):
         document = cast(dict[str, Any], document).get("tasks")
     if not isinstance(document, list):
@@ -68,22 +72,34 @@ def _read_yaml(text: str) -> Plan:
 
 def _task(entry: object, position: int) -> Task:
     if isinstance(entry, str):
+        _refuse_untitled(entry, position)
         return Task(id=TaskId(slugify(entry)), title=entry)
     if not isinstance(entry, dict):
         raise BadPlan(f"Task {position} of the plan is neither a text nor a table.", hint=_YAML_HINT)
     table = cast(dict[str, Any], entry)
     if unknown := set(table) - {"id", "title", "description", "depends_on", "expected_failures"}:
         raise BadPlan(f"Task {position} of the plan has an unknown key: {min(map(str, unknown))}.", hint=_YAML_HINT)
-    title = str(table.get("title") or table.get("id") or "").strip()
-    if not title:
-        raise BadPlan(f"Task {position} of the plan has no title.", hint=_YAML_HINT)
+    title = (_word(table, "title", position) or _word(table, "id", position)).strip()
+    _refuse_untitled(title, position)
     return Task(
-        id=TaskId(str(table.get("id") or slugify(title))),
+        id=TaskId(_word(table, "id", position) or slugify(title)),
         title=title,
-        description=str(table.get("description") or ""),
+        description=_word(table, "description", position),
         depends_on=tuple(TaskId(need) for need in _names(table, "depends_on", position)),
         expected_failures=_names(table, "expected_failures", position),
     )
+
+
+def _refuse_untitled(title: str, position: int) -> None:
+    if not title.strip():
+        raise BadPlan(f"Task {position} of the plan has no title.", hint=_YAML_HINT)
+
+
+def _word(table: dict[str, Any], key: str, position: int) -> str:
+    given: Any = table.get(key)
+    if isinstance(given, _NO_WORDS):
+        raise BadPlan(f"Task {position} of the plan: {key} is no text.", hint=_YAML_HINT)
+    return str(given or "")
 
 
 def _names(table: dict[str, Any], key: str, position: int) -> tuple[str, ...]:
@@ -91,7 +107,7 @@ def _names(table: dict[str, Any], key: str, position: int) -> tuple[str, ...]:
     given: Any = table.get(key) or []
     if isinstance(given, str):
         return (given,)
-    if not isinstance(given, list):
+    if not isinstance(given, list) or any(isinstance(name, _NO_WORDS) for name in cast(list[Any], given)):
         raise BadPlan(f"Task {position} of the plan: {key} is no list of names.", hint=_YAML_HINT)
     return tuple(str(name) for name in cast(list[Any], given))
 
@@ -105,6 +121,7 @@ def _read_markdown(text: str) -> Plan:
         if match := _CHECKBOX.match(line):
             _describe(tasks, lines)
             task = _from_title(match["title"])
+            _refuse_untitled(task.title, len(tasks) + 1)
             done = match["tick"] != " "
             ticked |= {task.id} if done else set()
             tasks += [] if done else [task]

@@ -149,7 +149,8 @@ def _merge_hint(row: WorkflowRow, state: WorkflowState) -> str | None:
     if row.status is not WorkflowStatus.COMPLETED or row.here or state.worktree is None:
         return None
     worktree, repository = quote(state.worktree), quote(row.repository)
-    message = quote(row.title)
+    # It is pasted into a terminal, and shown in one before that.
+    message = quote(" ".join("".join(c if c.isprintable() else " " for c in row.title).split()))
     return (
         f"git -C {worktree} add -A && git -C {worktree} commit -m {message}; "
         f"git -C {repository} merge {quote(row.branch)}"

@@ -1,13 +1,24 @@
 """The JSON bodies that are not views of the model: what callers send, and what wraps an answer."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, StringConstraints
+from pydantic import (
+    AfterValidator,
+    Base64Bytes,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from segue.model.agents import Choices, CommitPolicy, Limits, McpServer
 from segue.model.errors import BadInput
@@ -21,7 +32,28 @@ from segue.model.work import WorkSettings
 
 OWN: Mapping[str, str] = os.environ
 """What the server was started with."""
+REFUSED = "refused"
+"""The kind of what these documents refuse by themselves; its message is said of the field."""
+
+
+def _without_nul(given: str) -> str:
+    if "\0" in given:
+        raise PydanticCustomError(REFUSED, "holds a NUL, which can be handed to no program")
+    return given
+
+
+def _place(given: Path) -> Path:
+    _without_nul(str(given))
+    return given
+
+
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Handed = Annotated[str, AfterValidator(_without_nul)]
+"""What a program is started with."""
+Chosen = Annotated[str | None, AfterValidator(lambda given: given or None)]
+"""An empty one is none."""
+Place = Annotated[Path, AfterValidator(_place)]
+Variables = dict[Handed, Handed]
 
 
 def own_variables() -> dict[str, str]:
@@ -34,16 +66,47 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, given: Any) -> Any:
+        """JSON can name characters that are none, and nothing could write them down."""
+        for place in _places_without_text(given):
+            raise PydanticCustomError(REFUSED, "holds what is not UTF-8 text, in {place}", {"place": place})
+        return given
+
+
+def _places_without_text(document: Any) -> Iterator[str]:
+    """Where in a document of JSON a text, or a name, cannot be encoded."""
+    left: list[tuple[str, Any]] = [("", document)]
+    while left:
+        place, value = left.pop()
+        if isinstance(value, str) and not _is_text(value):
+            yield place
+        elif isinstance(value, list):
+            left += [(f"{place}.{number}".lstrip("."), each) for number, each in enumerate(cast(list[Any], value))]
+        elif isinstance(value, dict):
+            for name, each in cast(dict[str, Any], value).items():
+                shown = f"{place}.{name.encode(errors='replace').decode()}".lstrip(".")
+                left += [(shown, name), (shown, each)]
+
+
+def _is_text(given: str) -> bool:
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 class ChosenRequest(Request):
     """What is chosen for a workflow; what is left out is as the environment, the repository or the settings say."""
 
-    model: str | None = None
-    mode: str | None = None
+    model: Chosen = None
+    mode: Chosen = None
     mcp_servers: tuple[McpServer, ...] = ()
     approve_plan: bool = False
-    setup: str | None = None
-    test_command: str | None = None
+    setup: Handed | None = None
+    test_command: Handed | None = None
     test_timeout: PositiveFloat | None = None
     commit: CommitPolicy | None = None
     review: Name | None = None
@@ -69,10 +132,10 @@ class StartRequest(Request):
     """Whether the agent proposes a plan first, if none is given; else the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
-    repository: Path
+    repository: Place
     here: bool = False
     choices: ChosenRequest = Field(default_factory=ChosenRequest)
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    environment: Variables = Field(default_factory=own_variables, repr=False)
 
     @property
     def said(self) -> WorkSettings:
@@ -99,11 +162,11 @@ class PauseRequest(Request):
 
 
 class SuccessorRequest(Request):
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    environment: Variables = Field(default_factory=own_variables, repr=False)
     agent: str | None = None
     """Another agent that takes over; `model` and `mode` are chosen for it."""
-    model: str | None = None
-    mode: str | None = None
+    model: Chosen = None
+    mode: Chosen = None
 
     @property
     def successor(self) -> Successor | None:
@@ -144,7 +207,7 @@ class ForkRequest(SuccessorRequest):
 
 
 class OpenRequest(Request):
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    environment: Variables = Field(default_factory=own_variables, repr=False)
 
 
 class PictureGiven(Request):
@@ -162,7 +225,7 @@ class PromptRequest(Request):
     """Whether to wait until the agent has it, also while it is in the middle of a task."""
     now: bool = False
     """Whether the agent is interrupted for it; it goes on with its task after."""
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    environment: Variables = Field(default_factory=own_variables, repr=False)
 
     @property
     def shown(self) -> tuple[Shown, ...]:
@@ -172,13 +235,13 @@ class PromptRequest(Request):
 class AgentsRequest(Request):
     """The caller's variables: programs are looked for on the caller's PATH."""
 
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    environment: Variables = Field(default_factory=own_variables, repr=False)
 
 
 class AnswerRequest(Request):
     request_id: str | None = None
     """The permission that is meant; without one, the oldest open question."""
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    environment: Variables = Field(default_factory=own_variables, repr=False)
     """For the agent that goes on with it, if the work had stopped for the answer."""
 
     def answer(self, allow: bool, *, reason: str = "", plan: PlanText | None = None) -> Answer:

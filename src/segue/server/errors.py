@@ -1,5 +1,6 @@
 """Errors to answers: one table, one shape."""
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from segue.model.errors import (
     WorkspaceError,
     WrongState,
 )
-from segue.server.documents import Problem
+from segue.server.documents import REFUSED, Problem
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +45,19 @@ INTERNAL = Problem(
 )
 
 
+class Legible(JSONResponse):
+    """An answer that can be given whatever it holds: names of files need not be text."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False).encode(errors="replace")
+
+
 def status_of(error: SegueError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def answer(status: int, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse(asdict(problem), status, headers)
+    return Legible(asdict(problem), status, headers)
 
 
 def translate(app: FastAPI) -> None:
@@ -93,6 +101,10 @@ def _sentence(kind: str, place: Sequence[str | int], message: str) -> str:
         return f"{name} is missing."
     if kind == "extra_forbidden":
         return f"{name} is not known here."
+    if kind in ("string_too_short", "too_short"):
+        return f"{name} is empty."
+    if kind == REFUSED:
+        return f"{name} {message}."
     return f"{name}: {message}."
 
 

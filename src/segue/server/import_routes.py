@@ -1,24 +1,22 @@
 """The path that makes an agent's own session file into a workflow."""
 
-from pathlib import Path
-
 from fastapi import APIRouter
 from pydantic import Field
 
 from segue.model.errors import BadInput
 from segue.model.views import Imported, NewImport
-from segue.server.documents import Request, own_variables
+from segue.server.documents import Place, Request, Variables, own_variables
 from segue.server.routes import WithService
 
 api = APIRouter(prefix="/api")
 
 
 class ImportRequest(Request):
-    file: Path | None = None
+    file: Place | None = None
     """An agent's session file; without one, the newest of `agent` in `repository` is taken."""
     agent: str | None = None
-    repository: Path | None = None
-    environment: dict[str, str] = Field(default_factory=own_variables, repr=False)
+    repository: Place | None = None
+    environment: Variables = Field(default_factory=own_variables, repr=False)
 
 
 @api.post("/imports")

@@ -43,6 +43,7 @@ from segue.server.documents import (
     LimitsRequest,
     OpenRequest,
     PauseRequest,
+    Place,
     PromptRequest,
     RejectRequest,
     ResumeRequest,
@@ -145,7 +146,7 @@ async def create(request: StartRequest, context: InContext) -> WorkflowView:
 
 
 @api.get("/workflows")
-async def workflows(service: WithService, directory: Path | None = None, status: str = "") -> WorkflowList:
+async def workflows(service: WithService, directory: Place | None = None, status: str = "") -> WorkflowList:
     """All workflows, or those that a directory belongs to, or those in one of some statuses (`a,b`)."""
     statuses = [name for name in status.split(",") if name]
     known = {item.value for item in WorkflowStatus}

@@ -1,8 +1,10 @@
 """Where settings are looked for: in files, and in the environment."""
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, cast
 
 from segue.model.agents import AgentConfiguration
@@ -14,6 +16,8 @@ from segue.settings.readers import CAPACITY_READERS, READERS, SERVER_READERS, TA
 VARIABLE_PREFIX = "SEGUE_"
 OWN_FILE = "segue.toml"
 PROJECT_FILE = "pyproject.toml"
+LARGEST_FILE = 1_000_000
+"""Bytes; a repository is not ours, and what it links to may have no end."""
 
 
 def load(file: Path, environment: Mapping[str, str]) -> Settings:
@@ -64,10 +68,11 @@ def _read_of_repository(key: str, value: object, file: Path) -> object:
 
 def _tool_table(file: Path) -> dict[str, Any] | None:
     """`[tool.segue]`, if it is there. A project's file that is broken is none of our business, unless it names us."""
+    content = _content(file)
     try:
-        tools = _document(file).get("tool", {})
+        tools = _parsed(file, content).get("tool", {})
     except BadSettings:
-        if file.is_file() and b"tool.segue" in file.read_bytes():
+        if b"tool.segue" in content:
             raise
         return None
     table = cast(dict[str, Any], tools).get("segue") if isinstance(tools, dict) else None
@@ -106,14 +111,40 @@ def _refuse_strangers(work: WorkSettings, agents: Mapping[str, AgentConfiguratio
 
 
 def _document(file: Path) -> dict[str, Any]:
+    return _parsed(file, _content(file))
+
+
+def _parsed(file: Path, content: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
         raise BadSettings(f"{file} cannot be read: {error}.") from error
     except ValueError as error:
         raise BadSettings(f"{file} is not TOML: {error}.") from error
+    except RecursionError as error:
+        raise BadSettings(f"{file} cannot be read: it is nested too deeply.") from error
+
+
+def _content(file: Path) -> bytes:
+    """What stands in it, and nothing if it is not there."""
+    try:
+        with open(file, "rb", opener=_without_waiting) as opened:
+            regular = S_ISREG(os.fstat(opened.fileno()).st_mode)
+            content = opened.read(LARGEST_FILE + 1) if regular else b""
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise BadSettings(f"{file} cannot be read: {error}.") from error
+    if not regular:
+        raise BadSettings(f"{file} cannot be read: it is not a file.", hint="Settings stand in a regular file.")
+    if len(content) > LARGEST_FILE:
+        raise BadSettings(f"{file} cannot be read: it is larger than {LARGEST_FILE / 1e6:g} MB.")
+    return content
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    # A pipe would keep us until somebody writes into it.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read(key: str, value: object, source: str, readers: Mapping[str, Reader], shown: str | None = None) -> object:

@@ -145,6 +145,8 @@ def _agents(key: str, value: object) -> Mapping[str, AgentConfiguration]:
 
 
 def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
+    if not name or "/" in name:
+        raise ValueError(f"{key} must be called something that has no / in it")
     base = BUILT_IN_AGENTS.get(name, AgentConfiguration(name=name, command=()))
     given: dict[str, Any] = {}
     for word, value in _table(key, entry).items():

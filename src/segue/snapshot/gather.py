@@ -13,6 +13,7 @@ from segue.model.status import PromptStatus, Trigger
 from segue.state.fold import SessionState, WorkflowState
 from segue.workspace.checkpoints import save_with_state
 from segue.workspace.git import committed_between
+from segue.workspace.worktrees import is_half_made
 
 NEXT_STEPS = 7
 
@@ -31,6 +32,9 @@ async def gather(worktree: str | None, ref: str, base: str | None) -> Workspace:
     """Read and save the worktree. A failure is noted, not raised: a checkpoint without files is better than none."""
     if worktree is None:
         return Workspace(problem="There is no worktree yet.")
+    if is_half_made(Path(worktree)):
+        # Its files are those of no moment of the work.
+        return Workspace(problem="The worktree could not be saved: it was not made to its end.")
     try:
         git, saved = await save_with_state(Path(worktree), ref, "Segue checkpoint", base)
     except (SegueError, OSError) as error:

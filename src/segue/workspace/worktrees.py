@@ -79,19 +79,15 @@ async def ensure_worktree(
 
 def stands(path: Path) -> bool:
     """Whether there is a worktree, or a checkout, that somebody was through with making."""
-    note = path / ".git"
+    return (path / ".git").exists() and not is_half_made(path)
+
+
+def is_half_made(path: Path) -> bool:
+    """Whether whoever made this worktree was cut off before its files were there."""
     try:
-        return note.is_dir() or not _is_held(
-            path / note.read_text("utf-8", "surrogateescape").strip()[len("gitdir: ") :]
-        )
+        folder = (path / ".git").read_text("utf-8", "surrogateescape").strip()[len("gitdir: ") :]
+        return (path / folder / "locked").read_text("utf-8", "replace").strip() == _HALF_MADE
     except OSError:
-        return False
-
-
-def _is_held(folder: Path) -> bool:
-    try:
-        return (folder / "locked").read_text("utf-8", "replace").strip() == _HALF_MADE
-    except FileNotFoundError:
         return False
 
 

@@ -27,7 +27,6 @@ from segue.orchestrator.rewinding import Target, target
 from segue.orchestrator.secrets import refuse_secrets
 from segue.orchestrator.settling import checkpoint_ref, write_checkpoint
 from segue.orchestrator.views import view_of
-from segue.resume.planner import Original
 from segue.snapshot.gather import Occasion, gather
 from segue.state.fold import WorkflowState
 from segue.workspace.checkpoints import restore
@@ -102,32 +101,6 @@ def _origin(workflow_id: WorkflowId, at: Target) -> Origin:
         tasks=at.tasks,
         planning=at.planning,
     )
-
-
-# ── its conversation ────────────────────────────────────────────────────────────────────────────────
-
-
-async def original(house: House, state: WorkflowState) -> Original | None:
-    """The conversation that a fork comes from, or None for what is no fork."""
-    origin = state.forked_from
-    if origin is None:
-        return None
-    there = (await house.journal.state(origin.workflow_id)).sessions[origin.session_id]
-    checkpoint = await house.journal.checkpoint(origin.workflow_id, origin.checkpoint_id)
-    return Original(
-        session=there,
-        clean=checkpoint.clean_boundary,
-        moved=there.spoken_to > origin.after,
-        bookmark=checkpoint.bookmark,
-        tokens=checkpoint.usage.context_tokens,
-    )
-
-
-async def worktree_of_original(house: House, state: WorkflowState) -> str | None:
-    return (await house.journal.state(state.forked_from.workflow_id)).worktree if state.forked_from else None
-
-
-# ── its files ───────────────────────────────────────────────────────────────────────────────────────
 
 
 async def prepare(house: House, row: WorkflowRow, environment: Mapping[str, str]) -> None:

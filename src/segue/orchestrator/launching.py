@@ -22,7 +22,7 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import SegueError, WrongState
-from segue.model.events import PersonAnswered, PlanReopened, Price, RunQueued, Warned
+from segue.model.events import PersonAnswered, PlanReopened, Price, Warned
 from segue.model.ids import SessionId, WorkflowId, new_prompt_id, new_session_id
 from segue.model.plan import TaskStatus
 from segue.model.status import (
@@ -37,12 +37,13 @@ from segue.model.status import (
     WorkflowStatus,
 )
 from segue.model.views import Resumed
-from segue.orchestrator import containers, forking, projections, rewinding
+from segue.orchestrator import containers, origins, projections, rewinding
 from segue.orchestrator.alongside import both, within
 from segue.orchestrator.capacity import ladder_of
 from segue.orchestrator.contexts import Present
 from segue.orchestrator.house import DIVERGED, House, Stop
 from segue.orchestrator.limits import refuse_used_up, used_up
+from segue.orchestrator.queueing import queue
 from segue.orchestrator.reviewing import helpers_variables
 from segue.orchestrator.rewinding import TakenBack
 from segue.orchestrator.spending import limits_of
@@ -134,7 +135,7 @@ async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, 
         budget=house.rules.context_budget if standing else None,
         history=history(records, house.rules.history),
         request=_request(state, standing, house.rules.plan_tasks),
-        original=await forking.original(house, state),
+        original=await origins.original(house, state),
         full=await full_context(house, session, workflow_id, agent),
         container=await containers.closed(house, state, workflow_id),
     )
@@ -167,25 +168,6 @@ def _request(state: WorkflowState, checkpoint: Checkpoint | None, most: int) -> 
     if state.issue is None or state.plan is None or state.next_task is None:
         return 0
     return len(task_prompt(state.issue, state.plan, state.next_task, occasion))
-
-
-def queue(
-    house: House,
-    t: Transaction,
-    session_id: SessionId,
-    plan: ResumePlan,
-    purpose: Purpose,
-    environment: Mapping[str, str],
-    context: str = "",
-) -> int:
-    """The next run of a session, in the journal and with the engine; the variables are for this run alone."""
-    queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices, context=context)
-    number = t.queue_run(session_id, queued, house.boot)
-    house.environments[session_id, number] = environment
-    if purpose is Purpose.WORK:
-        house.kept_environments.pop(t.workflow_id, None)
-    house.engine.enqueue(t, session_id, number)
-    return number
 
 
 class Launching:

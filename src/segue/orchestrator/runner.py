@@ -41,7 +41,7 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.orchestrator import containers, fixing, forking, projections, retrying
+from segue.orchestrator import containers, fixing, origins, projections, retrying
 from segue.orchestrator.alongside import alongside
 from segue.orchestrator.arrivals import process_of, started_of
 from segue.orchestrator.capacity import Capacity
@@ -49,9 +49,9 @@ from segue.orchestrator.dialogue import Dialogue
 from segue.orchestrator.ends import CANCELLED, INTERNAL, End, Torn
 from segue.orchestrator.house import DIVERGED, House, Live
 from segue.orchestrator.keeping import Keeper
-from segue.orchestrator.launching import queue
 from segue.orchestrator.limits import Allowance
 from segue.orchestrator.pausing import Pausing
+from segue.orchestrator.queueing import queue
 from segue.orchestrator.recorder import Recorder
 from segue.orchestrator.remaking import made_again
 from segue.orchestrator.settling import (
@@ -269,7 +269,7 @@ class Run:
             divergence=await self._divergence(),
             taken_back=state.taken_back,
             directory=self.workflow.worktree,
-            copied_from=await forking.worktree_of_original(self.house, state),
+            copied_from=await origins.worktree_of_original(self.house, state),
             knows_issue=state.sessions[self.tenure.session_id].was_given_a_task,
         )
 
@@ -344,7 +344,7 @@ class Run:
             yield agent
 
     async def _original(self) -> Original:
-        original = await forking.original(self.house, await self.house.journal.state(self.tenure.workflow_id))
+        original = await origins.original(self.house, await self.house.journal.state(self.tenure.workflow_id))
         assert original is not None, "only a fork is queued to begin with a copy"
         return original
 

@@ -59,10 +59,11 @@ from segue.orchestrator import agents, containers, forking, importing, projectio
 from segue.orchestrator.answering import Answering
 from segue.orchestrator.contexts import compile_workflow
 from segue.orchestrator.house import House, Stop
-from segue.orchestrator.launching import FilesMoving, full_context, queue
+from segue.orchestrator.launching import FilesMoving, full_context
 from segue.orchestrator.limits import changed, may_go_on, refuse_unlimited
 from segue.orchestrator.planning import ONE_TASK, makes_no_plan
 from segue.orchestrator.plans import read_plan
+from segue.orchestrator.queueing import queue
 from segue.orchestrator.resuming import Resuming
 from segue.orchestrator.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.secrets import refuse_secrets

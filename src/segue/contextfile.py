@@ -1,4 +1,4 @@
-"""`python -m segue.orchestrator.contextfile FILE --budget N`: a resume context from an agent's own session file.
+"""`python -m segue.contextfile FILE --budget N`: a resume context from an agent's own session file.
 
 Prints the context and nothing else; with `--exam`, what the exam says goes to the error stream. Needs no server.
 """

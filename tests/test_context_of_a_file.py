@@ -1,4 +1,4 @@
-"""`python -m segue.orchestrator.contextfile`: a context from a session that Segue never ran."""
+"""`python -m segue.contextfile`: a context from a session that Segue never ran."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.orchestrator.contextfile import main
+from segue.contextfile import main
 from tests.recordings.kettle import kettle_session
 
 HEAVY = {"pydantic", "sqlalchemy", "dbos", "anyio", "asyncio", "fastapi", "acp"}
@@ -43,6 +43,6 @@ def test_a_file_that_cannot_be_used_gets_a_clear_answer(
 
 
 def test_it_starts_without_the_engine() -> None:
-    code = "import json, sys, segue.orchestrator.contextfile; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, segue.contextfile; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert not HEAVY & set(json.loads(done.stdout))

@@ -6,6 +6,6 @@ user starts an agent: not the engine, not a restart, not the sweep.
 """
 
 from segue.orchestrator.opening import open_orchestrator
-from segue.orchestrator.service import Orchestrator
+from segue.orchestrator.requests.service import Orchestrator
 
 __all__ = ["Orchestrator", "open_orchestrator"]

@@ -21,8 +21,9 @@ from segue.orchestrator.run.runner import run_session
 from segue.orchestrator.runtime.alongside import alongside
 from segue.orchestrator.runtime.clock import SystemClock
 from segue.orchestrator.runtime.engine import open_engine
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.runtime.hearing import Hearings
-from segue.orchestrator.runtime.house import House, Rules, Stop
+from segue.orchestrator.runtime.house import House, Rules
 from segue.orchestrator.runtime.places import Places
 from segue.orchestrator.runtime.studies import study_forever
 from segue.orchestrator.settling.sweep import settle_left_runs, sweep_forever

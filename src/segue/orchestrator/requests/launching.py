@@ -46,7 +46,8 @@ from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import both, within
 from segue.orchestrator.runtime.contexts import Present
-from segue.orchestrator.runtime.house import DIVERGED, House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
 from segue.protocol.budgets import Stopping
 from segue.protocol.capacity import Rung, usable_window

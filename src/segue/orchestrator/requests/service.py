@@ -67,7 +67,8 @@ from segue.orchestrator.run.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import agents, containers, projections
 from segue.orchestrator.runtime.contexts import compile_workflow
-from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.plans import read_plan
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.views import plan_view, view_of

@@ -16,7 +16,7 @@ from segue.model.views import Prompted, Resumed
 from segue.orchestrator.requests.launching import Ask
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.runtime.alongside import unless, within
-from segue.orchestrator.runtime.house import Urgent
+from segue.orchestrator.runtime.handle import Urgent
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.state.fold import WorkflowState
 

@@ -30,7 +30,7 @@ from segue.orchestrator.run.tenure import Tenure
 from segue.orchestrator.run.turns import Speaker, Turns
 from segue.orchestrator.runtime.alongside import alongside
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.ends import WINDOW_FULL, End, Torn, exited
 from segue.resume.advice import advised
 from segue.resume.handover import with_context

@@ -12,7 +12,8 @@ from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Tenure
 from segue.orchestrator.run.turns import CANCEL_GRACE, FLUSH_EVERY, Turns
 from segue.orchestrator.runtime.alongside import unless
-from segue.orchestrator.runtime.house import Stop, sleep_until
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import sleep_until
 from segue.orchestrator.settling.ends import FORCED, UNADVISED
 from segue.orchestrator.settling.settling import close_questions
 

@@ -13,7 +13,7 @@ from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Tenure
 from segue.orchestrator.run.turns import CANCEL_GRACE, Turns
 from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.ends import DEAF
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
 

@@ -52,7 +52,8 @@ from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Superseded, Tenure
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import DIVERGED, House, Live
+from segue.orchestrator.runtime.handle import Live
+from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.remaking import made_again
 from segue.orchestrator.settling import retrying

@@ -15,7 +15,8 @@ from segue.model.events import UsageReported
 from segue.model.ids import AttemptId, SessionId, new_attempt_id
 from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.run.spending import Purse, limits_of
-from segue.orchestrator.runtime.house import House, Live
+from segue.orchestrator.runtime.handle import Live
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref
 from segue.snapshot.gather import Workspace, gather
 from segue.state.fold import WorkflowState

@@ -23,7 +23,7 @@ from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.refreshing import refresh, save_before_compaction
 from segue.orchestrator.run.tenure import Tenure
 from segue.orchestrator.runtime.alongside import alongside, unless
-from segue.orchestrator.runtime.house import Urgent, Verdict
+from segue.orchestrator.runtime.handle import Urgent, Verdict
 from segue.orchestrator.runtime.permissions import by_policy, option_for, policy
 from segue.orchestrator.settling.ends import exited, failed_turn
 from segue.orchestrator.settling.settling import close_questions

@@ -7,7 +7,8 @@ from segue.journal.rows import QuestionRow, open_questions
 from segue.model.events import PermissionAnswered, PermissionRequested
 from segue.model.ids import RequestId, WorkflowId
 from segue.model.status import Permissions, SessionStatus, WaitingFor
-from segue.orchestrator.runtime.house import House, Verdict
+from segue.orchestrator.runtime.handle import Verdict
+from segue.orchestrator.runtime.house import House
 
 READING = frozenset({"read", "search", "think", "fetch"})
 EDITING = frozenset({"edit", "delete", "move"})

@@ -14,7 +14,8 @@ from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.house import House, Live, Stop
+from segue.orchestrator.runtime.handle import Live, Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.settling.noting import noted
 from segue.orchestrator.settling.retiring import retire_sessions

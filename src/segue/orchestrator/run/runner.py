@@ -52,7 +52,7 @@ from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Superseded, Tenure
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.handle import Live
+from segue.orchestrator.runtime.handle import RunHandle
 from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.remaking import made_again
@@ -135,7 +135,7 @@ async def _settle_after_a_fault(house: House, session_id: SessionId, number: int
 class Run:
     """The life of one agent process: a worktree to stand in, the dialogue, and an end that is written down."""
 
-    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+    def __init__(self, house: House, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow

@@ -15,7 +15,7 @@ from segue.model.events import UsageReported
 from segue.model.ids import AttemptId, SessionId, new_attempt_id
 from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.run.spending import Purse, limits_of
-from segue.orchestrator.runtime.handle import Live
+from segue.orchestrator.runtime.handle import RunHandle
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref
 from segue.snapshot.gather import Workspace, gather
@@ -33,7 +33,7 @@ class Superseded(WrongState):
 class Tenure:
     """Owns a run from its claim to its end, or until somebody takes it away."""
 
-    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+    def __init__(self, house: House, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow

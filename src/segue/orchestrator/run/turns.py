@@ -23,7 +23,7 @@ from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.refreshing import refresh, save_before_compaction
 from segue.orchestrator.run.tenure import Tenure
 from segue.orchestrator.runtime.alongside import alongside, unless
-from segue.orchestrator.runtime.handle import Urgent, Verdict
+from segue.orchestrator.runtime.handle import PermissionReply, UrgentMessage
 from segue.orchestrator.runtime.permissions import by_policy, option_for, policy
 from segue.orchestrator.settling.ends import exited, failed_turn
 from segue.orchestrator.settling.settling import close_questions
@@ -102,7 +102,7 @@ class Turns:
     async def deliver_answers(self) -> None:
         """Answers come from people, and from the sweep that refuses what nobody answered in time."""
         while True:
-            verdict = await self._live.verdicts.get()
+            verdict = await self._live.replies.get()
             question = self._questions.pop(verdict.request_id, None)
             if question is None or not await self._deliver(question, verdict.allow, verdict.words):
                 await self._too_late(verdict)
@@ -207,11 +207,11 @@ class Turns:
         """Whether somebody wants something heard before anything else is asked of the agent."""
         return not self._pressing <= self._begun
 
-    def _press(self, said: Urgent) -> None:
+    def _press(self, said: UrgentMessage) -> None:
         self._pressing.add(said.prompt_id)
         said.decide(False, NOTHING_TO_INTERRUPT)
 
-    async def _break_off(self, said: Urgent) -> None:
+    async def _break_off(self, said: UrgentMessage) -> None:
         self._gives_way, over = True, self._over
         # Cancelled, the agent takes its questions back, so nobody may answer them any more.
         taken_back = await self._take_back_questions()
@@ -380,7 +380,7 @@ class Turns:
         await self._tenure.transact(ask)
         crash_point("permission.asked")
         if verdict is not None and not await self._deliver(question, verdict):
-            await self._too_late(Verdict(request_id=question.request_id, title=question.title, allow=verdict))
+            await self._too_late(PermissionReply(request_id=question.request_id, title=question.title, allow=verdict))
 
     async def _deliver(self, question: e.PermissionRequested, allow: bool, words: str = "") -> bool:
         """Whether the agent still waited for it."""
@@ -391,7 +391,7 @@ class Turns:
             return False
         return True
 
-    async def _too_late(self, verdict: Verdict) -> None:
+    async def _too_late(self, verdict: PermissionReply) -> None:
         """Nobody heard it, which is said; words are kept for when the agent listens."""
         message = f"The answer to “{verdict.title}” came too late: the agent did not wait for it any more."
         session_id, run = self._speaker.session_id, self._speaker.run

@@ -21,7 +21,7 @@ class Stop:
 
 
 @dataclass(slots=True, eq=False)
-class Urgent:
+class UrgentMessage:
     """What somebody said, and wants heard before the turn under way is over."""
 
     prompt_id: PromptId
@@ -37,7 +37,7 @@ class Urgent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class PermissionReply:
     """A person's word on a question, or that of the sweep; it is written down already."""
 
     request_id: RequestId
@@ -48,20 +48,20 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Live:
+class RunHandle:
     """How the doors reach a run that is alive in this process."""
 
     pause: anyio.Event = field(default_factory=anyio.Event)
     """A pause was asked for; look at the workflow for when to force it."""
     stopping: anyio.Event = field(default_factory=anyio.Event)
     stop: Stop | None = None
-    verdicts: asyncio.Queue[Verdict] = field(default_factory=asyncio.Queue[Verdict])
+    verdicts: asyncio.Queue[PermissionReply] = field(default_factory=asyncio.Queue[PermissionReply])
     """What the agent is to be told of its questions."""
     spoken: anyio.Event = field(default_factory=anyio.Event)
     """Somebody said something, or the plan is to be worked on; look at the workflow for what."""
     terms: anyio.Event = field(default_factory=anyio.Event)
     """The limits were changed, or what the run is for; look again at how long it may go on."""
-    urgent: asyncio.Queue[Urgent] = field(default_factory=asyncio.Queue[Urgent])
+    urgent: asyncio.Queue[UrgentMessage] = field(default_factory=asyncio.Queue[UrgentMessage])
     done: anyio.Event = field(default_factory=anyio.Event)
     patience: datetime | None = None
     """Until then nothing need be heard: the user's own tests run, and have a time of their own."""

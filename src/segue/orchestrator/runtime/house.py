@@ -17,7 +17,7 @@ from segue.model.ids import BootId, SessionId, WorkflowId
 from segue.model.status import Recovery
 from segue.orchestrator.runtime.engine import Engine
 from segue.orchestrator.runtime.extracting import Extraction
-from segue.orchestrator.runtime.handle import Live
+from segue.orchestrator.runtime.handle import RunHandle
 from segue.orchestrator.runtime.hearing import Hearings
 from segue.orchestrator.runtime.places import Places
 from segue.protocol.retries import Policy
@@ -88,7 +88,7 @@ class House:
     agents: Mapping[str, AgentConfiguration]
     rules: Rules
     places: Places
-    live: dict[WorkflowId, Live] = field(default_factory=dict[WorkflowId, Live])
+    live: dict[WorkflowId, RunHandle] = field(default_factory=dict[WorkflowId, RunHandle])
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""
     kept_environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
@@ -114,9 +114,9 @@ class House:
         self._engine = engine
 
     @contextmanager
-    def alive(self, workflow_id: WorkflowId) -> Generator[Live]:
+    def alive(self, workflow_id: WorkflowId) -> Generator[RunHandle]:
         """Make a run reachable while it lasts."""
-        live = self.live[workflow_id] = Live()
+        live = self.live[workflow_id] = RunHandle()
         try:
             yield live
         finally:

@@ -14,7 +14,7 @@ from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.handle import Live, Stop
+from segue.orchestrator.runtime.handle import RunHandle, Stop
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.settling.noting import noted
@@ -101,7 +101,7 @@ async def _look_at(house: House, run: RunRow, now: datetime) -> None:
         await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))
 
 
-async def _tear_away(house: House, run: RunRow, live: Live, stop: Stop) -> None:
+async def _tear_away(house: House, run: RunRow, live: RunHandle, stop: Stop) -> None:
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()

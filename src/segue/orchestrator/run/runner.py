@@ -47,7 +47,7 @@ from segue.orchestrator.run.capacity import Capacity
 from segue.orchestrator.run.dialogue import Dialogue
 from segue.orchestrator.run.keeping import Keeper
 from segue.orchestrator.run.limits import Allowance
-from segue.orchestrator.run.pausing import Pausing
+from segue.orchestrator.run.pausing import force_pauses
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Superseded, Tenure
 from segue.orchestrator.runtime import containers, origins, projections
@@ -212,7 +212,7 @@ class Run:
         if not failures:
             return None
         self.advised_on = failures[-1].step
-        async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
+        async with alongside(lambda: force_pauses(self.tenure, self._recorder()), Allowance(self.tenure).time_out):
             advice = await fixing.consult(self.tenure, self._environment(), failures)
         self.advised_on = None
         match advice.verdict:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -49,6 +50,20 @@ async def unless(event: anyio.Event) -> AsyncGenerator[None]:
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
+
+
+async def first_of(*jobs: Callable[[], Coroutine[Any, Any, A]]) -> A:
+    """Return the result of the job that ends first, and cancel the others."""
+    results: list[A] = []
+
+    async def run(job: Callable[[], Coroutine[Any, Any, A]], scope: anyio.CancelScope) -> None:
+        results.append(await job())
+        scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        async with alongside(*(partial(run, job, scope) for job in jobs)):
+            await anyio.sleep_forever()
+    return results[0]
 
 
 async def both(

@@ -1,6 +1,7 @@
 """The tables and the migrations say the same, on both engines."""
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
 from segue.journal import open_journal
@@ -8,7 +9,7 @@ from segue.journal.rows import current_session, open_runs
 from segue.model.errors import DatabaseTooNew, DatabaseUnusable
 from segue.model.ids import WorkflowId
 from segue.store.engines import open_engines, parse_url
-from segue.store.migrate import VERSION_TABLE, migrate, upgrade
+from segue.store.migrate import NEWEST, VERSION_TABLE, configuration, migrate, upgrade
 from segue.store.tables import metadata
 from tests.journal.workflows import TickingClock
 
@@ -51,7 +52,10 @@ async def two_databases(request: pytest.FixtureRequest, database_url: str, tmp_p
 
 
 async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
-    migrate(two_databases)
+    with two_databases.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        upgrade(connection, "head")
     migrated = describe(two_databases)
     with two_databases.begin() as connection:
         metadata.drop_all(connection)
@@ -59,6 +63,16 @@ async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
     assert migrated == describe(two_databases)
     assert set(metadata.tables) == {name for name in migrated if not name.startswith(INDEX)}
     assert INDEX in migrated
+
+
+async def test_a_new_database_is_at_the_newest_step(database_url: str) -> None:
+    engines = open_engines(database_url)
+    migrate(engines.plain)
+    with engines.plain.connect() as connection:
+        scripts = ScriptDirectory.from_config(configuration(connection))
+        assert scripts.get_current_head() == NEWEST
+        assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one() == NEWEST
+    engines.close()
 
 
 async def test_migrating_twice_changes_nothing(two_databases: Engine) -> None:

@@ -315,6 +315,7 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
         # What was loaded stays; looking through it for garbage again and again would stop the server for moments.
         gc.collect()
         gc.freeze()
+        gc.enable()
         report.ready(listing)
 
     context = Context(

@@ -8,6 +8,5 @@ here, and secrets are taken out here, before a row is written.
 from segue.journal.chain import Entry
 from segue.journal.journal import Journal, open_journal
 from segue.journal.transaction import NewWorkflowRow, Process, Transaction
-from segue.store.writer import as_write_failure
 
-__all__ = ["Entry", "Journal", "NewWorkflowRow", "Process", "Transaction", "as_write_failure", "open_journal"]
+__all__ = ["Entry", "Journal", "NewWorkflowRow", "Process", "Transaction", "open_journal"]

@@ -21,13 +21,13 @@ from segue.model.clock import Clock
 from segue.model.crash import crash_point
 from segue.model.errors import DatabaseUnusable
 from segue.model.events import Event, Record, Stretch
-from segue.model.ids import NOTHING_SEEN, AttemptId, Seq, SessionId, WorkflowId
+from segue.model.ids import NOTHING_SEEN, AttemptId, BootId, Seq, SessionId, WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.state.fold import WorkflowState, fold
 from segue.store.engines import Engines, open_engines
 from segue.store.exclusive import Hold, hold_database
 from segue.store.migrate import migrate
-from segue.store.writer import GroupWriter, Outcome, as_write_failure
+from segue.store.writer import GroupWriter, Outcome
 
 T = TypeVar("T")
 
@@ -80,9 +80,19 @@ class Journal:
         self.clock = clock
         self._hold = hold
         self._loop = asyncio.get_running_loop()
-        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group, self._deliver)
+        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines, _write_group, self._deliver)
         self._news = _News()
         self._states: dict[WorkflowId, WorkflowState] = {}
+
+    @property
+    def is_embedded(self) -> bool:
+        """Return whether the database is a file that only this process uses."""
+        return self.engines.is_sqlite
+
+    @property
+    def address(self) -> str:
+        """Return the URL of a PostgreSQL database as its own tools read it, password included."""
+        return self.engines.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,26 +135,32 @@ class Journal:
     async def create(self, new: NewWorkflowRow, then: Callable[[Transaction], T]) -> T:
         """Create a workflow, and do `then` in the same transaction."""
         now = self.clock.now()
-        result = await self._transact(lambda connection: then(Transaction.create(connection, new, now)))
-        self.announce(new.id)
-        return result
+        return await self._commit(new.id, lambda connection: Transaction.create(connection, new, now), then)
 
     async def transact(self, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
         """Run `work` under the workflow's lock; everything it does commits together or not at all."""
         now = self.clock.now()
-        result = await self._transact(lambda connection: work(Transaction(connection, workflow_id, now)))
+        return await self._commit(workflow_id, lambda connection: Transaction(connection, workflow_id, now), work)
+
+    async def _commit(
+        self, workflow_id: WorkflowId, begin: Callable[[Connection], Transaction], work: Callable[[Transaction], T]
+    ) -> T:
+        """Commit what `work` does, make the calls that it asked for, and wake the followers."""
+
+        def run(connection: Connection) -> tuple[T, Transaction]:
+            transaction = begin(connection)
+            return work(transaction), transaction
+
+        def commit() -> T:
+            result, transaction = self.engines.transact(run)
+            # From this thread: a caller that is cancelled meanwhile does not undo the commit.
+            for call in transaction.calls_when_committed:
+                self._loop.call_soon_threadsafe(call)
+            return result
+
+        result = await run_sync(commit)
         self.announce(workflow_id)
         return result
-
-    async def _transact(self, work: Callable[[Connection], T]) -> T:
-        def run() -> T:
-            try:
-                with self.engines.plain.begin() as connection:
-                    return work(connection)
-            except SQLAlchemyError as error:
-                raise as_write_failure(error) from error
-
-        return await run_sync(run)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run one of the functions of `search`, `memories` or `kept`: what is written there is no event of a workflow.
@@ -156,7 +172,7 @@ class Journal:
             connection.execute(_ALONE[connection.dialect.name])
             return work(connection)
 
-        return await self._transact(alone)
+        return await run_sync(lambda: self.engines.transact(alone))
 
     async def keep_hold(self) -> None:
         """Make sure that the database is still ours; raises when another server has taken it."""
@@ -179,6 +195,9 @@ class Journal:
                 raise DatabaseUnusable(f"The database could not be read: {getattr(error, 'orig', error)}.") from error
 
         return await run_sync(run)
+
+    async def queued_runs(self, boot: BootId) -> list[rows.RunRow]:
+        return await self.read(lambda c: rows.queued_runs(c, boot))
 
     async def workflow(self, name: str) -> rows.WorkflowRow:
         return await self.read(lambda c: rows.workflow_named(c, name))
@@ -288,5 +307,4 @@ async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journa
             finally:
                 await journal.close()
     finally:
-        with anyio.CancelScope(shield=True):
-            await engines.close()
+        engines.close()

@@ -277,6 +277,13 @@ def open_runs(connection: Connection, workflow_id: WorkflowId | None = None) -> 
     return [_as(RunRow, row) for row in connection.execute(query)]
 
 
+def queued_runs(connection: Connection, boot: BootId) -> list[RunRow]:
+    """Select the queued runs of a boot, oldest first."""
+    mine = (t.runs.c.status == RunStatus.QUEUED, t.runs.c.boot == boot)
+    query = select(t.runs).where(*mine).order_by(t.runs.c.queued_at, t.runs.c.session_id)
+    return [_as(RunRow, row) for row in connection.execute(query)]
+
+
 def runs_by_attempt(connection: Connection, attempts: Collection[AttemptId]) -> dict[AttemptId, RunRow]:
     """The runs that these physical tries were made at."""
     found = connection.execute(select(t.runs).where(t.runs.c.attempt.in_(attempts)))

@@ -1,7 +1,7 @@
 """One transaction on one workflow: guarded moves, each with its event, all or nothing."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -92,6 +92,16 @@ class Transaction:
         self.now = now
         self.head: Seq = append_in(connection, workflow_id, ())
         self._row: rows.WorkflowRow | None = None
+        self.calls_when_committed: list[Callable[[], None]] = []
+
+    def when_committed(self, call: Callable[[], None]) -> None:
+        """Have `call` made in the journal's event loop once this transaction has committed."""
+        self.calls_when_committed.append(call)
+
+    @property
+    def driver_connection(self) -> Any:
+        """Connection of the database driver, for a library that writes inside this transaction."""
+        return self.connection.connection.driver_connection
 
     @classmethod
     def create(cls, connection: Connection, new: NewWorkflowRow, now: datetime) -> "Transaction":

@@ -226,7 +226,6 @@ class Launching:
         crash_point("resume.before")
         launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
-        await self.house.engine.look()
         if (live := self.house.live.get(row.id)) is not None:
             live.spoken.set()
             live.terms.set()

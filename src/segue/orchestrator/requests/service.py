@@ -250,7 +250,6 @@ class Orchestrator:
         crash_point("create.before")
         await self._journal.create(new, begin)
         crash_point("create.after")
-        await self._house.engine.look()
         return await self.workflow(new.id)
 
     async def import_session(self, request: NewImport) -> Imported:
@@ -341,7 +340,7 @@ class Orchestrator:
         for run in unstarted:
             # It stands in line for nothing, and the next one may not stand behind it.
             self._house.environments.pop((run.session_id, run.number), None)
-            await self._house.engine.forget(run.session_id, run.number)
+            self._house.queue.forget(run.session_id, run.number)
         await left_standing(self._house, row.id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
@@ -479,7 +478,7 @@ class Orchestrator:
                 await live.done.wait()
         for run in await self._journal.read(lambda c: open_runs(c, workflow_id)):
             await settle(self._house, run.session_id, run.number, settling)
-            await self._house.engine.forget(run.session_id, run.number)
+            self._house.queue.forget(run.session_id, run.number)
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:

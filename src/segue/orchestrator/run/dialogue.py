@@ -303,7 +303,7 @@ class Dialogue:
         if not self._tired:
             return None
         crash_point("talk.woken")
-        return await self._tenure.step("talk.over", self._over)
+        return await self._tenure.write("talk.over", self._over)
 
     async def _overhear(self) -> None:
         """What the agent does while nobody speaks; one that goes away then is not spoken to any more."""

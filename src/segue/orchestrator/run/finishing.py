@@ -154,7 +154,7 @@ class Finishing:
             names = ", ".join(round_.missing)
             return self._ask_person(task, f"“{task.title}” was not reviewed by {names}")
         if round_.approved:
-            await self._tenure.step("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
+            await self._tenure.write("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
             return None
         state = await self._house.journal.state(self._tenure.workflow_id)
         # Also those of runs before: an agent that fails after each review would else be reviewed for ever.
@@ -168,7 +168,7 @@ class Finishing:
     async def _after(self, task: Task, failed: _Failed) -> _Again | End:
         """Written down first; then the table of retries says what follows."""
         told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
-        await self._tenure.step("task.failed", lambda t: self._append(t, told))
+        await self._tenure.write("task.failed", lambda t: self._append(t, told))
         state = await self._house.journal.state(self._tenure.workflow_id)
         policy, now = policy_for(self._house, self._tenure.workflow), self._house.clock.now()
         match next_step(policy, state.failures, now, self._house.chance(), replans=state.replans):

@@ -147,7 +147,7 @@ class Planner:
         if isinstance(read, Unreadable):
             self._tenure.pay_for_a_turn()
             words = repair_plan(read.reason)
-            prompt = await self._tenure.step("plan.repaired", lambda t: self._queue(t, words))
+            prompt = await self._tenure.write("plan.repaired", lambda t: self._queue(t, words))
             read = await self._hear(prompt, words)
         match read:
             case Plan():
@@ -193,4 +193,4 @@ class Planner:
                 write_checkpoint(t, session_id, number, occasion, t.catch_up(state), workspace)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("plan.proposed", write)
+        await self._tenure.write("plan.proposed", write)

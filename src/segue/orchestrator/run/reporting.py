@@ -49,7 +49,7 @@ class Reports:
             t.queue_prompt(prompt, session_id, number)
             self._tenure.move(t, SessionStatus.RUNNING)
 
-        await self._tenure.step("report.asked", ask)
+        await self._tenure.write("report.asked", ask)
         self._turns.aside = True
         try:
             reason = await self._turns.take(prompt, question)
@@ -61,7 +61,7 @@ class Reports:
             t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=text), session_id=session_id, run=number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("report.given", take_down)
+        await self._tenure.write("report.given", take_down)
         return text if reason == "end_turn" else None
 
     async def _hurry(self, pause: Stop) -> None:

@@ -101,7 +101,7 @@ HEARTBEAT = 10.0
 
 
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
-    """What the engine calls. Nothing is raised: the engine would store it, words and all."""
+    """Execute a run that was taken from the queue; errors are logged and settled, never raised."""
     try:
         queued = await house.journal.read(lambda c: run_by_id(c, session_id, number))
         async with house.places.one(queued.queued_at) as place:
@@ -179,7 +179,7 @@ class Run:
         if (end := await self._advised()) is not None:
             return end
         if not self.tenure.has_worktree:
-            await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
+            await self.tenure.write("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
         async with AsyncExitStack() as stack:
             left = await self._left()
             agent = await self._open_agent(stack, self._launch(directory), left)
@@ -247,7 +247,7 @@ class Run:
         if not workflow.here and (worktree.made or workflow.base is None):
             await self._set_up(path)
         if workflow.base is None:
-            await self.tenure.step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
+            await self.tenure.write("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
         return path, await read_state(path, self.workflow.base)
 
     async def _standing(self, path: Path) -> GitState | None:
@@ -408,7 +408,7 @@ class Run:
 
         _, _, outcome = end.ending
         # Nothing is waited for after the commit: a run that is torn away meanwhile must still say what follows it.
-        if await self.tenure.step(f"run.{outcome}", finish):
+        if await self.tenure.write(f"run.{outcome}", finish):
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         await left_standing(self.house, self.tenure.workflow_id, state)

@@ -1,6 +1,6 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -63,24 +63,17 @@ class Tenure:
         self.token = runtime_of(t.connection, self.session_id).token
         return True
 
-    async def step(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
-        return await self._whole(name, self.house.engine.step(name, self.workflow_id, self._fenced(work)))
-
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """Like a step, for what the engine need not remember: half the time, and the same fence."""
-        return await self._whole(name, self.transact(work))
-
-    async def _whole(self, name: str, writing: Awaitable[T]) -> T:
+        """Commit a transaction while this attempt owns the run, between two crash points, and never cut in two."""
         crash_point(f"{name}.before")
         with anyio.CancelScope(shield=True):
-            result = await writing
+            result = await self.transact(work)
             crash_point(f"{name}.after")
             return result
         raise AssertionError("a shielded scope swallows nothing")
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Like a step, for what happens beside the steps' order."""
+        """Commit a transaction while this attempt owns the run."""
         return await self.house.journal.transact(self.workflow_id, self._fenced(work))
 
     def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:

@@ -236,12 +236,12 @@ class Turns:
         self._tenure.pay_for_a_turn()
         again = replace(interrupted, prompt_id=new_prompt_id(), text=after_a_word(interrupted.text))
         session_id, run = self._speaker.session_id, self._speaker.run
-        await self._tenure.step("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
+        await self._tenure.write("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
         return await self._turn(again, again.text)
 
     async def hear_people(self) -> e.StopReason | None:
         """Everything that they have said, in their order; else why it came to no end."""
-        while (said := await self._tenure.step("message.now", self._take_said)) is not None:
+        while (said := await self._tenure.write("message.now", self._take_said)) is not None:
             reason = await self._turn(said.prompt, said.prompt.text, parts=said.parts)
             if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
                 return reason

@@ -36,7 +36,6 @@ async def settle_left_runs(house: House) -> list[RunRow]:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
         with _settled(run), anyio.move_on_after(SETTLE_AT_START):
             await settle(house, run.session_id, run.number, CRASHED)
-    await house.engine.forget_left_runs()
     return runs
 
 
@@ -86,7 +85,7 @@ def _settled(run: RunRow) -> AbstractContextManager[None]:
 async def _look_at(house: House, run: RunRow, now: datetime) -> None:
     live = house.live.get(run.workflow_id)
     if live is None:
-        if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
+        if run.boot != house.boot or not await house.queue.knows(run):
             await settle(house, run.session_id, run.number, CRASHED)
         return
     if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
@@ -106,7 +105,7 @@ async def _tear_away(house: House, run: RunRow, live: Live, stop: Stop) -> None:
         await live.done.wait()
     # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
     if await settle(house, run.session_id, run.number, settling_for(stop)):
-        await house.engine.forget(run.session_id, run.number)
+        house.queue.forget(run.session_id, run.number)
         house.live.pop(run.workflow_id, None)
 
 

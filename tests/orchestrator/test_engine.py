@@ -42,8 +42,8 @@ class Bench:
             self.done.set()
 
     def begin(self, t: Transaction) -> None:
-        t.create_session(self.session_id, "rehearsal")
-        number = t.queue_run(self.session_id, RunQueued(way=Way.FIRST, reason="new"), BOOT)
+        t.sessions.create(self.session_id, "rehearsal")
+        number = t.runs.queue(self.session_id, RunQueued(way=Way.FIRST, reason="new"), BOOT)
         self.engine.enqueue(t, self.session_id, number)
 
     async def play(self) -> None:

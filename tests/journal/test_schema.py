@@ -5,7 +5,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
 from segue.journal import open_journal
-from segue.journal.rows import current_session, open_runs
+from segue.journal.runs import open_runs
+from segue.journal.sessions import current_session
 from segue.model.errors import DatabaseTooNew, DatabaseUnusable
 from segue.model.ids import WorkflowId
 from segue.store.engines import open_engines, parse_url

@@ -8,8 +8,6 @@ import anyio
 
 from segue.drivers import Agent
 from segue.journal import Transaction
-from segue.journal.reading import queued_prompt
-from segue.journal.rows import session_by_id
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError
@@ -162,10 +160,10 @@ class Dialogue:
         session_id, run = self._tenure.session_id, self._tenure.number
 
         def join(t: Transaction) -> _Work:
-            prompt = queued_prompt(t.connection, prompt_id)
+            prompt = t.prompts.queued(prompt_id)
             task = next((each for each in plan.tasks if each.id == prompt.task_id), None) if plan else None
             if task is not None and not prompt.report:
-                t.start_task(task.id, self._tenure.attempt, session_id, run)
+                t.tasks.start(task.id, self._tenure.attempt, session_id, run)
             self._tenure.move(t, SessionStatus.RUNNING)
             t.append(e.TurnJoined(prompt_id=prompt_id), session_id=session_id, run=run)
             return _Work(None if prompt.report else task, prompt, prompt.text, parts_of(prompt_id, sent))
@@ -205,9 +203,9 @@ class Dialogue:
             if workflow.pause_trigger is None and (said := self._turns.take_said(t)) is not None:
                 return self._message(t, said, told or self._introduction(issue, carrying))
             task = now.next_task if not planning else None
-            if run.purpose is Purpose.WORK and not (task or planning or t.messages):
+            if run.purpose is Purpose.WORK and not (task or planning or t.prompts.waiting()):
                 # Whoever speaks after this is told how it ended.
-                t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
+                t.runs.set_purpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
                 return End(WorkflowStatus.COMPLETED)
             asks = planning is not None and planning.proposed is not None
             if workflow.pause_trigger is not None and not (asks and workflow.pause_trigger is Trigger.EXHAUSTION):
@@ -232,12 +230,12 @@ class Dialogue:
             text = task_prompt(issue, plan, task, self._occasion, remarked)
             prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
             session_id, number = self._tenure.session_id, self._tenure.number
-            t.start_task(task.id, self._tenure.attempt, session_id, number)
-            t.queue_prompt(prompt, session_id, number)
+            t.tasks.start(task.id, self._tenure.attempt, session_id, number)
+            t.prompts.queue(prompt, session_id, number)
             self._tenure.move(t, SessionStatus.RUNNING)
             words = self._carry(t, prompt, told)
             # It goes out at once, so one commit will do for both.
-            t.move_prompt(prompt.prompt_id, PromptStatus.SENT, session_id, number)
+            t.prompts.move(prompt.prompt_id, PromptStatus.SENT, session_id, number)
             return _Work(task, prompt, words)
 
         return choose
@@ -246,7 +244,7 @@ class Dialogue:
         """What the agent has still to be told of what came before; nothing any more when it has done a task."""
         if self._occasion is None:
             return Carrying.DONE
-        return (await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))).carrying
+        return (await self._house.journal.sessions.get(self._tenure.session_id)).carrying
 
     def _message(self, t: Transaction, said: Said, told: _Told | None) -> _Work:
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
@@ -289,7 +287,7 @@ class Dialogue:
         if told is None or not told.text:
             return prompt.text
         carried = e.ContextCarried(prompt_id=prompt.prompt_id, way=told.way, text=told.text, exam=told.exam)
-        t.carry(carried, self._tenure.session_id, self._tenure.number)
+        t.prompts.carry(carried, self._tenure.session_id, self._tenure.number)
         return told.before(told.text, prompt.text)
 
     async def _until_spoken_to(self) -> End | None:
@@ -320,9 +318,9 @@ class Dialogue:
 
     def _over(self, t: Transaction) -> End | None:
         """Whether the talk is over, decided under the lock: whoever speaks after this starts the next run."""
-        if t.messages or self._tenure.run(t).purpose is Purpose.WORK:
+        if t.prompts.waiting() or self._tenure.run(t).purpose is Purpose.WORK:
             return None
-        t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
+        t.runs.set_purpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
 
     async def _answered(self, reason: e.StopReason) -> None:

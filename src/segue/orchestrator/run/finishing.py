@@ -117,7 +117,7 @@ class Finishing:
         self._tenure.pay_for_a_turn()
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
-        await self._tenure.write("task.again", lambda t: t.queue_prompt(prompt, session_id, number))
+        await self._tenure.write("task.again", lambda t: t.prompts.queue(prompt, session_id, number))
         reason = await self._turns.take(prompt, problem.text)
         return None if reason == "end_turn" else self._broken_off(reason)
 
@@ -219,7 +219,7 @@ class Finishing:
         def complete(t: Transaction) -> None:
             if committed is not None:
                 self._append(t, committed)
-            t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
+            t.tasks.complete(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
             write_checkpoint(t, self._tenure.session_id, self._tenure.number, done(task), state, workspace)
             if workspace.problem:
                 self._append(t, e.Warned(code="not_saved", message=f"“{task.title}” is done. {workspace.problem}"))

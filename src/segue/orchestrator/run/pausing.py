@@ -58,14 +58,14 @@ class Pausing:
 
     async def _due(self) -> Trigger | None:
         """Why to pause, when its time has come and nobody has withdrawn it meanwhile."""
-        force_at = (await self._house.journal.workflow(self._tenure.workflow_id)).force_pause_at
+        force_at = (await self._house.journal.workflows.get(self._tenure.workflow_id)).force_pause_at
         if force_at is None:
             return None
         if not await self._slept_until(force_at):
             return None
         while not self._at_work():
             await self._house.clock.sleep(FLUSH_EVERY)
-        return (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger
+        return (await self._house.journal.workflows.get(self._tenure.workflow_id)).pause_trigger
 
     async def _slept_until(self, moment: datetime) -> bool:
         """False when somebody wants the pause sooner."""
@@ -76,5 +76,5 @@ class Pausing:
 
     async def _why(self) -> str:
         """What the person said who asked for the pause, or which limit it was."""
-        row = await self._house.journal.workflow(self._tenure.workflow_id)
+        row = await self._house.journal.workflows.get(self._tenure.workflow_id)
         return f": {row.pause_reason}" if row.pause_reason else ""

@@ -46,7 +46,7 @@ class Reports:
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
 
         def ask(t: Transaction) -> None:
-            t.queue_prompt(prompt, session_id, number)
+            t.prompts.queue(prompt, session_id, number)
             self._tenure.move(t, SessionStatus.RUNNING)
 
         await self._tenure.write("report.asked", ask)

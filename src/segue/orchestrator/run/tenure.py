@@ -8,7 +8,7 @@ from typing import TypeVar
 import anyio
 
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, WorkflowRow, runtime_of
+from segue.journal.rows import RunRow, SessionRow, WorkflowRow
 from segue.model.crash import crash_point
 from segue.model.errors import WrongState
 from segue.model.events import UsageReported
@@ -53,14 +53,14 @@ class Tenure:
         return claimed
 
     def _claim(self, t: Transaction) -> bool:
-        if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
+        if not t.runs.claim(self.session_id, self.number, self.attempt, self.house.boot):
             return False
         if t.workflow.status is WorkflowStatus.PENDING:
             t.move_workflow(WorkflowStatus.IN_PROGRESS)
         if self.has_worktree:
             # Nothing but the agent has to be waited for.
             self.move(t, SessionStatus.STARTING)
-        self.token = runtime_of(t.connection, self.session_id).token
+        self.token = t.runtimes.get(self.session_id).token
         return True
 
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
@@ -78,7 +78,7 @@ class Tenure:
 
     def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         def fenced(t: Transaction) -> T:
-            run = t.held_run(self.session_id, self.number, self.attempt)
+            run = t.runs.held(self.session_id, self.number, self.attempt)
             if run is None or not _may_go_on(run, t.workflow):
                 raise Superseded
             return work(t)
@@ -86,14 +86,14 @@ class Tenure:
         return fenced
 
     def run(self, t: Transaction) -> RunRow:
-        run = t.held_run(self.session_id, self.number, self.attempt)
+        run = t.runs.held(self.session_id, self.number, self.attempt)
         assert run is not None, "the fence has seen it"
         return run
 
     def move(
         self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
     ) -> None:
-        t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
+        t.sessions.move(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
 
     async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
         """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner, and one

@@ -10,8 +10,7 @@ import anyio
 
 from segue.drivers import Agent, Image
 from segue.journal import Transaction
-from segue.journal.reading import queued_prompt, shown_with
-from segue.journal.rows import PromptRow, prompt_by_id
+from segue.journal.rows import PromptRow
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered, NothingToAnswer
@@ -160,11 +159,11 @@ class Turns:
     async def _images(self, prompt: e.PromptQueued) -> list[Image]:
         if not prompt.pictures:
             return []
-        shown = await self._house.journal.read(lambda c: shown_with(c, prompt))
+        shown = await self._house.journal.prompts.pictures(prompt)
         return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
     async def _acknowledged(self, prompt_id: PromptId) -> bool:
-        row = await self._house.journal.read(lambda c: prompt_by_id(c, prompt_id))
+        row = await self._house.journal.prompts.get(prompt_id)
         return row.status is PromptStatus.ACKNOWLEDGED
 
     async def _hear_out(self, prompts: tuple[PromptId, ...], acknowledged: bool) -> e.StopReason:
@@ -194,7 +193,7 @@ class Turns:
         """What somebody wants heard now interrupts the turn under way, unless a pause comes anyway."""
         while True:
             said = await self._live.urgent.get()
-            pausing = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
+            pausing = (await self._house.journal.workflows.get(self._tenure.workflow_id)).pause_trigger is not None
             if pausing or said.prompt_id in self._begun:
                 said.decide(False, AFTER_THE_PAUSE if pausing else "")
             elif self.under_way and not self.aside:
@@ -236,37 +235,37 @@ class Turns:
         self._tenure.pay_for_a_turn()
         again = replace(interrupted, prompt_id=new_prompt_id(), text=after_a_word(interrupted.text))
         session_id, run = self._speaker.session_id, self._speaker.run
-        await self._tenure.write("prompt.again", lambda t: t.queue_prompt(again, session_id, run))
+        await self._tenure.step("prompt.again", lambda t: t.prompts.queue(again, session_id, run))
         return await self._turn(again, again.text)
 
     async def hear_people(self) -> e.StopReason | None:
         """Everything that they have said, in their order; else why it came to no end."""
-        while (said := await self._tenure.write("message.now", self._take_said)) is not None:
+        while (said := await self._tenure.step("message.now", self._take_said)) is not None:
             reason = await self._turn(said.prompt, said.prompt.text, parts=said.parts)
             if reason == "max_tokens" or (reason == "cancelled" and not self._gives_way):
                 return reason
         return None
 
     def _take_said(self, t: Transaction) -> Said | None:
-        if t.session.status is not SessionStatus.RUNNING:
+        if t.sessions.current().status is not SessionStatus.RUNNING:
             self._tenure.move(t, SessionStatus.RUNNING)
         return self.take_said(t)
 
     def take_said(self, t: Transaction) -> Said | None:
         """What people said and no agent has got yet: all of it at once, unless each message is to have its own turn."""
         waiting = self._waiting(t) if self._house.rules.merge_messages else self._waiting(t)[:1]
-        taken = [t.take_message(each, self._tenure.session_id, self._tenure.number) for each in waiting]
+        taken = [t.prompts.take(each, self._tenure.session_id, self._tenure.number) for each in waiting]
         return together(taken) if taken else None
 
     def _waiting(self, t: Transaction) -> list[PromptRow]:
         """Pictures that the agent turns out not to take are given back, with their words."""
         waiting: list[PromptRow] = []
-        for message in t.messages:
-            if self._agent.capabilities.images or not queued_prompt(t.connection, message.id).pictures:
+        for message in t.prompts.waiting():
+            if self._agent.capabilities.images or not t.prompts.queued(message.id).pictures:
                 waiting.append(message)
                 continue
             session_id, run = self._speaker.session_id, self._speaker.run
-            t.move_prompt(message.id, PromptStatus.NOT_SENT, session_id, run, reason=NO_PICTURES)
+            t.prompts.move(message.id, PromptStatus.NOT_SENT, session_id, run, reason=NO_PICTURES)
         return waiting
 
     # ── silence ─────────────────────────────────────────────────────────────────────────────────────
@@ -320,16 +319,16 @@ class Turns:
         """All that goes out with it in one commit, and the one that the agent knows it by last."""
         session_id, run = self._speaker.session_id, self._speaker.run
         for each in parts:
-            t.move_prompt(each, PromptStatus.SENT, session_id, run, part_of=prompt_id)
-        t.move_prompt(prompt_id, PromptStatus.SENT, session_id, run)
+            t.prompts.move(each, PromptStatus.SENT, session_id, run, part_of=prompt_id)
+        t.prompts.move(prompt_id, PromptStatus.SENT, session_id, run)
 
     async def _acknowledge(self, prompts: tuple[PromptId, ...], *, understood: bool) -> None:
         session_id, run = self._speaker.session_id, self._speaker.run
 
         def acknowledge(t: Transaction) -> None:
             for each in prompts:
-                if prompt_by_id(t.connection, each).status is not PromptStatus.ACKNOWLEDGED:
-                    t.move_prompt(each, PromptStatus.ACKNOWLEDGED, session_id, run, understood=understood)
+                if t.prompts.get(each).status is not PromptStatus.ACKNOWLEDGED:
+                    t.prompts.move(each, PromptStatus.ACKNOWLEDGED, session_id, run, understood=understood)
 
         await self._tenure.transact(acknowledge)
         crash_point("prompt.acknowledged")
@@ -369,10 +368,10 @@ class Turns:
         session_id, run = self._speaker.session_id, self._speaker.run
 
         def ask(t: Transaction) -> None:
-            t.ask(question, session_id, run, deadline)
+            t.questions.ask(question, session_id, run, deadline)
             if verdict is not None:
-                t.answer(by_policy(question, verdict, "" if verdict else self.reads_only), session_id, run)
-            elif t.session.status is SessionStatus.RUNNING:
+                t.questions.answer(by_policy(question, verdict, "" if verdict else self.reads_only), session_id, run)
+            elif t.sessions.current().status is SessionStatus.RUNNING:
                 self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
 
         if verdict is None:
@@ -399,7 +398,7 @@ class Turns:
         def keep(t: Transaction) -> None:
             t.append(e.Warned(code="answer_too_late", message=message), session_id=session_id, run=run)
             if verdict.words:
-                t.queue_prompt(e.PromptQueued(prompt_id=new_prompt_id(), text=verdict.words), session_id, None)
+                t.prompts.queue(e.PromptQueued(prompt_id=new_prompt_id(), text=verdict.words), session_id, None)
 
         await self._tenure.transact(keep)
         self._live.spoken.set()
@@ -409,7 +408,7 @@ class Turns:
 
         def close(t: Transaction) -> frozenset[RequestId]:
             closed = close_questions(t, self._tenure.session_id, self._tenure.number)
-            if closed and t.session.waiting_for is WaitingFor.PERMISSION:
+            if closed and t.sessions.current().waiting_for is WaitingFor.PERMISSION:
                 self._tenure.move(t, SessionStatus.RUNNING)
             return closed
 

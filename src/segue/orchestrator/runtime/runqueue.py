@@ -105,7 +105,7 @@ class TableQueue:
             await self._committed.wait()
             self._committed = anyio.Event()
             try:
-                queued = await self._journal.queued_runs(self._boot)
+                queued = await self._journal.runs.queued(self._boot)
             except DatabaseUnusable as error:
                 log.warning("the queue of runs could not be read, and is read again: %s", error)
                 await anyio.sleep(READ_AGAIN)

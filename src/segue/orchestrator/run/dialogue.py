@@ -9,8 +9,6 @@ import anyio
 
 from segue.drivers import Agent
 from segue.journal import Transaction
-from segue.journal.reading import queued_prompt
-from segue.journal.rows import session_by_id
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError
@@ -195,10 +193,10 @@ class Dialogue:
         session_id, run = self._tenure.session_id, self._tenure.number
 
         def join(t: Transaction) -> _Prompt:
-            prompt = queued_prompt(t.connection, prompt_id)
+            prompt = t.prompts.queued(prompt_id)
             task = next((each for each in plan.tasks if each.id == prompt.task_id), None) if plan else None
             if task is not None and not prompt.report:
-                t.start_task(task.id, self._tenure.attempt, session_id, run)
+                t.tasks.start(task.id, self._tenure.attempt, session_id, run)
             self._tenure.move(t, SessionStatus.RUNNING)
             t.append(e.TurnJoined(prompt_id=prompt_id), session_id=session_id, run=run)
             return _Prompt(None if prompt.report else task, prompt, prompt.text, parts_of(prompt_id, sent), joined=True)
@@ -240,7 +238,7 @@ class Dialogue:
         pause = None if trigger is None else Stopping(trigger=trigger, reason=reason)
         return Situation(
             purpose=purpose,
-            message_waits=bool(t.messages if pause else self._turns.waiting(t)),
+            message_waits=bool(t.prompts.waiting() if pause else self._turns.waiting(t)),
             pause=pause,
             task=None if now.planning else now.next_task,
             planning=now.planning,
@@ -258,7 +256,7 @@ class Dialogue:
                 return self._message(t, introduction or self._issue_introduction(now, carrying))
             case Complete():
                 # A message from here on finds the run leaving, and starts the next one.
-                t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
+                t.runs.set_purpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
                 return End(WorkflowStatus.COMPLETED)
             case Pause(why=why):
                 return End(WorkflowStatus.PAUSED, why.reason, why.trigger)
@@ -293,12 +291,12 @@ class Dialogue:
         text = task_prompt(now.issue, now.plan, task, self._occasion, told)
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
-        t.start_task(task.id, self._tenure.attempt, session_id, number)
-        t.queue_prompt(prompt, session_id, number)
+        t.tasks.start(task.id, self._tenure.attempt, session_id, number)
+        t.prompts.queue(prompt, session_id, number)
         self._tenure.move(t, SessionStatus.RUNNING)
         words = self._carry(t, prompt, introduction)
         # The prompt is sent at once, so one commit serves both.
-        t.move_prompt(prompt.prompt_id, PromptStatus.SENT, session_id, number)
+        t.prompts.move(prompt.prompt_id, PromptStatus.SENT, session_id, number)
         return _Prompt(task, prompt, words)
 
     def _message(self, t: Transaction, introduction: _Introduction | None) -> _Prompt:
@@ -316,7 +314,7 @@ class Dialogue:
         """Return what the agent still has to be told of earlier sessions."""
         if self._occasion is None:
             return Carrying.DONE
-        return (await self._house.journal.read(lambda c: session_by_id(c, self._tenure.session_id))).carrying
+        return (await self._house.journal.sessions.get(self._tenure.session_id)).carrying
 
     async def _what_came_before(self, state: WorkflowState) -> _Introduction:
         """Compile the context of a new conversation, or quote the history."""
@@ -354,7 +352,7 @@ class Dialogue:
         carried = e.ContextCarried(
             prompt_id=prompt.prompt_id, way=introduction.way, text=introduction.text, exam=introduction.exam
         )
-        t.carry(carried, self._tenure.session_id, self._tenure.number)
+        t.prompts.carry(carried, self._tenure.session_id, self._tenure.number)
         return introduction.join(introduction.text, prompt.text)
 
     # ── between messages ────────────────────────────────────────────────────────────────────────────
@@ -367,7 +365,7 @@ class Dialogue:
         if woken == "message":
             return None
         crash_point("talk.woken")
-        return await self._tenure.step("talk.over", self._over)
+        return await self._tenure.write("talk.over", self._over)
 
     async def _spoken(self) -> Literal["message"]:
         await self._live.spoken.wait()
@@ -380,9 +378,9 @@ class Dialogue:
 
     def _over(self, t: Transaction) -> End | None:
         """End the talk, unless a message or work arrived meanwhile; later messages start the next run."""
-        if t.messages or self._tenure.run(t).purpose is Purpose.WORK:
+        if t.prompts.waiting() or self._tenure.run(t).purpose is Purpose.WORK:
             return None
-        t.repurpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
+        t.runs.set_purpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
 
     async def _answered(self, reason: e.StopReason) -> None:

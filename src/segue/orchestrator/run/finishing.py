@@ -111,7 +111,7 @@ class Finishing:
         self._tenure.pay_for_a_turn()
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
-        await self._tenure.write("task.again", lambda t: t.queue_prompt(prompt, session_id, number))
+        await self._tenure.write("task.again", lambda t: t.prompts.queue(prompt, session_id, number))
         turn = await self._turns.take(prompt, problem.text)
         return None if turn.reason == "end_turn" else broken_off(self._tenure.live, turn.reason)
 
@@ -148,7 +148,7 @@ class Finishing:
             names = ", ".join(round_.missing)
             return self._ask_person(task, f"“{task.title}” was not reviewed by {names}")
         if round_.approved:
-            await self._tenure.step("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
+            await self._tenure.write("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
             return None
         state = await self._house.journal.state(self._tenure.workflow_id)
         # Also those of runs before: an agent that fails after each review would else be reviewed for ever.
@@ -162,7 +162,7 @@ class Finishing:
     async def _after(self, task: Task, failed: _Failed) -> _Again | End:
         """Written down first; then the table of retries says what follows."""
         told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
-        await self._tenure.step("task.failed", lambda t: self._append(t, told))
+        await self._tenure.write("task.failed", lambda t: self._append(t, told))
         state = await self._house.journal.state(self._tenure.workflow_id)
         policy, now = policy_for(self._house, self._tenure.workflow), self._house.clock.now()
         match next_step(policy, state.failures, now, self._house.chance(), replans=state.replans):
@@ -213,7 +213,7 @@ class Finishing:
         def complete(t: Transaction) -> None:
             if committed is not None:
                 self._append(t, committed)
-            t.complete_task(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
+            t.tasks.complete(task.id, self._tenure.attempt, self._tenure.session_id, self._tenure.number)
             write_checkpoint(t, self._tenure.session_id, self._tenure.number, done(task), state, workspace)
             if workspace.problem:
                 self._append(t, e.Warned(code="not_saved", message=f"“{task.title}” is done. {workspace.problem}"))

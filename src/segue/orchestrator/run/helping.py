@@ -95,8 +95,8 @@ class _Helper:
 
     async def create(self) -> None:
         def create(t: Transaction) -> None:
-            t.create_helper(self.session_id, self._help.agent.name, self._tenure.session_id, self._help.role)
-            t.move_session(self.session_id, SessionStatus.STARTING)
+            t.sessions.create_helper(self.session_id, self._help.agent.name, self._tenure.session_id, self._help.role)
+            t.sessions.move(self.session_id, SessionStatus.STARTING)
 
         await self._tenure.write("helper.created", create)
 
@@ -146,15 +146,15 @@ class _Helper:
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.session_id)
-            t.occupy(self.session_id, process_of(agent, self._execution))
-            t.capture_token(self.session_id, None, self._execution, agent.token)
-            t.move_session(self.session_id, SessionStatus.RUNNING)
+            t.runtimes.occupy(self.session_id, process_of(agent, self._execution))
+            t.runtimes.capture_token(self.session_id, None, self._execution, agent.token)
+            t.sessions.move(self.session_id, SessionStatus.RUNNING)
 
         await self._tenure.write("helper.ready", ready)
 
     async def _ask(self, turns: Turns, question: str, read: Callable[[str], T | Unreadable]) -> T | Unreadable:
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=self._help.task_id)
-        await self._tenure.write("helper.asked", lambda t: t.queue_prompt(prompt, self.session_id, None))
+        await self._tenure.write("helper.asked", lambda t: t.prompts.queue(prompt, self.session_id, None))
         turn = await turns.take(prompt, question)
         if turn.reason != "end_turn":
             raise _NoAnswer(f"It stopped before it had answered ({turn.reason}).")

@@ -45,14 +45,14 @@ async def force_pauses(tenure: Tenure, recorder: Recorder, turns: Turns | None =
 async def _due(tenure: Tenure, stop: Stop) -> Stop | None:
     """Wait until a requested pause has to be forced; None if it changes or is withdrawn meanwhile."""
     live, clock, journal = tenure.live, tenure.house.clock, tenure.house.journal
-    force_at = (await journal.workflow(tenure.workflow_id)).force_pause_at
+    force_at = (await journal.workflows.get(tenure.workflow_id)).force_pause_at
     if force_at is None:
         return None
     async with unless(live.pause):
         await sleep_until(clock, force_at)
         while live.phase.now not in AT_WORK:
             await clock.sleep(FLUSH_EVERY)
-    row = await journal.workflow(tenure.workflow_id)
+    row = await journal.workflows.get(tenure.workflow_id)
     if live.pause.is_set() or row.pause_trigger is None:
         return None
     why = f": {row.pause_reason}" if row.pause_reason else ""

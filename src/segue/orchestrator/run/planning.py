@@ -101,7 +101,7 @@ def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> 
     stands = state.plan is not None and state.next_task is not None
     plan = state.plan if stands and state.plan else after_what_is_done(state, read_plan(state.issue, None))
     t.append(makes_no_plan(agent, KEPT if stands else ONE_TASK))
-    t.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))
+    t.tasks.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))
     return t.catch_up(state)
 
 
@@ -132,8 +132,8 @@ class Planner:
 
     def _queue(self, t: Transaction, text: str) -> e.PromptQueued:
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=PLANNING)
-        t.queue_prompt(prompt, self._tenure.session_id, self._tenure.number)
-        if t.session.status is not SessionStatus.RUNNING:
+        t.prompts.queue(prompt, self._tenure.session_id, self._tenure.number)
+        if t.sessions.current().status is not SessionStatus.RUNNING:
             self._tenure.move(t, SessionStatus.RUNNING)
         return prompt
 
@@ -143,7 +143,7 @@ class Planner:
         if isinstance(read, Unreadable):
             self._tenure.pay_for_a_turn()
             words = repair_plan(read.reason)
-            prompt = await self._tenure.step("plan.repaired", lambda t: self._queue(t, words))
+            prompt = await self._tenure.write("plan.repaired", lambda t: self._queue(t, words))
             read = await self._hear(prompt, words)
         match read:
             case Plan():
@@ -181,8 +181,8 @@ class Planner:
         def write(t: Transaction) -> None:
             t.append(e.PlanProposed(prompt_id=prompt_id, plan=plan, done=done), session_id=session_id, run=number)
             if decode(Choices, t.workflow.choices).approve_plan:
-                t.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))
+                t.tasks.adopt_plan(e.PlanAdopted(plan=plan, by="policy"))
                 write_checkpoint(t, session_id, number, occasion, t.catch_up(state), workspace)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("plan.proposed", write)
+        await self._tenure.write("plan.proposed", write)

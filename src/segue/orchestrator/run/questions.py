@@ -51,10 +51,10 @@ class Questions:
         deadline = house.clock.now() + timedelta(seconds=house.rules.permission_timeout)
 
         def ask(t: Transaction) -> None:
-            t.ask(question, session_id, run, deadline)
+            t.questions.ask(question, session_id, run, deadline)
             if allowed is not None:
-                t.answer(by_policy(question, allowed, "" if allowed else denial), session_id, run)
-            elif t.session.status is SessionStatus.RUNNING:
+                t.questions.answer(by_policy(question, allowed, "" if allowed else denial), session_id, run)
+            elif t.sessions.current().status is SessionStatus.RUNNING:
                 self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
 
         if allowed is None:
@@ -89,7 +89,7 @@ class Questions:
         def keep(t: Transaction) -> None:
             t.append(e.Warned(code="answer_too_late", message=message), session_id=session_id, run=run)
             if reply.words:
-                t.queue_prompt(e.PromptQueued(prompt_id=new_prompt_id(), text=reply.words), session_id, None)
+                t.prompts.queue(e.PromptQueued(prompt_id=new_prompt_id(), text=reply.words), session_id, None)
 
         await self._tenure.transact(keep)
         self._tenure.live.spoken.set()
@@ -99,7 +99,7 @@ class Questions:
 
         def close(t: Transaction) -> frozenset[RequestId]:
             closed = close_questions(t, self._tenure.session_id, self._tenure.number)
-            if closed and t.session.waiting_for is WaitingFor.PERMISSION:
+            if closed and t.sessions.current().waiting_for is WaitingFor.PERMISSION:
                 self._tenure.move(t, SessionStatus.RUNNING)
             return closed
 

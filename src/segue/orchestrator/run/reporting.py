@@ -46,17 +46,17 @@ class Reports:
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
 
         def ask(t: Transaction) -> None:
-            t.queue_prompt(prompt, session_id, number)
+            t.prompts.queue(prompt, session_id, number)
             self._tenure.move(t, SessionStatus.RUNNING)
 
-        await self._tenure.step("report.asked", ask)
+        await self._tenure.write("report.asked", ask)
         turn = await self._turns.take(prompt, question, REPORT_TURN)
 
         def take_down(t: Transaction) -> None:
             t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=turn.text), session_id=session_id, run=number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("report.given", take_down)
+        await self._tenure.write("report.given", take_down)
         return turn.text if turn.reason == "end_turn" else None
 
     async def _hurry(self, pause: Stop) -> None:

@@ -8,8 +8,7 @@ import anyio
 
 from segue.drivers import Agent, Image
 from segue.journal import Transaction
-from segue.journal.reading import queued_prompt, shown_with
-from segue.journal.rows import PromptRow, prompt_by_id
+from segue.journal.rows import PromptRow
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered
@@ -130,7 +129,7 @@ class Turns:
         """Interrupt the turn under way for an urgent message, unless a pause comes first."""
         while True:
             message = await self._live.urgent.get()
-            pausing = (await self._house.journal.workflow(self._tenure.workflow_id)).pause_trigger is not None
+            pausing = (await self._house.journal.workflows.get(self._tenure.workflow_id)).pause_trigger is not None
             if pausing or message.prompt_id in self._begun:
                 message.decide(False, AFTER_THE_PAUSE if pausing else "")
             elif self._phase.now is Phase.YIELDING:
@@ -205,7 +204,7 @@ class Turns:
                 return TurnEnd(reason)
             self._tenure.pay_for_a_turn()
             again = replace(prompt, prompt_id=new_prompt_id(), text=after_a_word(prompt.text))
-            await self._tenure.step("prompt.again", lambda t, p=again: t.queue_prompt(p, session_id, run))
+            await self._tenure.write("prompt.again", lambda t, p=again: t.prompts.queue(p, session_id, run))
             await self._begin(again.prompt_id)
             end = await self._exchange(again, again.text, kind, back)
         return end
@@ -213,7 +212,7 @@ class Turns:
     async def take_messages(self, kind: TurnKind = TASK_TURN) -> e.StopReason | None:
         """Send everything that people said, in order; return the stop reason of a turn that was broken off."""
         back = self._phase.now
-        while (said := await self._tenure.step("message.now", self._take_said)) is not None:
+        while (said := await self._tenure.write("message.now", self._take_said)) is not None:
             await self._begin(said.prompt.prompt_id, said.parts)
             end = await self._exchange(said.prompt, said.prompt.text, kind, back, said.parts)
             yielded = self._phase.move_from({Phase.YIELDING}, back)
@@ -222,25 +221,25 @@ class Turns:
         return None
 
     def _take_said(self, t: Transaction) -> Said | None:
-        if t.session.status is not SessionStatus.RUNNING:
+        if t.sessions.current().status is not SessionStatus.RUNNING:
             self._tenure.move(t, SessionStatus.RUNNING)
         return self.take_said(t)
 
     def take_said(self, t: Transaction) -> Said | None:
         """Take the messages that wait: all at once, or the first where each is to have a turn of its own."""
         waiting = self.waiting(t) if self._house.rules.merge_messages else self.waiting(t)[:1]
-        taken = [t.take_message(each, self._tenure.session_id, self._tenure.number) for each in waiting]
+        taken = [t.prompts.take(each, self._tenure.session_id, self._tenure.number) for each in waiting]
         return together(taken) if taken else None
 
     def waiting(self, t: Transaction) -> list[PromptRow]:
         """Return the messages that the agent can take; those with pictures it cannot take are marked as not sent."""
         waiting: list[PromptRow] = []
-        for message in t.messages:
-            if self._agent.capabilities.images or not queued_prompt(t.connection, message.id).pictures:
+        for message in t.prompts.waiting():
+            if self._agent.capabilities.images or not t.prompts.queued(message.id).pictures:
                 waiting.append(message)
                 continue
             session_id, run = self._speaker.session_id, self._speaker.run
-            t.move_prompt(message.id, PromptStatus.NOT_SENT, session_id, run, reason=NO_PICTURES)
+            t.prompts.move(message.id, PromptStatus.NOT_SENT, session_id, run, reason=NO_PICTURES)
         return waiting
 
     async def _begin(self, prompt_id: PromptId, parts: tuple[PromptId, ...] = (), *, stored: bool = False) -> None:
@@ -255,8 +254,8 @@ class Turns:
         def send(t: Transaction) -> None:
             # The agent knows the prompt by the id of the last message.
             for each in parts:
-                t.move_prompt(each, PromptStatus.SENT, session_id, run, part_of=prompt_id)
-            t.move_prompt(prompt_id, PromptStatus.SENT, session_id, run)
+                t.prompts.move(each, PromptStatus.SENT, session_id, run, part_of=prompt_id)
+            t.prompts.move(prompt_id, PromptStatus.SENT, session_id, run)
 
         await self._tenure.write("prompt.sent", send)
 
@@ -300,11 +299,11 @@ class Turns:
     async def _images(self, prompt: e.PromptQueued) -> list[Image]:
         if not prompt.pictures:
             return []
-        shown = await self._house.journal.read(lambda c: shown_with(c, prompt))
+        shown = await self._house.journal.prompts.pictures(prompt)
         return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
     async def _acknowledged(self, prompt_id: PromptId) -> bool:
-        row = await self._house.journal.read(lambda c: prompt_by_id(c, prompt_id))
+        row = await self._house.journal.prompts.get(prompt_id)
         return row.status is PromptStatus.ACKNOWLEDGED
 
     async def _until_stop(self, prompts: tuple[PromptId, ...], back: Phase, *, acknowledged: bool) -> e.StopReason:
@@ -333,8 +332,8 @@ class Turns:
 
         def acknowledge(t: Transaction) -> None:
             for each in prompts:
-                if prompt_by_id(t.connection, each).status is not PromptStatus.ACKNOWLEDGED:
-                    t.move_prompt(each, PromptStatus.ACKNOWLEDGED, session_id, run, understood=understood)
+                if t.prompts.get(each).status is not PromptStatus.ACKNOWLEDGED:
+                    t.prompts.move(each, PromptStatus.ACKNOWLEDGED, session_id, run, understood=understood)
 
         await self._tenure.transact(acknowledge)
         crash_point("prompt.acknowledged")

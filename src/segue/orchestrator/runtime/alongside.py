@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 from segue.model.clock import Clock
 
@@ -14,13 +15,13 @@ B = TypeVar("B")
 
 
 @asynccontextmanager
-async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[TaskGroup]:
     """Run jobs beside the body and end them with it; an error comes out as itself, not in a group."""
     try:
         async with anyio.create_task_group() as group:
             for job in jobs:
                 group.start_soon(job)
-            yield
+            yield group
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None

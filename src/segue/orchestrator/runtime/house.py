@@ -1,4 +1,4 @@
-"""What everybody in the orchestrator shares: the journal, the engine, the rules and the runs that are alive."""
+"""What everybody in the orchestrator shares: the journal, the queue of runs, the rules and the runs that are alive."""
 
 import asyncio
 import random
@@ -13,18 +13,17 @@ import anyio
 from segue.journal import Journal
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.clock import Clock
-from segue.model.ids import BootId, SessionId, WorkflowId
+from segue.model.ids import BootId, WorkflowId
 from segue.model.status import Recovery
-from segue.orchestrator.runtime.engine import Engine
 from segue.orchestrator.runtime.extracting import Extraction
 from segue.orchestrator.runtime.handle import RunHandle
 from segue.orchestrator.runtime.hearing import Hearings
 from segue.orchestrator.runtime.places import Places
+from segue.orchestrator.runtime.runqueue import RunId, RunQueue
 from segue.protocol.retries import Policy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
 
-RunId = tuple[SessionId, int]
 DIVERGED = "worktree_diverged"
 """The code of the warning that the worktree changed while the work stood still."""
 
@@ -103,15 +102,15 @@ class House:
     unstudied: asyncio.Queue[WorkflowId] = field(default_factory=asyncio.Queue[WorkflowId])
     """Workflows with a snapshot that wants a second look."""
     studying: anyio.Lock = field(default_factory=anyio.Lock)
-    _engine: Engine | None = None
+    _queue: RunQueue | None = None
 
     @property
-    def engine(self) -> Engine:
-        assert self._engine is not None, "the engine is not open"
-        return self._engine
+    def queue(self) -> RunQueue:
+        assert self._queue is not None, "the queue is not open"
+        return self._queue
 
-    def furnish(self, engine: Engine) -> None:
-        self._engine = engine
+    def furnish(self, queue: RunQueue) -> None:
+        self._queue = queue
 
     @contextmanager
     def alive(self, workflow_id: WorkflowId) -> Generator[RunHandle]:

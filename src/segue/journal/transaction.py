@@ -389,7 +389,7 @@ class Transaction:
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────
 
     def queue_run(self, session_id: SessionId, queued: e.RunQueued, boot: BootId) -> int:
-        """The next run of a session; the caller enqueues it with the engine in this same transaction."""
+        """The next run of a session; the caller enqueues it in this same transaction."""
         number = rows.session_by_id(self.connection, session_id).run_count + 1
         self._session(session_id, run_count=number)
         row = {

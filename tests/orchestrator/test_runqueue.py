@@ -198,8 +198,8 @@ async def _deferring(journal: Journal) -> RunQueue:
     from segue.orchestrator.runtime.distributed import DistributedQueue
     from segue.orchestrator.runtime.runqueue import Executions
 
-    app, nothing = App(connector=PsycopgConnector(conninfo=journal.address)), anyio.create_task_group()
-    return DistributedQueue(app, Executions(_not_called), nothing)
+    app = App(connector=PsycopgConnector(conninfo=journal.address))
+    return DistributedQueue(app, Executions(_not_called, anyio.create_task_group()))
 
 
 async def _not_called(_session: SessionId, _number: int) -> None:

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import anyio
-from anyio.abc import TaskGroup
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.exceptions import ProcrastinateException
 from procrastinate.jobs import DeleteJobCondition, Job, Status
@@ -22,7 +21,6 @@ from segue.journal.rows import RunRow
 from segue.model.errors import WriteFailed
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import RunStatus
-from segue.orchestrator.runtime.alongside import alongside
 from segue.orchestrator.runtime.runqueue import Executions, RunId, RunQueue
 
 log = logging.getLogger("segue")
@@ -40,10 +38,9 @@ STOP_WITHIN = 5.0
 class DistributedQueue:
     """Queue of a PostgreSQL database: one job of Procrastinate for each run."""
 
-    def __init__(self, app: App, executions: Executions, group: TaskGroup) -> None:
+    def __init__(self, app: App, executions: Executions) -> None:
         self._jobs = app.job_manager
         self._executions = executions
-        self._group = group
         # Jobs are deferred in threads, on the connections of transactions; this connector opens none of its own.
         self._deferring = App(connector=SyncPsycopgConnector())
         app.task(name=TASK, queue=QUEUE, retry=False)(self._execute)
@@ -72,16 +69,7 @@ class DistributedQueue:
 
     async def _execute(self, *, workflow_id: WorkflowId, session_id: SessionId, number: int) -> None:
         """Execute one job: start the body, and wait for it."""
-        over = anyio.Event()
-
-        async def execute() -> None:
-            try:
-                await self._executions.execute(workflow_id, session_id, number)
-            finally:
-                over.set()
-
-        self._group.start_soon(execute)
-        await over.wait()
+        await self._executions.start(workflow_id, session_id, number).wait()
 
     async def delete_left_jobs(self) -> None:
         """Delete what earlier boots left, before any job is executed."""
@@ -137,8 +125,8 @@ async def open_distributed_queue(journal: Journal, executions: Executions) -> As
     """Open the queue and run its worker inside this process."""
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     connector = PsycopgConnector(conninfo=journal.address, min_size=1, max_size=4, timeout=OPEN_WITHIN)
-    async with App(connector=connector).open_async() as app, alongside() as group:
-        queue = DistributedQueue(app, executions, group)
+    async with App(connector=connector).open_async() as app:
+        queue = DistributedQueue(app, executions)
         await queue.delete_left_jobs()
         # No task of the group: cancelled more than once, as a scope does it, a worker leaves its connections open.
         worker = asyncio.create_task(_work(app, queue))

@@ -8,7 +8,7 @@ agents are up at once, and in which order, is decided by `places`.
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import anyio
@@ -49,18 +49,31 @@ class RunQueue(Protocol):
 class Executions:
     """Bodies of runs in this process, one at a time for each workflow."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, group: TaskGroup) -> None:
         self._body = body
+        self._group = group
         self._over: dict[RunId, anyio.Event] = {}
         self._last: dict[WorkflowId, anyio.Event] = {}
 
     def __contains__(self, run: RunId) -> bool:
         return run in self._over
 
-    async def execute(self, workflow_id: WorkflowId, session_id: SessionId, number: int) -> None:
-        """Call the body after those of the workflow's earlier runs have returned."""
-        before, over = self._last.get(workflow_id), anyio.Event()
-        self._last[workflow_id] = self._over[session_id, number] = over
+    def start(self, workflow_id: WorkflowId, session_id: SessionId, number: int) -> anyio.Event:
+        """Have the body called after those of the workflow's earlier runs; the event is set when it has returned."""
+        if (over := self._over.get((session_id, number))) is None:
+            before = self._last.get(workflow_id)
+            over = self._last[workflow_id] = self._over[session_id, number] = anyio.Event()
+            self._group.start_soon(self._execute, workflow_id, session_id, number, before, over)
+        return over
+
+    async def _execute(
+        self,
+        workflow_id: WorkflowId,
+        session_id: SessionId,
+        number: int,
+        before: anyio.Event | None,
+        over: anyio.Event,
+    ) -> None:
         try:
             if before is not None:
                 await before.wait()
@@ -81,11 +94,10 @@ class Executions:
 class TableQueue:
     """Queue of a database that only this process uses: the rows of `runs` are its entries."""
 
-    def __init__(self, journal: Journal, boot: BootId, executions: Executions, group: TaskGroup) -> None:
+    def __init__(self, journal: Journal, boot: BootId, executions: Executions) -> None:
         self._journal = journal
         self._boot = boot
         self._executions = executions
-        self._group = group
         self._committed = anyio.Event()
         self._started: set[RunId] = set()
 
@@ -116,23 +128,21 @@ class TableQueue:
             for run in queued:
                 if (run.session_id, run.number) not in self._started:
                     self._started.add((run.session_id, run.number))
-                    self._group.start_soon(self._executions.execute, run.workflow_id, run.session_id, run.number)
-
-
-def open_queue(journal: Journal, boot: BootId, body: Body) -> AbstractAsyncContextManager[RunQueue]:
-    """Open the queue that belongs to the journal's database. Runs that earlier boots left in it are never started."""
-    executions = Executions(body)
-    if journal.is_embedded:
-        return _open_table_queue(journal, boot, executions)
-    # Procrastinate is installed by the extra `postgres` alone.
-    from segue.orchestrator.runtime.distributed import open_distributed_queue
-
-    return open_distributed_queue(journal, executions)
+                    self._executions.start(run.workflow_id, run.session_id, run.number)
 
 
 @asynccontextmanager
-async def _open_table_queue(journal: Journal, boot: BootId, executions: Executions) -> AsyncGenerator[RunQueue]:
+async def open_queue(journal: Journal, boot: BootId, body: Body) -> AsyncGenerator[RunQueue]:
+    """Open the queue that belongs to the journal's database. Runs that earlier boots left in it are never started."""
     async with alongside() as group:
-        queue = TableQueue(journal, boot, executions, group)
-        group.start_soon(queue.start_queued)
-        yield queue
+        executions = Executions(body, group)
+        if journal.is_embedded:
+            queue = TableQueue(journal, boot, executions)
+            group.start_soon(queue.start_queued)
+            yield queue
+        else:
+            # Procrastinate is installed by the extra `postgres` alone.
+            from segue.orchestrator.runtime.distributed import open_distributed_queue
+
+            async with open_distributed_queue(journal, executions) as queue:
+                yield queue

@@ -1,7 +1,7 @@
 """The queue of runs: one entry is one run of a session.
 
-The row that `Transaction.queue_run` writes is the truth for every implementation: it names the boot that queued the
-run, and `Transaction.claim_run` claims it under the fence. A queue decides when this process calls the body of a
+The row that `t.runs.queue` writes is the truth for every implementation: it names the boot that queued the
+run, and `t.runs.claim` claims it under the fence. A queue decides when this process calls the body of a
 queued run: as soon as the transaction that queued it has committed, and never when it was rolled back. How many
 agents are up at once, and in which order, is decided by `places`.
 """
@@ -34,7 +34,7 @@ class RunQueue(Protocol):
     """Queue of the runs of one boot."""
 
     def enqueue(self, t: Transaction, session_id: SessionId, number: int) -> None:
-        """Add a run that `t.queue_run` wrote; its body is called once `t` has committed."""
+        """Add a run that `t.runs.queue` wrote; its body is called once `t` has committed."""
         ...
 
     async def knows(self, run: RunRow) -> bool:

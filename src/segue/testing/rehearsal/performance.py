@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
+from segue.drivers.programs.wire import RequestError
 from segue.testing.rehearsal import updates
 from segue.testing.rehearsal.script import (
     Aside,
@@ -32,7 +33,6 @@ from segue.testing.rehearsal.script import (
 from segue.testing.rehearsal.stage import Stage, die_if, leave, mute
 from segue.testing.rehearsal.tools import Call, Tools, describe
 from segue.testing.rehearsal.updates import StopReason, ToolStatus
-from segue.testing.rehearsal.wire import RequestError
 
 Fate = Literal["before", "after"] | None
 """On which side of a step's effect the process dies."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from segue.drivers.programs.wire import Wire
 from segue.testing.rehearsal.conversation import Conversation, Memory
 from segue.testing.rehearsal.diary import Diary
 from segue.testing.rehearsal.updates import Update, present
-from segue.testing.rehearsal.wire import Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from segue.drivers.programs.wire import RequestError
 from segue.testing.rehearsal.script import (
     ClientRead,
     ClientRun,
@@ -20,7 +21,6 @@ from segue.testing.rehearsal.script import (
 )
 from segue.testing.rehearsal.stage import Stage
 from segue.testing.rehearsal.updates import ToolKind, ToolStatus
-from segue.testing.rehearsal.wire import RequestError
 
 
 class ToolFailed(Exception):

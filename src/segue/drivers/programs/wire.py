@@ -1,105 +1,41 @@
-"""JSON-RPC 2.0 in lines on standard input and output, with nothing but the standard library.
+"""JSON-RPC 2.0 in lines on standard input and output, with the standard library alone.
 
-A test starts this agent hundreds of times, and the models of the whole protocol take longer to load than most turns
-take to play.
+Agent programs use this in place of the protocol's library: its models take longer to load than most turns of a test.
 """
 
 import asyncio
 import json
 import logging
-import sys
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
-Message = dict[str, Any]
-Answer = TypeVar("Answer")
+from segue.drivers.programs.jsonrpc import (
+    INTERNAL_ERROR,
+    Message,
+    Parameters,
+    RequestError,
+    as_object,
+    internal_error,
+    is_object,
+    method_not_found,
+)
+
+T = TypeVar("T")
 
 _LONGEST_LINE = 1024 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 
 
-# ── errors ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-class RequestError(Exception):
-    """A request is answered with an error, by either side."""
-
-    def __init__(self, code: int, message: str, data: object = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.data = data
-
-    def as_message(self) -> Message:
-        return {"code": self.code, "message": str(self), "data": self.data}
-
-
-def method_not_found(method: str) -> RequestError:
-    return RequestError(-32601, "Method not found", {"method": method})
-
-
-def invalid_params(details: str) -> RequestError:
-    return RequestError(-32602, "Invalid params", {"details": details})
-
-
-def internal_error(details: str) -> RequestError:
-    return RequestError(-32603, "Internal error", {"details": details})
-
-
-def login_required() -> RequestError:
-    return RequestError(-32000, "Authentication required")
-
-
-# ── what arrives ────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The parameters of a request; what is missing is the mistake of whoever sent it."""
-
-    values: Message
-
-    def text(self, name: str) -> str:
-        value = self.values.get(name)
-        if not isinstance(value, str):
-            raise invalid_params(f"{name}: expected text, found {value!r}.")
-        return value
-
-    def objects(self, name: str) -> list[Message]:
-        value = self.values.get(name)
-        if not _is_list(value):
-            raise invalid_params(f"{name}: expected a list, found {value!r}.")
-        return [_object(each, name) for each in value]
-
-    def optional_objects(self, name: str) -> list[Message]:
-        return [] if self.values.get(name) is None else self.objects(name)
-
-
-def _object(value: object, name: str) -> Message:
-    if not _is_object(value):
-        raise invalid_params(f"{name}: expected objects, found {value!r}.")
-    return value
-
-
-def _is_object(value: object) -> TypeGuard[Message]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: object) -> TypeGuard[list[object]]:
-    return isinstance(value, list)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Methods:
-    """What this side does when it is asked, or told; what is not in the tables is not there."""
+    """Handlers of the requests and notifications that this side understands; others are refused."""
 
-    requests: Mapping[str, Callable[[Given], Awaitable[Message]]]
-    notifications: Mapping[str, Callable[[Given], Awaitable[None]]]
-
-
-# ── the wire ────────────────────────────────────────────────────────────────────────────────────────
+    requests: Mapping[str, Callable[[Parameters], Awaitable[Message]]]
+    notifications: Mapping[str, Callable[[Parameters], Awaitable[None]]]
 
 
 class Wire:
@@ -113,7 +49,7 @@ class Wire:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, methods: Methods) -> None:
-        """Answer until the other side stops talking; what is still at work then is cancelled."""
+        """Handle messages until the other side closes its end, then cancel the handlers that still run."""
         try:
             async for line in self._reader:
                 self._receive(line, methods)
@@ -126,7 +62,7 @@ class Wire:
         await self._send({"method": method, "params": parameters})
 
     async def request(self, method: str, parameters: Message) -> Any:
-        """What the other side answers; its error is raised."""
+        """Send a request and return the result; raise the `RequestError` that came in its place."""
         number = next(self._numbers)
         answer = self._unanswered[number] = asyncio.get_running_loop().create_future()
         try:
@@ -136,13 +72,13 @@ class Wire:
             del self._unanswered[number]
 
     def print_line(self, line: str) -> None:
-        """Send a line as it is, be it a message or not."""
+        """Send a line as it is, even one that is not a message."""
         self._writer.write(f"{line}\n".encode())
 
     async def _send(self, message: Message) -> None:
         self.print_line(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")))
         await self._writer.drain()
-        # Draining a pipe that is not full does not wait, and who talks without end must hear that it is cancelled.
+        # Draining a pipe that is not full does not wait, and an endless stream of updates must remain cancellable.
         await asyncio.sleep(0)
 
     def _receive(self, line: bytes, methods: Methods) -> None:
@@ -154,7 +90,7 @@ class Wire:
         elif "id" in message:
             self._begin(self._answer(message, methods))
         else:
-            self._begin(_heed(message, methods))
+            self._begin(_notified(message, methods))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -168,7 +104,7 @@ class Wire:
         if "error" in message:
             error: Message = message["error"] or {}
             answer.set_exception(
-                RequestError(error.get("code", -32603), error.get("message", "Error"), error.get("data"))
+                RequestError(error.get("code", INTERNAL_ERROR), error.get("message", "Error"), error.get("data"))
             )
         else:
             answer.set_result(message.get("result"))
@@ -184,23 +120,23 @@ class Wire:
         try:
             await self._send({"id": request["id"], **answer})
         except ConnectionError as error:
-            log.warning("Nobody hears the answer to %s: %s", request["method"], error)
+            log.warning("The answer to %s could not be sent: %s", request["method"], error)
 
 
-async def _heed(notification: Message, methods: Methods) -> None:
+async def _notified(notification: Message, methods: Methods) -> None:
     try:
         await _call(notification, methods.notifications)
     except RequestError as error:
-        log.warning("%s is not heeded: %s", notification["method"], error)
+        log.warning("The notification %s was not handled: %s", notification["method"], error)
     except Exception:
         log.exception("%s failed", notification["method"])
 
 
-async def _call(message: Message, handlers: Mapping[str, Callable[[Given], Awaitable[Answer]]]) -> Answer:
+async def _call(message: Message, handlers: Mapping[str, Callable[[Parameters], Awaitable[T]]]) -> T:
     method = message["method"]
     if method not in handlers:
         raise method_not_found(method)
-    return await handlers[method](Given(_object(message.get("params") or {}, "params")))
+    return await handlers[method](Parameters(as_object(message.get("params") or {}, "params")))
 
 
 def _parse(line: bytes) -> Message | None:
@@ -209,23 +145,26 @@ def _parse(line: bytes) -> Message | None:
     try:
         message: object = json.loads(line)
     except ValueError as error:
-        log.warning("What arrived is no JSON: %s", error)
+        log.warning("A line that is not JSON was ignored: %s", error)
         return None
-    if not _is_object(message):
-        log.warning("What arrived is no message: %r", message)
+    if not is_object(message):
+        log.warning("A line that is not a message was ignored: %r", message)
         return None
     return message
 
 
-async def standard_wire() -> Wire:
-    """The wire to whoever started this process."""
+async def open_wire(input_fd: int = 0, output_fd: int = 1, received: bytes = b"") -> Wire:
+    """Connect to the process that started this one; `received` is input that was read before."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST_LINE)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    # Of this protocol only the flow control is used: nothing is ever read from standard output.
+    reader.feed_data(received)
+    source = os.fdopen(input_fd, "rb", buffering=0, closefd=False)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    # Only the flow control of this protocol is used: nothing is ever read from the output.
     transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), sys.stdout
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()),
+        os.fdopen(output_fd, "wb", buffering=0, closefd=False),
     )
-    # What was sent before a crash must have left this process.
+    # Messages that were sent before a crash must have left this process.
     transport.set_write_buffer_limits(0)
     return Wire(reader, asyncio.StreamWriter(transport, protocol, None, loop))

@@ -40,7 +40,7 @@ def run(introduce: Callable[[], Payload], load: Callable[[], "Starter"]) -> int:
 
 
 def _take_over() -> Pipes:
-    """Keep the protocol's pipes apart: what a library or a graph prints goes to standard error, and it reads nothing."""
+    """Take the protocol's pipes away from libraries: they print to standard error, and read nothing."""
     pipes = Pipes(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.dup2(nothing, 0)

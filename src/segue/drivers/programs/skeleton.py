@@ -219,7 +219,8 @@ async def serve(
     wire = await open_wire(pipes.input, pipes.output, received)
     async with start(wire, client) as program:
         methods = program.methods()
-        await wire.serve(Methods({"initialize": initialize, **methods.requests}, methods.notifications))
+        requests = {"initialize": initialize, **methods.requests}
+        await wire.serve(Methods(requests=requests, notifications=methods.notifications))
 
 
 def text_of(block: Message) -> str:

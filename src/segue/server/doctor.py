@@ -63,6 +63,7 @@ def data_directory() -> Check:
 
 
 def database() -> Check:
+    """Check that the configured database opens."""
     url = paths.database_url()
     try:
         detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)

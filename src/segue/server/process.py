@@ -267,7 +267,7 @@ class _Server(uvicorn.Server):
         self._stopped.set()
 
     async def main_loop(self) -> None:
-        """Tick once a second, in place of ten times, until `stop` is called."""
+        """Count once a second, in place of ten times, until `stop` is called."""
         ticks = 0
         while not await self.on_tick(ticks):
             ticks += TICKS_PER_SECOND

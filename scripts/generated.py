@@ -18,8 +18,20 @@ NOTE = "<!-- Written by `make format`; do not edit. -->\n"
 
 
 def cli_page() -> str:
-    """Every command with its own `--help`."""
-    return "\n".join(["# Commands\n", NOTE, *_help(cli, "segue")])
+    """Return the page of all commands, each with its own `--help`."""
+    return "\n".join(["# Commands\n", NOTE, EXIT_CODES, *_help(cli, "segue")])
+
+
+EXIT_CODES = """## Exit codes
+
+`segue run`, `segue resume` and `segue approve` follow the work and end when it stops.
+
+| code | meaning |
+|---|---|
+| 0 | completed, paused or waiting for your approval (`status` in the last line of `--json`), and after Ctrl-C |
+| 1 | refused, with the reason on standard error; the work failed or was cancelled; the server stopped |
+| 2 | the command was not understood |
+"""
 
 
 def _help(group: click.Group, path: str) -> Iterator[str]:
@@ -32,7 +44,7 @@ def _help(group: click.Group, path: str) -> Iterator[str]:
 
 
 def api_page() -> str:
-    """Every endpoint with one line."""
+    """Return the page of all REST endpoints, one line each."""
     app = FastAPI()
     for router in ROUTERS:
         app.include_router(router)
@@ -45,7 +57,7 @@ def api_page() -> str:
 
 
 def failures_page() -> str:
-    """The page as it was written, with the tables of today between their marks."""
+    """Return the written page with current tables between their markers."""
     page = (ROOT / FAILURES).read_text()
     for source, table in TABLES.items():
         begin = BEGIN.format(source)
@@ -55,7 +67,7 @@ def failures_page() -> str:
 
 
 FAILURES = "docs/reference/failures.md"
-BEGIN = "<!-- The table is written by `make format`, from {}; do not edit. -->"
+BEGIN = "<!-- This table is written by `make format` from {}; do not edit. -->"
 TABLES: dict[str, Callable[[], str]] = {
     "resume/failures.py": failures.describe,
     "protocol/retries.py": retries.describe,
@@ -63,7 +75,7 @@ TABLES: dict[str, Callable[[], str]] = {
 END = "<!-- End of the table. -->"
 
 INTRODUCTION = [
-    "Every call carries `Authorization: Bearer <token>`; the token is in the data directory. Errors are",
+    "Every request needs the header `Authorization: Bearer <token>`; the token is in the data directory. Errors are",
     "`{code, message, hint}`: 401 without the token, 403 from a foreign page, 404 unknown, 409 wrong state, 422 bad",
     "input, 503 when the database cannot be written. The whole schema is at `/api/openapi.json`.",
     "",

@@ -15,9 +15,9 @@ from segue.model.accounts import ModelUsage
 from segue.model.agents import AgentConfiguration, Limits
 from segue.model.events import Event, UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.capacity import Capacity, event_of
-from segue.orchestrator.spending import Purse
-from segue.orchestrator.tenure import Tenure
+from segue.orchestrator.run.capacity import Capacity, event_of
+from segue.orchestrator.run.spending import Purse
+from segue.orchestrator.run.tenure import Tenure
 from segue.protocol.capacity import Reached
 from segue.state.fold import SessionState, WorkflowState
 

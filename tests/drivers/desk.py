@@ -10,8 +10,8 @@ from sqlalchemy import text
 from segue.journal import Journal, open_journal
 from segue.model.events import Warned
 from segue.model.ids import WorkflowId, new_attempt_id
-from segue.orchestrator.keeping import Keeper
-from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.run.keeping import Keeper
+from segue.orchestrator.run.recorder import Recorder
 from tests.journal.workflows import BOOT, TickingClock, begun
 
 

@@ -8,7 +8,7 @@ from segue import drivers
 from segue.model.agents import AgentConfiguration, Choices, Container, Limits, Review
 from segue.model.errors import BadSettings, UnknownAgent
 from segue.model.views import Successor
-from segue.orchestrator import agents
+from segue.orchestrator.runtime import agents
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.orchestrator.capacity import ladder_of
+from segue.orchestrator.run.capacity import ladder_of
 from segue.settings import BUILT_IN_AGENTS
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre

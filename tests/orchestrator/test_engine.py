@@ -9,7 +9,7 @@ from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, RunQueued, Warned
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import Way
-from segue.orchestrator.engine import Engine, open_engine
+from segue.orchestrator.runtime.engine import Engine, open_engine
 from tests.journal.workflows import BOOT, TickingClock, new_workflow
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from segue.model.agents import Choices, Limits
 from segue.model.findings import Decision, Findings, Spending
 from segue.model.ids import CheckpointId, Seq
 from segue.model.views import WorkflowView
-from segue.orchestrator.ends import DEAF
-from segue.orchestrator.extracting import NOT_INSTALLED, Extraction, extract, extract_by_model
+from segue.orchestrator.runtime.extracting import NOT_INSTALLED, Extraction, extract, extract_by_model
+from segue.orchestrator.settling.ends import DEAF
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.snapshot.extraction import KINDS, Spoken
@@ -182,7 +182,7 @@ async def test_without_a_key_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "segue.orchestrator.asking", raising=False)
+    monkeypatch.delitem(sys.modules, "segue.orchestrator.runtime.asking", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     found = await extract_by_model(RULES, SPOKEN, Extraction(by="model", model="openai:gpt-5-mini"))
     assert found == replace(RULES, problem=f"No tests yet. {NOT_INSTALLED}")

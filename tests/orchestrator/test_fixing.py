@@ -9,8 +9,8 @@ from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.status import Role, Trigger, WorkflowStatus
-from segue.orchestrator.fixing import Advice, read_advice
-from segue.orchestrator.house import Stop
+from segue.orchestrator.run.fixing import Advice, read_advice
+from segue.orchestrator.runtime.house import Stop
 from segue.snapshot.extraction import Unreadable
 from segue.testing.waiting import until
 from tests.orchestrator.test_forking import FORK, fork

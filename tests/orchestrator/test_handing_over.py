@@ -149,7 +149,7 @@ async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
 
     async with theatre.open():
         await paused(theatre)
-        monkeypatch.setattr("segue.orchestrator.dialogue.compile_workflow", fails)
+        monkeypatch.setattr("segue.orchestrator.run.dialogue.compile_workflow", fails)
         await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
         await theatre.until("build-it", "completed")
         (carried,) = await theatre.events("build-it", e.ContextCarried)

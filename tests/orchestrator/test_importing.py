@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from segue.contextfile import facts_of_file
 from segue.drivers.native import read
 from segue.model import crash
 from segue.model import events as e
@@ -16,8 +17,7 @@ from segue.model.errors import BadInput, NotARepository, NotASession, SessionNot
 from segue.model.facts import SessionFacts
 from segue.model.status import SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import Imported, NewImport
-from segue.orchestrator import importing
-from segue.orchestrator.contextfile import facts_of_file
+from segue.orchestrator.requests import importing
 from segue.snapshot.facts import facts_of
 from segue.snapshot.facts.journal import lines_of
 from tests.orchestrator.theatre import Theatre, git

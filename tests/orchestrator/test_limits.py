@@ -8,7 +8,7 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
-from segue.orchestrator.house import LONGEST_NAP
+from segue.orchestrator.runtime.house import LONGEST_NAP
 from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
 from tests.orchestrator.theatre import WITHIN, Theatre
 

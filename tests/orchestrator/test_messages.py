@@ -8,8 +8,8 @@ import pytest
 from segue.model import crash
 from segue.model import events as e
 from segue.model.pictures import Shown
-from segue.orchestrator.ends import Torn
 from segue.orchestrator.opening import STOPPED
+from segue.orchestrator.settling.ends import Torn
 from tests.orchestrator.test_pictures import PNG
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre

@@ -9,7 +9,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.status import Carrying, Purpose, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor
-from segue.orchestrator.launching import queue
+from segue.orchestrator.runtime.queueing import queue
 from segue.resume.planner import ResumePlan
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_resuming import session_of

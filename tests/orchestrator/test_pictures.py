@@ -11,7 +11,7 @@ from segue.model import events as e
 from segue.model.errors import BadInput
 from segue.model.pictures import LARGEST, Picture, Shown
 from segue.model.views import Prompted
-from segue.orchestrator.turns import NO_PICTURES, NOTHING_TO_INTERRUPT, Turns
+from segue.orchestrator.run.turns import NO_PICTURES, NOTHING_TO_INTERRUPT, Turns
 from segue.testing.waiting import until
 from tests.orchestrator.test_resuming import SCRIPT, paused, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from segue.model import events as e
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
-from segue.orchestrator.places import Places
+from segue.orchestrator.runtime.places import Places
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 

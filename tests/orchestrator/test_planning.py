@@ -17,7 +17,7 @@ from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Answer, Answered, NewFork, PlanText, Resumed, Successor, WorkflowView
-from segue.orchestrator.planning import read_proposal
+from segue.orchestrator.run.planning import read_proposal
 from segue.snapshot.extraction import Unreadable
 from segue.state.fold import fold
 from tests.orchestrator.theatre import TWO_TASKS, Theatre

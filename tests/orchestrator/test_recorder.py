@@ -5,7 +5,7 @@ import pytest
 from segue.journal import open_journal
 from segue.model.events import AgentMessage, AgentThought, TextDelta, ToolCalled
 from segue.model.ids import new_attempt_id
-from segue.orchestrator.recorder import LONGEST_PIECE, Recorder
+from segue.orchestrator.run.recorder import LONGEST_PIECE, Recorder
 from tests.journal.workflows import BOOT, TickingClock, begun
 
 pytestmark = pytest.mark.anyio

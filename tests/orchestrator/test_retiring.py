@@ -12,8 +12,8 @@ from segue.model.agents import Choices, Limits
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import NewFork
-from segue.orchestrator import projections
-from segue.orchestrator.retiring import EXPIRY
+from segue.orchestrator.runtime import projections
+from segue.orchestrator.settling.retiring import EXPIRY
 from segue.workspace.private import private_directory
 from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of

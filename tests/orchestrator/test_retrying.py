@@ -15,8 +15,8 @@ from segue.model.agents import Choices, Limits
 from segue.model.errors import WrongState
 from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Action, Resumed, WorkflowView
-from segue.orchestrator.ends import INTERNAL
-from segue.orchestrator.house import LONGEST_NAP
+from segue.orchestrator.runtime.house import LONGEST_NAP
+from segue.orchestrator.settling.ends import INTERNAL
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 

@@ -9,8 +9,8 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.errors import BadInput, UnknownAgent
 from segue.model.status import Role, SessionStatus
-from segue.orchestrator.recorder import Recorder
-from segue.orchestrator.reviewing import Verdict, read_verdict
+from segue.orchestrator.run.recorder import Recorder
+from segue.orchestrator.run.reviewing import Verdict, read_verdict
 from segue.snapshot.extraction import Unreadable
 from segue.workspace.processes import marked
 from tests.orchestrator.test_finishing import answer, prompts, standing

@@ -18,9 +18,9 @@ from segue.model.errors import DatabaseUnusable
 from segue.model.ids import WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.model.views import Action
-from segue.orchestrator import launching, rewinding
-from segue.orchestrator.launching import FilesMoving, Launching
-from segue.orchestrator.resuming import Resuming
+from segue.orchestrator.requests import launching, rewinding
+from segue.orchestrator.requests.launching import FilesMoving, Launching
+from segue.orchestrator.requests.resuming import Resuming
 from tests.orchestrator.test_going_back import Died, after_two_tasks, dying_at, files, go_back, snapshots_of
 from tests.orchestrator.test_pause_races import told_as_it_is
 from tests.orchestrator.test_workflows import worktree_of

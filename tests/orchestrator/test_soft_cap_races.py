@@ -10,8 +10,8 @@ import pytest
 from segue.model import events as e
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Action, Successor
-from segue.orchestrator.ends import End
-from segue.orchestrator.runner import Run
+from segue.orchestrator.run.runner import Run
+from segue.orchestrator.settling.ends import End
 from tests.orchestrator.test_capacity import filling
 from tests.orchestrator.test_pause_races import at_once, cancelling, go, told_as_it_is
 from tests.orchestrator.theatre import WITHIN, Theatre

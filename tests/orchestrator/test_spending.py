@@ -12,8 +12,8 @@ from segue.model import events as e
 from segue.model.agents import Limits
 from segue.model.ids import SessionId
 from segue.model.status import Role
-from segue.orchestrator.ends import Torn
-from segue.orchestrator.spending import Purse
+from segue.orchestrator.run.spending import Purse
+from segue.orchestrator.settling.ends import Torn
 from segue.protocol.accounts import sessions_of, total
 from segue.state.fold import WorkflowState, fold
 from tests.state.test_fold import records

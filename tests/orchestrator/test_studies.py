@@ -12,8 +12,8 @@ from segue.model import events as e
 from segue.model.errors import CheckpointNotFound, DatabaseTooNew
 from segue.model.ids import CheckpointId
 from segue.model.snapshots import GitChanges, Page, Part
-from segue.orchestrator import studies
-from segue.orchestrator.snapshots import meant
+from segue.orchestrator.requests.snapshots import meant
+from segue.orchestrator.runtime import studies
 from segue.resume.handover import PARTS
 from segue.snapshot.forms import session_form
 from tests.orchestrator.test_workflows import worktree_of
@@ -178,7 +178,7 @@ async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_
 async def test_long_conversations_are_read_in_several_goes(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with paused(theatre):
         whole = await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES)
-        monkeypatch.setattr("segue.orchestrator.snapshots.MOST_READ", 2)
+        monkeypatch.setattr("segue.orchestrator.requests.snapshots.MOST_READ", 2)
         assert await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES) == whole
 
 

@@ -11,8 +11,8 @@ from segue.model import events as e
 from segue.model.agents import Choices, McpServer
 from segue.model.errors import BadInput
 from segue.model.status import Carrying, Way, WorkflowStatus
-from segue.orchestrator.runner import Run
-from segue.orchestrator.secrets import refuse_secrets
+from segue.orchestrator.requests.secrets import refuse_secrets
+from segue.orchestrator.run.runner import Run
 from tests.drivers.literally import LiteralAgent, answer, update
 from tests.orchestrator.test_last_words import waiting_for_it_to_leave
 from tests.orchestrator.test_resuming import standing_still

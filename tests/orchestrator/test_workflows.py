@@ -24,10 +24,10 @@ from segue.model.errors import (
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Answer
-from segue.orchestrator import sweep as sweeping
-from segue.orchestrator.house import House, Stop
-from segue.orchestrator.permissions import answer_question
-from segue.orchestrator.settling import settle, settling_for
+from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.permissions import answer_question
+from segue.orchestrator.settling import sweep as sweeping
+from segue.orchestrator.settling.settling import settle, settling_for
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import Theatre, git
 

@@ -17,9 +17,9 @@ from segue.model.plan import Issue
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
-from segue.orchestrator.alongside import alongside
-from segue.orchestrator.house import House
-from segue.orchestrator.sweep import sweep
+from segue.orchestrator.runtime.alongside import alongside
+from segue.orchestrator.runtime.house import House
+from segue.orchestrator.settling.sweep import sweep
 from segue.server.rules import rules_of
 from segue.settings import Settings
 from segue.testing.clock import FakeClock

@@ -62,7 +62,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator.snapshots import FOUND, meant
+from segue.orchestrator.requests.snapshots import FOUND, meant
 from segue.server.app import create_app
 from segue.server.process import Listing, keep_token, listen
 from segue.server.routes import Context

@@ -5,23 +5,7 @@ the plan, `settling` brings interrupted work to rest, and `sweep` sees to it tha
 user starts an agent: not the engine, not a restart, not the sweep.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from segue.orchestrator.opening import open_orchestrator
-    from segue.orchestrator.service import Orchestrator
+from segue.orchestrator.opening import open_orchestrator
+from segue.orchestrator.requests.service import Orchestrator
 
 __all__ = ["Orchestrator", "open_orchestrator"]
-
-
-def __getattr__(name: str) -> Any:
-    """The engine takes long to load, and `contextfile` does without it."""
-    if name == "open_orchestrator":
-        from segue.orchestrator.opening import open_orchestrator
-
-        return open_orchestrator
-    if name == "Orchestrator":
-        from segue.orchestrator.service import Orchestrator
-
-        return Orchestrator
-    raise AttributeError(name)

@@ -13,19 +13,19 @@ from segue.model.agents import AgentConfiguration
 from segue.model.clock import Clock
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
-from segue.orchestrator.alongside import alongside
-from segue.orchestrator.answering import announce
-from segue.orchestrator.clock import SystemClock
-from segue.orchestrator.dispatching import dispatch_forever
-from segue.orchestrator.engine import open_engine
-from segue.orchestrator.hearing import Hearings
-from segue.orchestrator.house import House, Rules, Stop
-from segue.orchestrator.places import Places
-from segue.orchestrator.resuming import Resuming
-from segue.orchestrator.runner import run_session
-from segue.orchestrator.service import Orchestrator
-from segue.orchestrator.studies import study_forever
-from segue.orchestrator.sweep import settle_left_runs, sweep_forever
+from segue.orchestrator.requests.answering import announce
+from segue.orchestrator.requests.dispatching import dispatch_forever
+from segue.orchestrator.requests.resuming import Resuming
+from segue.orchestrator.requests.service import Orchestrator
+from segue.orchestrator.run.runner import run_session
+from segue.orchestrator.runtime.alongside import alongside
+from segue.orchestrator.runtime.clock import SystemClock
+from segue.orchestrator.runtime.engine import open_engine
+from segue.orchestrator.runtime.hearing import Hearings
+from segue.orchestrator.runtime.house import House, Rules, Stop
+from segue.orchestrator.runtime.places import Places
+from segue.orchestrator.runtime.studies import study_forever
+from segue.orchestrator.settling.sweep import settle_left_runs, sweep_forever
 
 WORKERS = 8192
 """Runs that the engine may have taken from its queue: all of them. They stand in line for a place of their own."""

@@ -1,0 +1,34 @@
+"""Keeps the conversations of a run's agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anyio.to_thread import run_sync
+
+from segue.journal import Journal
+from segue.journal.kept import add, kept_of, page_of, written
+from segue.model.events import JsonObject, Warned
+from segue.model.kept import ConversationKey, Kept, Page
+from segue.orchestrator.run.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """In the journal's database, beside the events."""
+
+    journal: Journal
+    recorder: Recorder
+
+    async def keep(self, key: ConversationKey, entries: Sequence[JsonObject]) -> None:
+        texts = await run_sync(written, entries)
+        now, session_id = self.journal.clock.now(), self.recorder.session_id
+        await self.journal.write(lambda c: add(c, key, texts, session_id, now))
+
+    async def read(self, key: ConversationKey, after: int = 0) -> Page:
+        return await self.journal.read(lambda c: page_of(c, key, after))
+
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
+        return await self.journal.read(lambda c: kept_of(c, project, conversation))
+
+    async def warn(self, message: str) -> None:
+        await self.recorder.record(Warned(code="conversation_copy", message=message))

@@ -1,0 +1,203 @@
+"""Agents in containers: they outlive the server, are found again by their label, joined again, or ended."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+
+from segue.drivers import Capabilities, Given, Introduction, Left
+from segue.journal.rows import RunRow, any_container, open_runs, runs_by_attempt, runtime_of, session_by_id, sessions_of
+from segue.model import events as e
+from segue.model.errors import SegueError
+from segue.model.events import Record
+from segue.model.ids import AttemptId, PromptId, SessionId, WorkflowId
+from segue.model.status import SessionStatus
+from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.permissions import option_for
+from segue.state.fold import WorkflowState
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.workspace.containers import Found, end_container, engine_address, managed
+from segue.workspace.processes import PART
+
+log = logging.getLogger("segue")
+
+_STORY = ("agent.started", "prompt.sent", "turn.ended", "turn.failed", "permission.requested", "permission.answered")
+_MOST = 100_000
+_OVER = SESSION_ENDED | {SessionStatus.FAILED}
+
+
+def engine_of(house: House) -> str:
+    return engine_address(house.rules.container_engine, os.environ)
+
+
+async def in_use(house: House, workflow_id: WorkflowId | None = None) -> bool:
+    """Whether any agent, or any of this workflow, is to be in a container, or ever was; where none is, no engine is
+    ever asked."""
+    if await house.journal.read(lambda c: any_container(c, workflow_id)):
+        return True
+    contained = {agent.name for agent in house.agents.values() if agent.container}
+    if workflow_id is None or not contained:
+        return bool(contained)
+    return any(each.agent in contained for each in await house.journal.read(lambda c: sessions_of(c, workflow_id)))
+
+
+# ── joining one again ───────────────────────────────────────────────────────────────────────────────
+
+
+async def closed(house: House, state: WorkflowState, workflow_id: WorkflowId) -> str | None:
+    """Why the agent cannot be joined in its container, empty where it can; None where it has none."""
+    session, session_id = state.session, state.current_session
+    agent = house.agents.get(session.agent) if session else None
+    if session_id is None or agent is None or agent.container is None:
+        return None
+    try:
+        return "" if await left(house, workflow_id, session_id) else "its container does not run any more"
+    except SegueError as error:
+        return error.message.rstrip(".")
+
+
+async def left(house: House, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
+    """The agent that went on in the container of this session, as far as the journal knows it."""
+    runtime = await house.journal.read(lambda c: runtime_of(c, session_id))
+    if runtime.container is None:
+        return None
+    running = [each for each in await managed(engine_of(house)) if each.running and each.id == runtime.container]
+    others = [each.id for each in await house.journal.read(lambda c: sessions_of(c, workflow_id))]
+    others.remove(session_id)
+    for found in running:
+        heard = await house.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
+        story = await house.journal.last_records(workflow_id, _STORY, limit=_MOST, aside=others)
+        return _left(found, heard, story)
+    return None
+
+
+def _left(found: Found, heard: list[Record], story: list[Record]) -> Left | None:
+    """`story` is told backwards, and begins somewhere before the agent did."""
+    for number, record in enumerate(story, start=1):
+        match record.event:
+            case e.AgentStarted(execution=execution) as started if execution == found.execution:
+                life = story[:number][::-1]
+                place = heard[0].event if heard and heard[0].seq > record.seq else None
+                if not isinstance(place, e.AgentHeard):
+                    return None
+                return Left(
+                    container=found.id,
+                    introduction=_introduction(started),
+                    updates=place.updates,
+                    characters=place.characters,
+                    turn=_turn(life),
+                    answers=_answers(life[1:]),
+                )
+            case _:
+                pass
+    return None
+
+
+def _turn(life: Sequence[Record]) -> PromptId | None:
+    """The last prompt, if nobody saw its turn end."""
+    turn: PromptId | None = None
+    for record in life:
+        match record.event:
+            case e.PromptSent(prompt_id=prompt_id):
+                turn = prompt_id
+            case e.TurnEnded() | e.TurnFailed():
+                turn = None
+            case _:
+                pass
+    return turn
+
+
+def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
+    """For each question in the order in which the agent put it; whoever joined it was asked the open ones again."""
+    asked: list[e.PermissionRequested] = []
+    given: list[Given | None] = []
+    again: list[int] = []
+    for record in life:
+        match record.event:
+            case e.AgentStarted():
+                again = [number for number, answer in enumerate(given) if answer is None]
+            case e.PermissionRequested() as question if again:
+                asked[again.pop(0)] = question
+            case e.PermissionRequested() as question:
+                asked.append(question)
+                given.append(None)
+            case e.PermissionAnswered(request_id=request_id, outcome="allowed" | "denied" as outcome):
+                number = [each.request_id for each in asked].index(request_id)
+                given[number] = Given(option=option_for(asked[number], outcome == "allowed"))
+            case e.TurnEnded() | e.TurnFailed():
+                # What was still open when the turn ended, the agent took back.
+                given = [answer or Given(option=None) for answer in given]
+            case _:
+                pass
+    return tuple(given)
+
+
+async def begun(house: House, attempt: AttemptId) -> str | None:
+    """The container that a run has just begun."""
+    return next((each.id for each in await managed(engine_of(house)) if each.execution == attempt), None)
+
+
+def _introduction(started: e.AgentStarted) -> Introduction:
+    capabilities = Capabilities(**dict.fromkeys(started.capabilities, True))
+    return Introduction(name=started.name, version=started.version, capabilities=capabilities)
+
+
+# ── ending them ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def end_all(house: House, workflow_id: WorkflowId) -> None:
+    """Whoever is in a container of this workflow makes room."""
+    await _end(house, lambda _run, _found: True, workflow_id)
+
+
+async def end_helpers(house: House, workflow_id: WorkflowId) -> None:
+    """A helper has nobody left to answer to."""
+    await _end(house, lambda _, found: PART in found.execution, workflow_id)
+
+
+async def tidy(house: House) -> None:
+    """End those that nobody will join again."""
+    wanted = {found.id for found, run in await _ours(house) if await _is_wanted(house, found, run)}
+    await _end(house, lambda _, found: found.id not in wanted)
+
+
+async def _is_wanted(house: House, found: Found, run: RunRow) -> bool:
+    if await house.journal.read(lambda c: open_runs(c, run.workflow_id)):
+        # Whoever carries it out knows what is needed.
+        return True
+    workflow = await house.journal.workflow(run.workflow_id)
+    session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
+    runtime = await house.journal.read(lambda c: runtime_of(c, run.session_id))
+    agent = house.agents.get(session.agent)
+    if agent is None or agent.container is None:
+        # It was taken out of the settings while it was in there, and only they say how it is joined.
+        return False
+    current = session.number == workflow.session_count and session.status not in _OVER
+    return found.running and current and runtime.container == found.id and workflow.status not in WORKFLOW_ENDED
+
+
+async def _end(house: House, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None) -> None:
+    """One that cannot be ended now is found again by the next sweep."""
+    for found, run in await _ours(house, workflow_id):
+        if unwanted(run, found):
+            try:
+                await end_container(found.id, engine=engine_of(house))
+            except SegueError as error:
+                log.warning("container %s could not be ended: %s", found.id[:12], error.message)
+
+
+async def _ours(house: House, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
+    """The containers whose runs are in this journal; others may belong to another Segue on this machine."""
+    if not await in_use(house, workflow_id):
+        return []
+    try:
+        everyones = await managed(engine_of(house))
+    except SegueError as error:
+        log.info("no containers can be looked for: %s", error.message)
+        return []
+    runs = await house.journal.read(lambda c: runs_by_attempt(c, {_attempt(each) for each in everyones}))
+    ours = [(each, runs[_attempt(each)]) for each in everyones if _attempt(each) in runs]
+    return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
+
+
+def _attempt(found: Found) -> AttemptId:
+    return AttemptId(found.execution.partition(PART)[0])

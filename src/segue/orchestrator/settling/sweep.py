@@ -1,0 +1,135 @@
+"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused, and
+what nobody comes back to is retired."""
+
+import logging
+import signal
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+
+import anyio
+import anyio.to_thread
+
+from segue.journal.rows import QuestionRow, RunRow, SessionRow, all_questions_past, open_runs, session_by_id
+from segue.model.errors import AlreadyServing
+from segue.model.ids import WorkflowId
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
+from segue.orchestrator.runtime import containers
+from segue.orchestrator.runtime.house import House, Live, Stop
+from segue.orchestrator.runtime.permissions import answer_question
+from segue.orchestrator.settling.noting import noted
+from segue.orchestrator.settling.retiring import retire_sessions
+from segue.orchestrator.settling.settling import CRASHED, settle, settling_for
+from segue.workspace.private import take_away_left
+
+log = logging.getLogger("segue")
+
+SETTLE_AT_START = 20.0
+"""Seconds the settling of one run may take before the server comes up all the same."""
+SETTLE_GRACE = 15.0
+"""Seconds a run gets to settle itself after it was torn away."""
+
+
+async def settle_left_runs(house: House) -> list[RunRow]:
+    """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
+    runs = await house.journal.read(open_runs)
+    for run in runs:
+        # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
+        with _settled(run), anyio.move_on_after(SETTLE_AT_START):
+            await settle(house, run.session_id, run.number, CRASHED)
+    await house.engine.forget_left_runs()
+    return runs
+
+
+async def sweep_forever(house: House) -> None:
+    while True:
+        await house.clock.sleep(house.rules.sweep_interval)
+        try:
+            await sweep(house)
+        except AlreadyServing as error:
+            log.critical("%s This one stops.", error.message)
+            signal.raise_signal(signal.SIGTERM)
+            return
+        except Exception:  # a server without its sweep would leave things stuck
+            log.exception("the sweep could not be finished; the next one tries again")
+
+
+async def sweep(house: House) -> None:
+    """One look at everything that should move."""
+    await house.journal.keep_hold()
+    now = house.clock.now()
+    for question in await _questions_past(house, now):
+        with noted(f"question {question.id} could not be refused"):
+            reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
+            await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
+    for run in await house.journal.read(open_runs):
+        with _settled(run):
+            await _look_at(house, run, now)
+    # Whoever scheduled a retry may have been cut off before they could say so.
+    house.retry_scheduled.set()
+    await retire_sessions(house)
+    with noted("what killed agents left could not be taken away"):
+        await anyio.to_thread.run_sync(take_away_left)
+    await containers.tidy(house)
+
+
+async def _questions_past(house: House, now: datetime) -> list[QuestionRow]:
+    """Nobody could answer while the machine was asleep."""
+    patience = timedelta(seconds=house.rules.permission_timeout)
+    past = await house.journal.read(lambda c: all_questions_past(c, now))
+    return [each for each in past if each.deadline + house.clock.away_since(each.deadline - patience) <= now]
+
+
+def _settled(run: RunRow) -> AbstractContextManager[None]:
+    return noted(f"run {run.session_id}/r{run.number} could not be settled")
+
+
+async def _look_at(house: House, run: RunRow, now: datetime) -> None:
+    live = house.live.get(run.workflow_id)
+    if live is None:
+        if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
+            await settle(house, run.session_id, run.number, CRASHED)
+        return
+    if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
+        return
+    session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
+    if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:
+        # It waits for a word, and gives up by itself.
+        return
+    late = _lateness(house, session, await _last_sign(house, run.workflow_id, session), now)
+    if late is not None:
+        await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))
+
+
+async def _tear_away(house: House, run: RunRow, live: Live, stop: Stop) -> None:
+    live.tear_away(stop)
+    with anyio.move_on_after(SETTLE_GRACE):
+        await live.done.wait()
+    # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
+    if await settle(house, run.session_id, run.number, settling_for(stop)):
+        await house.engine.forget(run.session_id, run.number)
+        house.live.pop(run.workflow_id, None)
+
+
+async def _last_sign(house: House, workflow_id: WorkflowId, session: SessionRow) -> datetime:
+    last = await house.journal.last_event_at(workflow_id)
+    return max(last, session.moved_at) if last else session.moved_at
+
+
+def _lateness(house: House, session: SessionRow, last_sign: datetime, now: datetime) -> str | None:
+    """Why this session counts as hanging, if it does."""
+    rules = house.rules
+    watchdogs = {
+        SessionStatus.CREATED: (rules.setup_watchdog, "the worktree was not ready"),
+        SessionStatus.STARTING: (rules.start_watchdog, "the agent did not come up"),
+        SessionStatus.RUNNING: (rules.silence_watchdog, "the agent gave no sign"),
+        # Between two turns only git is at work.
+        SessionStatus.WAITING_FOR_INPUT: (rules.setup_watchdog, "the worktree was not saved"),
+    }
+    if session.status is SessionStatus.WAITING_FOR_INPUT and session.waiting_for is WaitingFor.PERMISSION:
+        return None
+    if session.status not in watchdogs:
+        return None
+    seconds, what = watchdogs[session.status]
+    if now - last_sign - house.clock.away_since(last_sign) < timedelta(seconds=seconds):
+        return None
+    return f"{what} within {seconds:g} seconds"

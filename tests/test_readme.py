@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from segue.model.work import WorkSettings
+from segue.settings.fields import Settings
+from segue.settings.page import sentences
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -55,3 +59,13 @@ def test_a_link_to_a_missing_heading_is_found(tmp_path: Path) -> None:
         "# A plan, a review and a fixer\n[a](#a-plan-a-review-and-a-fixer) [b](#gone) [c](page.md) [d](gone.md)"
     )
     assert [link for link in links(page) if not resolves(page, link)] == ["#gone", "gone.md"]
+
+
+def test_every_documented_variable_is_read_by_the_code() -> None:
+    documented = {name for page in PAGES for name in re.findall(r"SEGUE_[A-Z_]+[A-Z]", page.read_text())}
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    code = "".join(path.read_text() for path in files if path.name != "page.py")
+    settings = {f"SEGUE_{name.upper()}" for name in (*sentences(Settings), *sentences(WorkSettings))}
+    # The code composes these of a prefix and a key.
+    composed = {"SEGUE_CAPACITY_PAUSE", "SEGUE_REHEARSAL_DIARY"}
+    assert {name for name in documented - settings if name not in code} == composed

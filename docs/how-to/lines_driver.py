@@ -63,9 +63,9 @@ class LinesAgent:
             case {"used": tokens}:
                 yield e.UsageReported(context_tokens=tokens)
             case {"call": id, "path": path}:
-                self._question, title, both = new_request_id(), f"Write {path}", (ALLOW, REJECT)
-                yield e.ToolCalled(call_id=id, title=title, tool="edit", paths=(path,))
-                yield e.PermissionRequested(request_id=self._question, call_id=id, title=title, tool="edit", options=both)
+                self._question, name, two = new_request_id(), f"Write {path}", (ALLOW, REJECT)
+                yield e.ToolCalled(call_id=id, title=name, tool="edit", paths=(path,))
+                yield e.PermissionRequested(request_id=self._question, call_id=id, title=name, tool="edit", options=two)
             case {"called": id, "status": status}:
                 yield e.ToolFinished(call_id=id, status=status)
             case {"end": reason, "why": why}:

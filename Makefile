@@ -8,6 +8,9 @@ DEV := $(VENV)/.dev
 TESTS ?= tests
 FAST := $(addprefix tests/,model state protocol resume snapshot memory journal rehearsal model_server)
 
+# Without byte code, each of the many processes that the tests start would compile Segue again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast soak certify check format bench build lock clean
 
@@ -35,6 +38,7 @@ check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright
+	@$(BIN)/python scripts/ratchet.py
 	@$(BIN)/python scripts/generated.py --check
 
 format: $(DEV)    ## Format the code, and write the generated files again
@@ -63,7 +67,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "No virtual environment could be made; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
-# The files name all there is: asked to resolve as well, pip refuses the lot when psycopg has a newer release.
+# The files name all there is, so pip need not resolve anything.
 $(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what Segue needs"
 	@$(PIP) install --no-deps --require-hashes -r requirements/run.txt

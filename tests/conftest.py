@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import anyio
 import pytest
 
 from segue.store.engines import open_engines
-from segue.store.library import choose_sqlite
 from segue.store.migrate import migrate
 from tests.faults.report import pytest_terminal_summary as pytest_terminal_summary
 from tests.journal.workflows import TickingClock
-
-# Before any test imports aiosqlite, which keeps the library that it finds: two of them on one file corrupt it.
-choose_sqlite()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it puts into the background deaf to Ctrl-C; the commands under test must hear it.
@@ -79,7 +74,7 @@ def migrated_postgres(postgres: Any) -> str:
 def migrated(url: str) -> None:
     engines = open_engines(url)
     migrate(engines.plain)
-    anyio.run(engines.close)
+    engines.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -115,7 +115,7 @@ def test_a_session_is_shown_as_json(segue: Any, service: Standin) -> None:
 def test_a_session_that_nobody_knows_is_refused(segue: Any, service: Standin) -> None:
     result = segue("sessions", "show", "session-nobody")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "No session is called session-nobody." in result.stderr
+    assert "No session has the id session-nobody." in result.stderr
 
 
 def test_a_workflow_may_be_called_like_a_session(segue: Any, service: Standin) -> None:

@@ -146,7 +146,7 @@ class Theatre:
         async with self.time_going_by():
             return await self.until(name, *statuses)
 
-    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[None]:
+    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[object]:
         """The clock is turned on and on beside the body."""
 
         async def turn() -> None:

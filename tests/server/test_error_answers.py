@@ -94,8 +94,8 @@ async def test_a_body_that_cannot_be_used_gets_a_sentence(app: Any, service: Sta
     assert service.asked == []
 
 
-NO_TEXT = "holds what is not UTF-8 text"
-NUL = "holds a NUL, which can be handed to no program."
+NO_TEXT = "contains invalid UTF-8 text"
+NUL = "contains a NUL character, which no program accepts."
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ async def test_a_query_out_of_bounds_gets_a_sentence(app: Any, query: str) -> No
 
 async def test_an_unknown_status_gets_a_sentence(app: Any) -> None:
     answer = await knock(app, "GET", "/api/workflows?status=paused,asleep")
-    assert (answer.status, answer.body["message"]) == (422, "No workflow status is called 'asleep'.")
+    assert (answer.status, answer.body["message"]) == (422, "'asleep' is not a workflow status.")

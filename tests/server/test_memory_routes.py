@@ -36,7 +36,7 @@ async def test_past_work_is_recalled_with_its_provenance(app: Any, journal: Jour
     (found,) = answer.body["results"]
     assert found["provenance"] == {
         "workflow_id": workflow,
-        "workflow": (await journal.workflow(workflow)).slug,
+        "workflow": (await journal.workflows.get(workflow)).slug,
         "session_id": session,
         "seq": seq,
         "memory_id": None,

@@ -131,9 +131,9 @@ def test_a_service_that_cannot_open_ends_the_start_with_its_error(monkeypatch: p
     assert not paths.server_file().exists()
 
 
-def test_an_unforeseen_failure_ends_the_start_with_the_last_words_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_failure_ends_the_start_with_the_last_lines_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN", "raises")
-    with pytest.raises(ServerError, match=r"ended at once \(exit code 1\)") as failed:
+    with pytest.raises(ServerError, match=r"exited during its start \(exit code 1\)") as failed:
         start()
     assert "nobody foresaw this" in failed.value.hint
 

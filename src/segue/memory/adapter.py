@@ -5,7 +5,7 @@ from datetime import datetime
 
 from segue.journal import Journal, MemoryStore
 from segue.journal.redaction import redact_text
-from segue.memory.index import Index
+from segue.memory.index import SearchIndexer
 from segue.memory.memorizing import (
     LONGEST,
     check,
@@ -33,7 +33,7 @@ from segue.model.memories import (
     MemoryEntry,
     MemoryId,
     Note,
-    Question,
+    RecallQuery,
     Recollection,
 )
 
@@ -43,7 +43,7 @@ class Memory:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._index = Index(journal)
+        self._index = SearchIndexer(journal)
 
     @property
     def _now(self) -> datetime:
@@ -51,7 +51,7 @@ class Memory:
 
     # ── recall ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def recall(self, question: Question) -> Recollection:
+    async def recall(self, question: RecallQuery) -> Recollection:
         """What past work says about this. Nothing of it is changed."""
         question = replace(question, query=question.query.replace("\0", " ").strip())
         if not question.query:

@@ -29,7 +29,7 @@ class _Batch:
     names: list[str]
 
 
-class Index:
+class SearchIndexer:
     """The search index, as something that is behind and catches up."""
 
     def __init__(self, journal: Journal) -> None:

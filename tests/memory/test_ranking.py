@@ -5,7 +5,7 @@ import pytest
 from benchmarks.recall_plugin import build
 from segue.journal.search import SHELF, Occurrences
 from segue.memory.ranking import Ranked, rank
-from segue.memory.words import LONGEST, likeness, names, query_terms
+from segue.memory.terms import LONGEST, likeness, names, query_terms
 
 FIRST = 7 * SHELF + 10
 

@@ -12,7 +12,7 @@ from segue.model.agents import Choices, CommitPolicy, Limits, Review, Verify
 from segue.model.errors import BadSettings
 from segue.model.plan import Issue
 from segue.model.views import NewWorkflow
-from segue.model.work import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
+from segue.model.work_settings import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
 from segue.protocol.capacity import Ladder
 from segue.protocol.retries import RetryPolicy
 from segue.resume.handover import Lengths

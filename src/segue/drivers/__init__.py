@@ -24,8 +24,8 @@ from segue.model.errors import AgentError, AgentMissing, BadSettings
 from segue.model.ids import PromptId, RequestId
 
 if TYPE_CHECKING:
+    from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
     from segue.model.events import AgentEvent, JsonObject
-    from segue.model.kept import ConversationKey, EntryPage, StoredConversation
 
 
 class Keeper(Protocol):

@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, upd
 
 from segue.journal.database import Database
 from segue.journal.redaction import redact_all
+from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
 from segue.model.events import JsonObject
 from segue.model.ids import SessionId
-from segue.model.kept import ConversationKey, EntryPage, StoredConversation
 from segue.store import tables as t
 
 # Characters after which a page ends; an entry may be a picture, and is not cut.

@@ -19,7 +19,7 @@ from segue.memory.memorizing import (
 )
 from segue.memory.recall import MEMORIZED, answers, by_words, is_over, judged
 from segue.memory.scan import without_private
-from segue.memory.sections import in_sections
+from segue.memory.workflow_summary import in_sections
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
 from segue.model.findings import Findings

@@ -2,7 +2,7 @@
 
 from segue.journal.search import EVERYWHERE, SearchIndex
 from segue.memory.ranking import RAREST, STRONGEST, Ranked, rank
-from segue.memory.words import query_terms
+from segue.memory.terms import query_terms
 
 
 def ranked(index: SearchIndex, question: str, total: int, limit: int, within: range = EVERYWHERE) -> list[Ranked]:

@@ -13,8 +13,8 @@ from segue.journal.rows import WorkflowRow
 from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
 from segue.memory.scan import found_in, refuse_private
-from segue.memory.sections import in_sections
-from segue.memory.words import likeness, query_terms
+from segue.memory.terms import likeness, query_terms
+from segue.memory.workflow_summary import in_sections
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
 from segue.model.ids import slugify
 from segue.model.memories import (

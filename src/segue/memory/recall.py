@@ -7,7 +7,7 @@ from datetime import datetime
 from segue.journal import MemoryStore
 from segue.journal.search import EVERYWHERE, SHELF, ClippingRow
 from segue.memory.asking import ranked
-from segue.memory.words import query_terms
+from segue.memory.terms import query_terms
 from segue.model.errors import NotFound, SessionNotFound, WorkflowNotFound
 from segue.model.ids import WorkflowId
 from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, RecallQuery, Verdict

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from segue.model.status import Trigger
-from segue.protocol.words import duration
+from segue.protocol.durations import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import takewhile
 
 from segue.model.status import Failure
-from segue.protocol.words import duration
+from segue.protocol.durations import duration
 from segue.state.fold import FailedAttempt
 
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
-from segue.model.work import NOTHING_SAID, WorkSettings
+from segue.model.work_settings import NOTHING_SAID, WorkSettings
 from segue.orchestrator.runtime.extraction import Extraction
 from segue.orchestrator.runtime.services import Rules
 from segue.protocol.retries import RetryPolicy

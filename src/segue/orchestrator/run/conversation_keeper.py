@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segue.journal import Journal
+from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
 from segue.model.events import JsonObject, Warned
-from segue.model.kept import ConversationKey, EntryPage, StoredConversation
 from segue.orchestrator.run.recorder import Recorder
 
 

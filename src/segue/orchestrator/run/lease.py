@@ -134,7 +134,7 @@ class Lease:
 
 
 def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
-    """Return True if the run may still write: work needs a workflow in progress, a chat any workflow that is not over."""
+    """Return True if the run may still write: work needs a workflow in progress, a chat one that is not over."""
     if run.purpose is not Purpose.WORK:
         return workflow.status not in WORKFLOW_ENDED
     return workflow.status is WorkflowStatus.IN_PROGRESS

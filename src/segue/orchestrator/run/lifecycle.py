@@ -207,7 +207,7 @@ class Run:
         return Capacity(self.lease, self.agent, joined=not whole, before=before)
 
     async def _advised(self) -> End | None:
-        """Ask a second agent before the last try of a step; return the end of the run if there is to be no further try."""
+        """Ask a second agent before the last try of a step; return the end of the run if no further try follows."""
         state = await self.services.journal.state(self.lease.workflow_id)
         failures = retry_schedule.to_be_advised_on(self.services, self.workflow, state)
         if not failures:
@@ -464,7 +464,7 @@ class Run:
         t.append(asked, session_id=session_id, run=number)
 
     async def _fail(self, error: SegueError) -> None:
-        """Settle a run whose agent failed, as the table of failures says; no other agent is started."""
+        """Settle a run whose agent failed, by the table of failures; no other agent is started."""
         policy = POLICIES[failure_of(error)]
         if self.lease.token is not None and not policy.keeps_token:
             session_id, number, token = self.lease.session_id, self.lease.number, self.lease.token

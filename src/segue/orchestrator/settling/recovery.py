@@ -285,7 +285,7 @@ def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozense
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
-    """Return prompts that were not sent to the queue, or mark them; sent prompts stay as they are, for people to see."""
+    """Queue unsent messages again and mark other unsent prompts; sent ones stay as they are, for people to see."""
     for prompt in t.prompts.open(session_id, run):
         if prompt.status is not PromptStatus.QUEUED:
             continue

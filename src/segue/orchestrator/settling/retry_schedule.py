@@ -23,7 +23,7 @@ START = "start"
 RESTART = "restart"
 """The step that fails when the server dies under the work."""
 TALK = "talk"
-"""The step that an agent fails which was only answering somebody."""
+"""Step of an agent that failed while it only answered a message."""
 
 
 BY_SETTING = "the server was started anew, and the setting `recovery` says that the work goes on"

@@ -49,7 +49,7 @@ TALKED: Ending = (CheckpointType.PAUSE, SessionStatus.WAITING_FOR_INPUT, "talked
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why there is no more to do in this run."""
+    """End of a run: its reason, and what follows."""
 
     status: WorkflowStatus
     reason: str = ""

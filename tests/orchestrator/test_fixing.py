@@ -12,7 +12,7 @@ from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.run.fixing import Advice, read_advice
 from segue.orchestrator.runtime.house import Stop
 from segue.snapshot.extraction import Unreadable
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git

@@ -12,7 +12,7 @@ from segue.model.errors import BadInput
 from segue.model.pictures import LARGEST, Picture, Shown
 from segue.model.views import Prompted
 from segue.orchestrator.run.turns import NO_PICTURES, NOTHING_TO_INTERRUPT, Turns
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 from tests.orchestrator.test_resuming import SCRIPT, paused, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre

@@ -7,7 +7,7 @@ from segue.drivers.acp.conversation import AcpAgent
 from segue.model import events as e
 from segue.model.errors import NothingToAnswer
 from segue.model.views import Answer
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 from tests.orchestrator.test_answering_in_words import ONE_TASK, asking
 from tests.orchestrator.test_resuming import standing_still
 from tests.orchestrator.test_talk_races import say

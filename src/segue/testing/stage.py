@@ -7,7 +7,6 @@ it is found, called and killed by its pid, and what its agents leave in the proc
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,6 @@ from segue.workspace.guardian import signal_all
 Start = Callable[[Mapping[str, str]], Server]
 """Starts a server with these variables beside its own."""
 
-ARMED = (sys.executable, "-P", "-m", "segue.testing.armed")
 GONE_WITHIN = 20.0
 """Seconds after which a process that should have ended counts as left behind."""
 
@@ -37,9 +35,9 @@ _GIT = {
 
 
 def start_process(variables: Mapping[str, str]) -> Server:
-    """The ordinary server; with variables, the one that can be armed by them."""
+    """Start a server as `segue up` does, with these variables."""
     with _variables(variables):
-        return client.start_server(command=ARMED if variables else None)
+        return client.start_server()
 
 
 class Stage:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import standin_service
-from standin_service import AGENT, CHECKS, Standin
 
 from segue import client
 from segue.model.errors import NotRunning
 from segue.model.views import AgentCheck
+from tests.server import standin_service
+from tests.server.standin_service import AGENT, CHECKS, Standin
 
 BACK = "natively, if it says that it can; else a new conversation begins with a compiled context"
 

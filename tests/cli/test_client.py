@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import ID, Standin
 
 from segue import client, paths
 from segue.model.errors import AlreadyServing, NotRunning, ServerError, TokenUnreadable, WorkflowNotFound, WrongState
+from tests.server.standin_service import ID, Standin
 
 GONE = 2**22 + 1
 """A pid that the kernel never gives."""

@@ -3,7 +3,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from standin_service import ID, NOON, SESSION, VIEW, Standin
 
 from segue.cli.output import moment
 from segue.model.checkpoint import Usage
@@ -11,6 +10,7 @@ from segue.model.errors import CheckpointNotFound
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import Carrying, Failure, Role, RuntimeStatus, SessionStatus, WorkflowStatus
 from segue.model.views import FailureView
+from tests.server.standin_service import ID, NOON, SESSION, VIEW, Standin
 
 AT = moment(NOON.isoformat())
 SECOND = replace(

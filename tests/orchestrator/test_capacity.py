@@ -76,7 +76,7 @@ async def test_auto_pause_on_exhaustion(theatre: Theatre) -> None:
         theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
         await theatre.begin(filling(86_000))
         view = await theatre.until("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
         assert (snapshot.trigger, snapshot.clean_boundary, view.tasks_done) == (Trigger.EXHAUSTION, True, 1)
         assert "86,000 of 100,000 tokens (86%)" in snapshot.reason
 
@@ -85,7 +85,7 @@ async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre
     async with theatre.open(pause_force_after=100_000.0):
         await theatre.begin(filling(86_000, "{usage: {used: 96000, size: 100000}}, {wait_for: go}"))
         view = await theatre.as_time_goes_by("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
         assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.EXHAUSTION, False)
         assert await rungs(theatre) == ["warn", "fork", "pause", "force"]
 
@@ -104,7 +104,7 @@ async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and
         asked, *_, sooner = await theatre.events("build-it", e.PauseRequested)
         assert (sooner.trigger, sooner.reason) == (Trigger.PAUSE, "for tonight")
         assert sooner.force_at < asked.force_at
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
         assert snapshot.trigger is Trigger.PAUSE and snapshot.reason.endswith(": for tonight")
     told = f"[segue] Workflow paused (workflow={view.id}, reason={snapshot.reason!r}, snapshot={snapshot.id})"
     assert caplog.messages.count(told) == 1

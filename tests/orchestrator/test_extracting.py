@@ -230,7 +230,7 @@ async def findings(theatre: Theatre, view: WorkflowView) -> Findings:
 async def test_the_agent_reports_before_it_pauses(theatre: Theatre) -> None:
     async with theatre.open(extraction="agent"):
         view = await paused(theatre, TOLD)
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id)
         found = await findings(theatre, view)
         messages = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
     assert (snapshot.clean_boundary, snapshot.tasks_completed) == (True, 1)
@@ -259,7 +259,7 @@ async def test_a_report_that_cannot_be_read_is_asked_for_once_more(theatre: Thea
 async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: Theatre, report: str, clean: bool) -> None:
     async with theatre.open(extraction="agent"):
         view = await paused(theatre, report)
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id)
         found = await findings(theatre, view)
         await theatre.resume("build-it")
         view = await theatre.until("build-it", "completed")
@@ -288,7 +288,7 @@ async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit
         await theatre.until_prompted(2)
         await theatre.clock.advance(theatre.house.rules.extraction.timeout)
         view = await theatre.as_time_goes_by("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id)
         assert (snapshot.trigger, snapshot.reason) == (trigger, f"{reason}; {DEAF}")
         (ended,) = await theatre.events("build-it", e.RunEnded)
         assert ended.outcome == "paused"

@@ -10,7 +10,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.run.fixing import Advice, read_advice
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.snapshot.extraction import Unreadable
 from tests.equipment.waiting import until
 from tests.orchestrator.test_forking import FORK, fork
@@ -140,7 +140,7 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         assert (worktree / "kept.log").read_text() == "y\n"
         assert git(worktree, "rev-parse", "HEAD") == head
         view = await theatre.orchestrator.workflow("build-it")
-        saved = await theatre.house.journal.checkpoint(view.id, rewound.saved)
+        saved = await theatre.house.journal.checkpoints.get(view.id, rewound.saved)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
         await theatre.orchestrator.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED

@@ -15,7 +15,8 @@ from segue.model.ids import PromptId
 from segue.model.plan import TaskStatus
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.requests.launching import AtWork, FilesMoving
+from segue.orchestrator.requests.launching import FilesMoving
+from segue.protocol.admission import AtWork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 
@@ -288,7 +289,7 @@ async def test_words_that_nobody_got_yet_belong_to_what_comes_now(theatre: Theat
         first, _ = await after_two_tasks(theatre)
         session = (await theatre.orchestrator.sessions("build-it"))[-1].id
         words = e.PromptQueued(prompt_id=PromptId("prompt-x"), text="Mind the gap.")
-        await theatre.house.journal.transact(first.workflow_id, lambda t: t.queue_prompt(words, session, None))
+        await theatre.house.journal.transact(first.workflow_id, lambda t: t.prompts.queue(words, session, None))
         await go_back(theatre, first.id)
         await theatre.until_prompted(4)
         facts = await theatre.house.hearings.facts(first.workflow_id)

@@ -83,7 +83,7 @@ async def test_tools_go_along_and_the_model_of_the_other_does_not(theatre: Theat
     async with theatre.open():
         await paused(theatre)
         await hand_over(theatre)
-        row = await theatre.house.journal.workflow("build-it")
+        row = await theatre.house.journal.workflows.get("build-it")
         assert decode(Choices, row.choices) == Choices(mcp_servers=(tools,))
         *_, created = await theatre.events("build-it", e.SessionCreated)
         assert created.choices == Choices(mcp_servers=(tools,))

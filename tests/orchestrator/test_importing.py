@@ -128,7 +128,7 @@ async def test_a_session_becomes_a_paused_workflow(theatre: Theatre, database_ur
         [session] = await theatre.orchestrator.sessions(view.id)
         assert (session.status, session.token) == (SessionStatus.SUSPENDED, CONVERSATION)
         assert session.usage.turns == 2 and session.usage.tool_calls == 18
-        [snapshot] = await theatre.house.journal.snapshots(view.id)
+        [snapshot] = await theatre.house.journal.checkpoints.snapshots(view.id)
         assert (snapshot.trigger, snapshot.reason) == (Trigger.PAUSE, "imported from claude.jsonl")
         assert snapshot.clean_boundary and snapshot.can_resume
         assert snapshot.git is not None and [change.path for change in snapshot.git.changes] == ["draft.txt"]
@@ -140,7 +140,7 @@ async def test_a_session_that_ends_in_a_call_says_so(theatre: Theatre, tmp_path:
     file = settled(ClaudeFile().user("Boil.").calls("Bash", "b1", command="make boil"), theatre.repository)
     async with theatre.open():
         answer = await imported(theatre, file.write(tmp_path))
-        [snapshot] = await theatre.house.journal.snapshots(answer.workflow.id)
+        [snapshot] = await theatre.house.journal.checkpoints.snapshots(answer.workflow.id)
     assert (answer.clean_boundary, answer.open_calls) == (False, ("Bash: make boil",))
     assert not snapshot.clean_boundary
     assert [(call.call_id, call.title) for call in snapshot.open_calls] == [("b1", "Bash: make boil")]
@@ -266,7 +266,7 @@ async def test_a_file_that_has_grown_adds_what_is_new(theatre: Theatre, database
         assert (grown.status, grown.workflow.id) == ("extended", first.workflow.id)
         assert numberless((await facts_in_journal(theatre, grown)).said) == numberless(facts_of_file(file).said)
         assert [event.text for event in await theatre.events(grown.workflow.id, e.UserSpoke)].count("Now the lid.") == 1
-        newest, oldest = await theatre.house.journal.snapshots(grown.workflow.id)
+        newest, oldest = await theatre.house.journal.checkpoints.snapshots(grown.workflow.id)
         assert (oldest.clean_boundary, newest.clean_boundary) == (False, True)
         assert newest.usage.turns == 3 and newest.tasks[0].title == first.workflow.tasks[0].title
         assert (await imported(theatre, file)).status == "already_imported"

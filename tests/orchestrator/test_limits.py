@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 async def stopped(theatre: Theatre) -> tuple[Trigger, str, bool]:
     """Why the workflow stands still, as its last snapshot tells it."""
     view = await theatre.orchestrator.workflow("build-it")
-    snapshot, *_ = await theatre.house.journal.snapshots(view.id, limit=1)
+    snapshot, *_ = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
     assert view.reason == snapshot.reason
     return snapshot.trigger, snapshot.reason, snapshot.clean_boundary
 
@@ -391,5 +391,5 @@ async def test_whether_to_wait_for_a_quota_can_be_changed_on_the_way(theatre: Th
         await theatre.orchestrator.limit("build-it", Limits(tasks=0))
         last = (await theatre.events("build-it", e.LimitsChanged))[-1]
         assert (last.limits.tasks, last.wait_for_quota) == (0, True)
-        row = await theatre.house.journal.workflow("build-it")
+        row = await theatre.house.journal.workflows.get("build-it")
         assert decode(Choices, row.choices).wait_for_quota

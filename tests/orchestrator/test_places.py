@@ -7,12 +7,12 @@ from itertools import accumulate
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from sqlalchemy import text
 
 from segue.model import events as e
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.orchestrator.runtime.places import Places
+from tests.journal.statements import execute
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -72,13 +72,13 @@ async def test_whoever_waits_when_the_places_are_closed_is_sent_away() -> None:
     assert got == [False, False]
 
 
-# ── the line, with the engine and agents ────────────────────────────────────────────────────────────
+# ── the line, with the queue and agents ────────────────────────────────────────────────────────────
 
 
 async def claims(theatre: Theatre) -> list[tuple[str, str]]:
     """Which runs were started and ended, of all workflows, in the order of the commits."""
     query = "SELECT workflow_id, kind FROM events WHERE kind IN ('run.started', 'run.ended') ORDER BY rowid"
-    rows = await theatre.house.journal.read(lambda c: c.execute(text(query)).all())
+    rows = await execute(theatre.house.journal, query)
     return [(row.workflow_id, row.kind) for row in rows]
 
 

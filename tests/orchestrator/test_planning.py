@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-from segue.journal.rows import tasks_of
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import CheckpointType
@@ -605,9 +604,9 @@ async def test_going_back_brings_the_old_plan_back_and_undoing_that_the_new_one(
         assert back.saved is not None
         await go_back(theatre, back.saved)
         view = await theatre.until("build-it", "completed")
-        rows = await theatre.house.journal.read(lambda c: tasks_of(c, view.id))
+        rows = await theatre.house.journal.transact(view.id, lambda t: t.tasks.statuses())
     assert titles(view) == [("a", "completed"), ("c", "completed"), ("d", "completed")]
-    assert [(row.id, row.status) for row in rows] == titles(view)
+    assert rows == titles(view)
 
 
 async def test_a_fork_has_the_plan_of_its_snapshot(theatre: Theatre) -> None:

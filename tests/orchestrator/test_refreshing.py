@@ -70,7 +70,7 @@ async def test_the_same_checkpoint_is_memorized_once(theatre: Theatre) -> None:
         await theatre.begin(growing(55_000))
         view = await theatre.until("build-it", "completed")
         (told,) = await theatre.events("build-it", e.ContextRefreshed)
-        checkpoint = await theatre.house.journal.checkpoint(view.id, told.checkpoint_id)
+        checkpoint = await theatre.house.journal.checkpoints.get(view.id, told.checkpoint_id)
         assert (checkpoint.current_task, checkpoint.clean_boundary) == ("a", False)
         found = Findings(checkpoint_id=checkpoint.id)
         other = replace(checkpoint, id=CheckpointId("ckpt-of-this-test"))

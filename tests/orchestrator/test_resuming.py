@@ -6,13 +6,12 @@ import signal
 import anyio
 import pytest
 
-from segue.journal.rows import runtime_of
 from segue.model import events as e
 from segue.model.errors import BadInput, WrongState
 from segue.model.ids import AttemptId
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.settling import CRASHED, settle
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -339,9 +338,9 @@ async def test_only_the_execution_in_charge_may_change_the_token(theatre: Theatr
         session = await session_of(theatre)
         with pytest.raises(WrongState, match="another execution"):
             await theatre.house.journal.transact(
-                view.id, lambda t: t.capture_token(session, 1, AttemptId("attempt-of-yesterday"), "other")
+                view.id, lambda t: t.runtimes.capture_token(session, 1, AttemptId("attempt-of-yesterday"), "other")
             )
-        runtime = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+        runtime = await theatre.house.journal.sessions.runtime(session)
         assert (runtime.token != "other", runtime.generation) == (True, 1)
 
 
@@ -350,11 +349,11 @@ async def test_a_live_run_shows_that_it_lives(theatre: Theatre) -> None:
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
         session = await session_of(theatre)
-        before = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+        before = await theatre.house.journal.sessions.runtime(session)
         with anyio.fail_after(30):
             while True:
                 await theatre.clock.advance(11)
-                now = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+                now = await theatre.house.journal.sessions.runtime(session)
                 assert before.last_seen_at is not None and now.last_seen_at is not None
                 if now.last_seen_at > before.last_seen_at:
                     break

@@ -217,7 +217,7 @@ async def test_an_archive_that_was_cut_off_is_finished_by_the_next_sweep(theatre
         await paused(theatre)
         view, session_id = await theatre.orchestrator.workflow("build-it"), await session_of(theatre)
         await theatre.house.journal.transact(
-            view.id, lambda t: t.move_session(t.session.id, EXPIRY.to, reason=EXPIRY.reason)
+            view.id, lambda t: t.sessions.move(t.sessions.current().id, EXPIRY.to, reason=EXPIRY.reason)
         )
         await theatre.orchestrator.session_files(session_id)
         if moved == "the document":

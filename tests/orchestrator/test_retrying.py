@@ -6,9 +6,7 @@ from datetime import datetime, timedelta
 
 import anyio
 import pytest
-from sqlalchemy import text
 
-from segue.journal.rows import scheduled_retries
 from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
@@ -17,6 +15,7 @@ from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Action, Resumed, WorkflowView
 from segue.orchestrator.runtime.house import LONGEST_NAP
 from segue.orchestrator.settling.ends import INTERNAL
+from tests.journal.statements import execute
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -65,7 +64,7 @@ async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts
         assert view.retry is None
         assert await retries(theatre) == [("a", 2, 3), ("a", 3, 3)]
         assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
-        assert await theatre.house.journal.read(scheduled_retries) == []
+        assert await theatre.house.journal.workflows.scheduled_retries() == []
 
 
 async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -> None:
@@ -220,7 +219,7 @@ async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre
             group.start_soon(cancel)
         view = await theatre.until("build-it", "cancelled")
         assert answers and view.retry is None
-        assert await theatre.house.journal.read(scheduled_retries) == []
+        assert await theatre.house.journal.workflows.scheduled_retries() == []
 
 
 async def test_a_retry_that_nobody_was_told_of_is_found_by_the_next_sweep(theatre: Theatre) -> None:
@@ -272,8 +271,8 @@ async def test_a_retry_of_a_workflow_that_cannot_even_be_read_lets_the_others_go
     async with theatre.open(retry_attempts=3):
         await two_that_failed(theatre)
         broken = await theatre.orchestrator.workflow("build-it")
-        spoil = text("UPDATE events SET body = 'spoilt' WHERE workflow_id = :id AND seq = 1")
-        await theatre.house.journal.write(lambda c: c.execute(spoil, {"id": broken.id}))
+        spoil = "UPDATE events SET body = 'spoilt' WHERE workflow_id = :id AND seq = 1"
+        await execute(theatre.house.journal, spoil, id=broken.id)
         theatre.house.journal.forget(broken.id)
         await theatre.clock.advance(1)
         await theatre.until("another", "completed")

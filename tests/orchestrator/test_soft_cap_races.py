@@ -81,7 +81,7 @@ async def test_a_pause_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theatr
         await handing_over(theatre, window)
         answer = await window.let_go_while(tonight(theatre), theatre, e.PauseRequested)
         view = await theatre.until("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
         assert (answer.status, answer.snapshot_id) == ("paused", snapshot.id)
         assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == (Trigger.PAUSE, "for tonight", True)
         assert await sessions(theatre) == [SessionStatus.SUSPENDED]

@@ -141,7 +141,7 @@ async def test_a_snapshot_tells_what_was_committed_from_what_was_not(theatre: Th
 async def test_findings_of_a_newer_segue_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with paused(theatre):
         await theatre.orchestrator.snapshot("build-it", "latest")
-        monkeypatch.setattr("segue.journal.reading.FINDINGS_VERSION", 0)
+        monkeypatch.setattr("segue.journal.checkpoints.FINDINGS_VERSION", 0)
         with pytest.raises(DatabaseTooNew, match="written by a newer Segue"):
             await theatre.orchestrator.snapshots("build-it")
 

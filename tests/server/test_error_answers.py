@@ -2,12 +2,12 @@ import logging
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, Answer, knock
-from standin_service import VIEW, Standin, context
 
 from segue.model import errors
 from segue.model.errors import SegueError
 from segue.server.app import create_app
+from tests.server.knocking import HOSTS, TOKEN, Answer, knock
+from tests.server.standin_service import VIEW, Standin, context
 
 pytestmark = pytest.mark.anyio
 

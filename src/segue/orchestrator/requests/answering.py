@@ -12,7 +12,6 @@ from segue.model.plan import Plan
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
 from segue.orchestrator.requests.deciding import answer_person
-from segue.orchestrator.requests.launching import Leaving
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.run.planning import after_what_is_done, in_words
 from segue.orchestrator.runtime.agents import agent_named
@@ -20,6 +19,7 @@ from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.runtime.plans import read_plan
 from segue.orchestrator.runtime.views import open_question
+from segue.protocol.admission import Leaving
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 
@@ -39,7 +39,7 @@ class Answering:
         self._replies: tuple[Reply, ...] = (self._permission, self._plan, self._task)
 
     async def answer(self, name: str, answer: Answer) -> Answered:
-        row = await self._house.journal.workflow(name)
+        row = await self._house.journal.workflows.get(name)
         for reply in self._replies:
             if (answered := await reply(row, answer)) is not None:
                 return answered
@@ -118,7 +118,7 @@ def _word_on(state: WorkflowState, proposed: Plan, answer: Answer) -> PlanAdopte
 
 def _say(t: Transaction, state: WorkflowState, proposed: Plan, word: PlanAdopted | PlanRejected) -> None:
     """Under the lock, where the first word counts."""
-    planning, status, run = t.catch_up(state).planning, t.workflow.status, t.open_run
+    planning, status, run = t.catch_up(state).planning, t.workflow.status, t.runs.open()
     if planning is None or planning.proposed != proposed:
         raise WrongState("Somebody has answered just before.", hint="`segue status` shows what is open now.")
     if run is not None and run.purpose is Purpose.WORK:
@@ -128,14 +128,14 @@ def _say(t: Transaction, state: WorkflowState, proposed: Plan, word: PlanAdopted
         hint = "`segue resume` brings its question back." if status is W.PAUSED else ""
         raise WrongState(f"The workflow is {status}; its plan waits for no answer now.", hint=hint)
     if isinstance(word, PlanAdopted):
-        t.adopt_plan(word)
+        t.tasks.adopt_plan(word)
     else:
         t.append(word)
 
 
 async def announce(house: House) -> None:
     """At start: what waits for a person's word waits on, and is said again."""
-    for row in await house.journal.workflows([W.BLOCKED, W.REVIEW]):
+    for row in await house.journal.workflows.all([W.BLOCKED, W.REVIEW]):
         question = open_question(await house.journal.state(row.id))
         if question:
             await house.journal.transact(row.id, lambda t, q=question: t.append(ApprovalAwaited(question=q)))

@@ -13,13 +13,13 @@ from segue.model.ids import new_attempt_id
 from segue.model.plan import Task
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.requests.launching import AtWork, Leaving
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.run.committing import commit_task
 from segue.orchestrator.run.finishing import done
 from segue.orchestrator.runtime.agents import agent_named, require
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref, write_checkpoint
+from segue.protocol.admission import AtWork, Leaving
 from segue.snapshot.gather import gather
 from segue.state.fold import WorkflowState
 
@@ -97,8 +97,8 @@ class _Decision:
             if committed is not None:
                 t.append(committed)
             t.append(e.FeedbackAddressed(task_id=task.id))
-            t.accept_task(task.id, attempt, t.session.id)
-            write_checkpoint(t, t.session.id, 0, occasion, t.catch_up(state), workspace)
+            t.tasks.accept(task.id, attempt, t.sessions.current().id)
+            write_checkpoint(t, t.sessions.current().id, 0, occasion, t.catch_up(state), workspace)
 
         return accept
 
@@ -116,7 +116,7 @@ class _Decision:
         """The first word counts."""
         if t.catch_up(self._state).asked != self._asked:
             raise WrongState("Somebody has answered just before.", hint="`segue status` shows what is open now.")
-        run = t.open_run
+        run = t.runs.open()
         if run is not None and run.purpose is Purpose.WORK:
             raise AtWork("The agent is at work on it again.")
         if run is not None and run.purpose is Purpose.LEAVING:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import anyio
 
-from segue.journal.rows import WorkflowRow, scheduled_retries
+from segue.journal.rows import WorkflowRow
 from segue.model.errors import SegueError
 from segue.model.ids import WorkflowId
 from segue.orchestrator.requests.launching import FilesMoving
@@ -27,7 +27,7 @@ async def dispatch_forever(resuming: Resuming) -> None:
         # Made before the look, so that what is scheduled meanwhile is not missed.
         house.retry_scheduled = anyio.Event()
         try:
-            rows = await house.journal.read(scheduled_retries)
+            rows = await house.journal.workflows.scheduled_retries()
             troubled = {row.id: troubled[row.id] for row in rows if row.id in troubled}
             await _see_to(resuming, rows, troubled)
         except Exception:  # a server that does not try again what it promised to would leave it stuck

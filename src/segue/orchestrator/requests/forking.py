@@ -10,7 +10,7 @@ from pathlib import Path
 
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
-from segue.journal.rows import SessionRow, WorkflowRow, session_by_id
+from segue.journal.rows import SessionRow, WorkflowRow
 from segue.model.agents import Choices
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.codec import decode
@@ -39,8 +39,8 @@ LONGEST_NAME = 43
 
 async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     """Prepare the new workflow; it is paused, and starts when somebody resumes it."""
-    session = await house.journal.read(lambda c: session_by_id(c, request.session_id))
-    row = await house.journal.workflow(session.workflow_id)
+    session = await house.journal.sessions.get(request.session_id)
+    row = await house.journal.workflows.get(session.workflow_id)
     at = await target(house, row, request.snapshot or await _last_of(house, row, session))
     successor = request.successor
     agent = agent_named(house, successor.agent if successor else row.agent)
@@ -70,11 +70,11 @@ async def fork(house: House, request: NewFork, free_slug: FreeSlug) -> Forked:
     parent = at.checkpoint.session_id
 
     def begin(t: Transaction) -> None:
-        t.create_session(child, agent.name, parent, Carrying.NEEDED)
+        t.sessions.create(child, agent.name, parent, Carrying.NEEDED)
 
     await house.journal.create(new, begin)
     crash_point("fork.created")
-    await prepare(house, await house.journal.workflow(new.id), request.environment)
+    await prepare(house, await house.journal.workflows.get(new.id), request.environment)
     view = view_of(*await house.journal.present(new.id))
     return Forked(workflow=view, parent=parent, checkpoint_id=at.checkpoint.id, left_out=at.checkpoint.left_out)
 
@@ -84,7 +84,7 @@ async def _last_of(house: House, row: WorkflowRow, session: SessionRow) -> str:
     if session.number == row.session_count:
         found = (await house.journal.state(row.id)).last_snapshot
     else:
-        snapshots = await house.journal.snapshots(row.id)
+        snapshots = await house.journal.checkpoints.snapshots(row.id)
         found = next((each.id for each in snapshots if each.session_id == session.id), None)
     if found is None:
         raise CheckpointNotFound(f"Session {session.number} has no snapshot to go on from.", hint="Pause it first.")
@@ -108,7 +108,7 @@ async def prepare(house: House, row: WorkflowRow, environment: Mapping[str, str]
     state = await house.journal.state(row.id)
     origin = state.forked_from
     assert origin is not None and state.current_session is not None, "a fork is created with both"
-    checkpoint = await house.journal.checkpoint(origin.workflow_id, origin.checkpoint_id)
+    checkpoint = await house.journal.checkpoints.get(origin.workflow_id, origin.checkpoint_id)
     assert checkpoint.git is not None and checkpoint.commit is not None, "a fork begins where there are files"
     session_id, path = state.current_session, Path(row.worktree)
     await ensure_worktree(Path(row.repository), path, row.branch, checkpoint.git.head)
@@ -116,7 +116,7 @@ async def prepare(house: House, row: WorkflowRow, environment: Mapping[str, str]
     crash_point("fork.filled")
     base = checkpoint.git.base or checkpoint.git.head
     workspace = await gather(row.worktree, checkpoint_ref(row.id, state), base)
-    reason = f"forked from {(await house.journal.workflow(origin.workflow_id)).slug} at {origin.checkpoint_id}"
+    reason = f"forked from {(await house.journal.workflows.get(origin.workflow_id)).slug} at {origin.checkpoint_id}"
     occasion = Occasion(
         type=CheckpointType.PAUSE,
         trigger=Trigger.PAUSE,
@@ -129,7 +129,7 @@ async def prepare(house: House, row: WorkflowRow, environment: Mapping[str, str]
         if t.workflow.status is not WorkflowStatus.PENDING:
             return
         t.worktree_ready(row.worktree, row.branch, base)
-        t.move_session(session_id, SessionStatus.SUSPENDED, reason=reason)
+        t.sessions.move(session_id, SessionStatus.SUSPENDED, reason=reason)
         write_checkpoint(t, session_id, 0, occasion, _as_it_stood(t.catch_up(state), checkpoint), workspace)
         t.move_workflow(WorkflowStatus.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 

@@ -20,8 +20,7 @@ from segue.drivers.native import read
 from segue.drivers.native.finding import newest
 from segue.drivers.native.lines import Tally
 from segue.journal import NewWorkflowRow, Transaction
-from segue.journal.reading import imported_as
-from segue.journal.rows import WorkflowRow, current_session, workflow_holding, workflow_in
+from segue.journal.rows import WorkflowRow
 from segue.model import events as e
 from segue.model.checkpoint import CheckpointType, GitState
 from segue.model.errors import BadInput, NotARepository, NotASession, SegueError, WorktreeInUse, WrongState
@@ -202,12 +201,12 @@ async def _file(request: NewImport) -> Path:
 
 
 async def _known(house: House, heard: Heard) -> WorkflowId | None:
-    return await house.journal.read(lambda c: imported_as(c, heard.tally.sha256))
+    return await house.journal.workflows.imported_as(heard.tally.sha256)
 
 
 async def _holding(house: House, heard: Heard) -> WorkflowRow | None:
     token = heard.token
-    return await house.journal.read(lambda c: workflow_holding(c, token)) if token else None
+    return await house.journal.workflows.with_token(token) if token else None
 
 
 async def _answer(house: House, workflow_id: WorkflowId, heard: Heard, status: Status) -> Imported:
@@ -274,11 +273,11 @@ async def _create(house: House, heard: Heard, repository: Path | None, free_slug
     workspace = await gather(new.worktree, checkpoint_ref(new.id, state), place.git.head)
 
     def write(t: Transaction) -> None:
-        t.create_session(session_id, heard.agent)
-        t.imported(heard.note(), session_id, heard.token if place.own else None)
+        t.sessions.create(session_id, heard.agent)
+        t.import_session(heard.note(), session_id, heard.token if place.own else None)
         _tell(t, session_id, heard.events)
         t.worktree_ready(new.worktree, new.branch, place.git.head)
-        t.move_session(session_id, SessionStatus.SUSPENDED, reason=heard.reason)
+        t.sessions.move(session_id, SessionStatus.SUSPENDED, reason=heard.reason)
         write_checkpoint(t, session_id, 0, _occasion(heard), state, workspace)
         t.move_workflow(WorkflowStatus.PAUSED, reason=heard.reason, trigger=Trigger.PAUSE)
 
@@ -288,7 +287,7 @@ async def _create(house: House, heard: Heard, repository: Path | None, free_slug
 
 
 async def _refuse_if_taken(house: House, worktree: Path) -> None:
-    row = await house.journal.read(lambda c: workflow_in(c, str(worktree)))
+    row = await house.journal.workflows.in_worktree(str(worktree))
     if row is not None:
         raise WorktreeInUse(
             f"Workflow {row.slug} ({row.status}) has {worktree} for itself, and two cannot share a checkout.",
@@ -349,17 +348,18 @@ async def _extend(house: House, row: WorkflowRow, heard: Heard) -> None:
             hint=f"End that workflow for good (segue cancel {row.slug}), then import the file again.",
         )
     plan = (await house.journal.state(row.id)).plan
-    session = await house.journal.read(lambda c: current_session(c, row.id))
+    session = await house.journal.sessions.current(row.id)
     state = _state(heard, session.id, plan)
     workspace = await gather(row.worktree, checkpoint_ref(row.id, state), row.base)
 
     def write(t: Transaction) -> None:
-        if t.workflow.status is not WorkflowStatus.PAUSED or t.session.run_count or t.session.number > 1:
+        current = t.sessions.current()
+        if t.workflow.status is not WorkflowStatus.PAUSED or current.run_count or current.number > 1:
             raise WrongState(
                 f"This conversation is workflow {row.slug}, which has gone on since it was imported.",
                 hint=f"Go on with it: segue resume {row.slug}",
             )
-        t.imported(heard.note(), session.id, None)
+        t.import_session(heard.note(), session.id, None)
         _tell(t, session.id, heard.events[before.lines :])
         write_checkpoint(t, session.id, 0, _occasion(heard), state, workspace)
 

@@ -15,8 +15,7 @@ import anyio
 
 from segue.drivers.environment import allowed
 from segue.journal import Transaction
-from segue.journal.reading import queued_prompt
-from segue.journal.rows import RunRow, SessionRow, WorkflowRow, open_runs, run_by_id
+from segue.journal.rows import RunRow, SessionRow, WorkflowRow
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
@@ -30,7 +29,6 @@ from segue.model.status import (
     Carrying,
     PromptStatus,
     Purpose,
-    RunStatus,
     SessionStatus,
     Trigger,
     Way,
@@ -46,8 +44,10 @@ from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import both, within
 from segue.orchestrator.runtime.contexts import Present
-from segue.orchestrator.runtime.house import DIVERGED, House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
+from segue.protocol.admission import Launch, LaunchCourse, Leaving, OpenRun, Standing, admit_launch
 from segue.protocol.budgets import Stopping
 from segue.protocol.capacity import Rung, usable_window
 from segue.resume.history import KINDS as HISTORY_KINDS
@@ -55,8 +55,9 @@ from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
 from segue.resume.planning import planning_prompt
 from segue.resume.prompts import Occasion, task_prompt
-from segue.state.fold import TELLING, SessionState, WorkflowState
-from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.state.fold import SessionState, WorkflowState
+from segue.state.moves import SESSION_ENDED
+from segue.state.session import TELLING
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
 
@@ -65,24 +66,6 @@ W = WorkflowStatus
 
 FILES_WITHIN = 30.0
 """Seconds that whoever decides about a workflow waits until its files are in place."""
-RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
-    Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
-    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.BLOCKED}),
-}
-ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
-"""Where a session is whose run was queued and whose agent is not up yet."""
-
-
-class Leaving(WrongState):
-    """The agent is being put away just now."""
-
-    hint = "Try again in a moment."
-
-
-class AtWork(WrongState):
-    """An agent is at work on it."""
-
-    hint = "Pause it first: segue pause."
 
 
 class Overtaken(WrongState):
@@ -123,13 +106,18 @@ class Ask:
     context: str = ""
     """What the new conversation begins with, if a person wrote it."""
 
+    @property
+    def launch(self) -> Launch:
+        back, answers = self.back is not None, self.word is not None
+        return Launch(purpose=self.purpose, agent=self.agent.name, way=self.way, goes_back=back, answers=answers)
+
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
     """What there is to go back with."""
     session = state.session
     assert session is not None, "a workflow is created with its first session"
     records = await house.hearings.last_records(workflow_id, HISTORY_KINDS, state)
-    standing = await house.journal.standing(workflow_id, state)
+    standing = await house.journal.checkpoints.base(workflow_id, state)
     return Means(
         session=session,
         agent=agent,
@@ -152,7 +140,7 @@ async def full_context(
     """Whether the context is beyond the first of these rungs: those at which the work does not go on in it."""
     if session.overflowed and not agent.compacts:
         return "the agent's context is full"
-    model = decode(Choices, (await house.journal.workflow(workflow_id)).choices).model
+    model = decode(Choices, (await house.journal.workflows.get(workflow_id)).choices).model
     ladder = ladder_of(house.rules.capacity, agent, model, session.model)
     tokens, window = session.usage.context_tokens, usable_window(ladder, session.usage.window)
     marks = [mark for rung, mark in ladder.marks if rung in rungs]
@@ -218,15 +206,14 @@ class Launching:
             return replace(
                 launched,
                 paused_at=row.paused_at,
-                tasks_done=sum(task.status is TaskStatus.COMPLETED for task in t.tasks),
-                tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in t.tasks),
+                tasks_done=sum(task.status is TaskStatus.COMPLETED for task in t.tasks.all()),
+                tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in t.tasks.all()),
                 divergence=changes,
             )
 
         crash_point("resume.before")
         launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
-        await self.house.engine.look()
         if (live := self.house.live.get(row.id)) is not None:
             live.spoken.set()
             live.terms.set()
@@ -244,7 +231,7 @@ class Launching:
 
     def _rest(self, t: Transaction, spent: Stopping) -> Resumed:
         """The word counts, and the work stands where its budget ends."""
-        if t.open_run is not None:
+        if t.runs.open() is not None:
             refuse_used_up(spent)
         if t.workflow.status is not W.PAUSED:
             t.move_workflow(W.PAUSED, reason=spent.reason, trigger=spent.trigger)
@@ -264,40 +251,25 @@ class Launching:
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
-        """The run that is there already, if there is one that serves; nothing is started twice."""
-        run = t.open_run
-        if run is None:
-            if ask.word is None:
-                refuse_unless_resumable(t.workflow, ask.purpose, back=ask.back is not None)
+        """Join the open run, if there is one that serves; None where a new one has to begin."""
+        course, run = admit_launch(standing_of(t), ask.launch), t.runs.open()
+        if run is None or course is LaunchCourse.BEGIN:
             return None
-        if ask.back is not None:
-            refuse_at_work(t)
-        if t.workflow.status in WORKFLOW_ENDED:
-            # Cancelled just now: its run is torn away, and nobody hears anything in it any more.
-            refuse_unless_resumable(t.workflow, ask.purpose)
-        if run.purpose is Purpose.LEAVING:
-            raise Leaving
-        if ask.purpose is Purpose.WORK and ask.agent.name != t.session.agent:
-            raise AtWork(f"{t.session.agent} is at work on it.")
-        if ask.way not in (None, run.way):
-            raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
-        if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
-            t.repurpose(run.session_id, run.number, Purpose.WORK)
-            t.cancel_retry(state, "it goes on now, with the agent that is awake")
-            self.house.kept_environments.pop(t.workflow_id, None)
-            if t.workflow.pause_trigger is not None:
-                t.withdraw_pause()
-            if t.workflow.status is not W.IN_PROGRESS:
-                t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
-            return _answer(t, run, "resumed", "the agent is awake already")
-        if ask.purpose is Purpose.WORK and t.session.status not in ON_ITS_WAY and run.status is not RunStatus.QUEUED:
-            refuse_unless_resumable(t.workflow, ask.purpose)
-        return _answer(t, run, "joined", "it was on its way already")
+        if course is LaunchCourse.JOIN:
+            return _answer(t, run, "joined", "it was on its way already")
+        t.runs.set_purpose(run.session_id, run.number, Purpose.WORK)
+        t.cancel_retry(state, "it goes on now, with the agent that is awake")
+        self.house.kept_environments.pop(t.workflow_id, None)
+        if t.workflow.pause_trigger is not None:
+            t.withdraw_pause()
+        if t.workflow.status is not W.IN_PROGRESS:
+            t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
+        return _answer(t, run, "resumed", "the agent is awake already")
 
     async def put_away(self, workflow_id: WorkflowId, reason: str) -> None:
         """An agent that waits for a word makes room; one that leaves anyway may finish."""
         live = self.house.live.get(workflow_id)
-        runs = await self._journal.read(lambda c: open_runs(c, workflow_id))
+        runs = await self._journal.runs.open(workflow_id)
         if live is None or not runs or runs[0].purpose is Purpose.WORK:
             return
         if runs[0].purpose is Purpose.TALK:
@@ -310,12 +282,12 @@ class Launching:
             raise WrongState(f"{t.workflow.agent} has taken it over just now.", hint="Try again.")
         if ask.back is not None:
             means = replace(means, goes_back=True)
-            t.rewind(ask.back.event)
+            t.tasks.rewind(ask.back.event)
             _say_again(t)
         if ask.reopens:
             t.append(PlanReopened(reason=ask.reopens))
         if ask.way is Way.NATIVE and session.token is None and session.refused_tokens:
-            t.retry_token(t.session.id, session.refused_tokens[-1])
+            t.runtimes.retry_token(t.sessions.current().id, session.refused_tokens[-1])
             means = replace(means, session=replace(session, token=session.refused_tokens[-1]))
         plan = plan_resume(means, ask.way)
         session_id = self._session_for(t, plan, child, ask, means.session)
@@ -323,7 +295,7 @@ class Launching:
             t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
         context = (ask.context or _untold(session)) if plan.way is Way.CONTEXT else ""
         queue(self.house, t, session_id, plan, ask.purpose, self.variables(t.workflow, ask), context)
-        run = t.open_run
+        run = t.runs.open()
         assert run is not None, "it was queued just now"
         if ask.warning is not None:
             t.append(ask.warning, session_id=session_id, run=run.number)
@@ -339,22 +311,22 @@ class Launching:
         self, t: Transaction, plan: ResumePlan, child: SessionId, ask: Ask, session: SessionState
     ) -> SessionId:
         """The session itself, or a child that takes over from it."""
-        parent = t.session
+        parent = t.sessions.current()
         over = parent.status in SESSION_ENDED | {SessionStatus.FAILED}
         if plan.way in SAME_CONVERSATION or (plan.way is Way.FIRST and not over):
             return parent.id
         carrying = Carrying.NEEDED if plan.way in TELLING else Carrying.NOTHING
         if plan.way is Way.FORK:
-            t.will_carry(parent.id, carrying)
+            t.sessions.set_carrying(parent.id, carrying)
             return parent.id
         if session.unborn and not over and ask.choices is None and ask.back is None:
-            t.will_carry(parent.id, carrying)
+            t.sessions.set_carrying(parent.id, carrying)
             return parent.id
         if not over:
             _take_over(t, parent)
         if ask.choices is not None:
             t.change_agent(ask.agent.name, ask.choices)
-        t.create_session(child, ask.agent.name, parent.id, carrying, ask.choices)
+        t.sessions.create(child, ask.agent.name, parent.id, carrying, ask.choices)
         return child
 
     async def present(self, row: WorkflowRow) -> Present:
@@ -371,7 +343,7 @@ class Launching:
 
     async def divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
         """What changed in the worktree since the work came to stand still."""
-        standing = await self._journal.standing(workflow_id, state)
+        standing = await self._journal.checkpoints.base(workflow_id, state)
         if standing is None or standing.git is None or state.worktree is None:
             return ()
         try:
@@ -420,11 +392,12 @@ class Launching:
 
 def _refuse_a_longer_line(t: Transaction, most: int) -> None:
     """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
-    if len(t.messages) >= most:
+    if len(t.prompts.waiting()) >= most:
         at_work = "Wait until it has read some: `segue logs -f` shows that."
         gone = "Nobody reads them now; `segue resume` brings the agent back, and it hears them first."
         raise WrongState(
-            f"{most} messages wait for the agent already; this one was not taken.", hint=at_work if t.open_run else gone
+            f"{most} messages wait for the agent already; this one was not taken.",
+            hint=at_work if t.runs.open() else gone,
         )
 
 
@@ -437,17 +410,17 @@ def _give_back(t: Transaction, state: WorkflowState) -> None:
 def _take_over(t: Transaction, parent: SessionRow) -> None:
     """It ends; one that no agent ever took up has nothing to complete."""
     if parent.status is SessionStatus.CREATED:
-        t.move_session(parent.id, SessionStatus.CANCELLED, reason="taken over before its agent came up")
+        t.sessions.move(parent.id, SessionStatus.CANCELLED, reason="taken over before its agent came up")
     else:
-        t.move_session(parent.id, SessionStatus.COMPLETED, reason="handed over")
+        t.sessions.move(parent.id, SessionStatus.COMPLETED, reason="handed over")
 
 
 def _say_again(t: Transaction) -> None:
     """What somebody said and nobody got yet belongs to what comes now, and not to what was undone."""
-    for message in t.messages:
-        said = queued_prompt(t.connection, message.id)
-        t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
-        t.queue_prompt(replace(said, prompt_id=new_prompt_id()), t.session.id, None)
+    for message in t.prompts.waiting():
+        said = t.prompts.queued(message.id)
+        t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
+        t.prompts.queue(replace(said, prompt_id=new_prompt_id()), t.sessions.current().id, None)
 
 
 def refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
@@ -455,10 +428,16 @@ def refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
         raise Overtaken
 
 
-def refuse_at_work(t: Transaction) -> None:
-    if t.open_run is not None:
-        raise AtWork(f"{t.session.agent} is at work on it.")
-    refuse_unless_resumable(t.workflow, Purpose.WORK, back=True)
+def standing_of(t: Transaction) -> Standing:
+    """Read what an admission depends on."""
+    session, run = t.sessions.current(), t.runs.open()
+    return Standing(
+        status=t.workflow.status,
+        agent=session.agent,
+        session=session.status,
+        run=OpenRun(status=run.status, purpose=run.purpose, way=run.way) if run else None,
+        pause=t.workflow.pause_trigger,
+    )
 
 
 def _untold(session: SessionState) -> str:
@@ -467,7 +446,7 @@ def _untold(session: SessionState) -> str:
 
 
 def _now(t: Transaction, state: WorkflowState) -> SessionState:
-    return t.catch_up(state).sessions[t.session.id]
+    return t.catch_up(state).sessions[t.sessions.current().id]
 
 
 def _answer(
@@ -477,8 +456,8 @@ def _answer(
         status=status,
         workflow_id=t.workflow_id,
         session=run.session_id,
-        session_number=t.session.number,
-        agent=t.session.agent,
+        session_number=t.sessions.current().number,
+        agent=t.sessions.current().agent,
         run=run.number,
         way=run.way,
         reason=reason,
@@ -491,8 +470,8 @@ def _answer(
 
 def at_rest(t: Transaction, status: Literal["blocked", "paused", "waiting"], reason: str) -> Resumed:
     """What there is instead of a run."""
-    session, tasks = t.session, t.tasks
-    way = run_by_id(t.connection, session.id, session.run_count).way if session.run_count else Way.FIRST
+    session, tasks = t.sessions.current(), t.tasks.all()
+    way = t.runs.get(session.id, session.run_count).way if session.run_count else Way.FIRST
     return Resumed(
         status=status,
         workflow_id=t.workflow_id,
@@ -506,18 +485,3 @@ def at_rest(t: Transaction, status: Literal["blocked", "paused", "waiting"], rea
         tasks_done=sum(task.status is TaskStatus.COMPLETED for task in tasks),
         tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in tasks),
     )
-
-
-def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose, *, back: bool = False) -> None:
-    """Whoever goes back does not wait for a word on a plan that was made since."""
-    if row.status in RESUMABLE[purpose] or (back and row.status is W.BLOCKED):
-        return
-    hints = {
-        W.IN_PROGRESS: "`segue logs -f` follows it.",
-        W.PENDING: "`segue resume` starts it.",
-        W.BLOCKED: "Its plan waits for your word: `segue approve`, or `segue reject` with a reason.",
-        W.COMPLETED: "Go on from it in a new workflow: `segue sessions fork`.",
-        W.CANCELLED: "Go on from it in a new workflow: `segue sessions fork`.",
-    }
-    what = "resume" if purpose is Purpose.WORK else "talk to"
-    raise WrongState(f"The workflow is {row.status}; there is nothing to {what}.", hint=hints.get(row.status, ""))

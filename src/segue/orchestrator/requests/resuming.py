@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from segue.journal import Transaction
-from segue.journal.rows import WorkflowRow, open_runs, session_by_id
+from segue.journal.rows import WorkflowRow
 from segue.model.errors import BadInput, SegueError, WrongState
 from segue.model.events import RetryScheduled, Warned
 from segue.model.ids import WorkflowId
@@ -17,14 +17,12 @@ from segue.model.views import Resumed, Successor, WorkspaceRestored
 from segue.orchestrator.requests import forking, rewinding
 from segue.orchestrator.requests.launching import (
     Ask,
-    AtWork,
     Launching,
     Overtaken,
     at_rest,
     means_of,
-    refuse_at_work,
     refuse_if_overtaken,
-    refuse_unless_resumable,
+    standing_of,
 )
 from segue.orchestrator.requests.rewinding import Target
 from segue.orchestrator.requests.secrets import refuse_secrets
@@ -33,6 +31,7 @@ from segue.orchestrator.runtime.agents import agent_named, choices_for, require
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.remaking import made_again
 from segue.orchestrator.settling import retrying
+from segue.protocol.admission import AtWork, admit_launch, refuse_unless_resumable
 from segue.resume.planner import plan_resume
 from segue.workspace.worktrees import require_worktree
 
@@ -60,7 +59,7 @@ class Resuming:
         wait_for_quota: bool = False,
     ) -> Resumed:
         """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         if context is not None:
             way = _way_of_own_context(context, way)
         as_it_is = not (way or successor)
@@ -122,7 +121,7 @@ class Resuming:
 
         def admit(t: Transaction) -> None:
             refuse_if_overtaken(t, ask)
-            refuse_at_work(t)
+            admit_launch(standing_of(t), replace(ask.launch, goes_back=True))
 
         with self.launching.alone_with(row.id):
             await self.launching.put_away(row.id, reason)
@@ -175,10 +174,10 @@ class Resuming:
         def wait(t: Transaction) -> Resumed | None:
             now = t.catch_up(state)
             retry = retrying.until_full(self.house, t.workflow, now)
-            if retry is None or t.workflow.status is not W.PAUSED or t.open_run is not None:
+            if retry is None or t.workflow.status is not W.PAUSED or t.runs.open() is not None:
                 return None
             if now.retry is None:
-                t.schedule_retry(retry, t.session.id, None)
+                t.schedule_retry(retry, t.sessions.current().id, None)
             return at_rest(t, "waiting", retry.reason)
 
         waiting = await self.launching.decide(row.id, wait)
@@ -194,7 +193,7 @@ class Resuming:
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         """The worktree alone, for people to look at; no agent is started."""
-        row, note = await self._journal.workflow(name), ""
+        row, note = await self._journal.workflows.get(name), ""
         await require_worktree(Path(row.repository), Path(row.worktree), row.branch, here=row.here)
         if not row.here:
             _, gone = await made_again(self.house, row)
@@ -205,8 +204,8 @@ class Resuming:
 
     async def workflow_of(self, session_id: str) -> WorkflowRow:
         """The workflow whose current session this is: an older one is never woken again."""
-        session = await self._journal.read(lambda c: session_by_id(c, session_id))
-        row = await self._journal.workflow(session.workflow_id)
+        session = await self._journal.sessions.get(session_id)
+        row = await self._journal.workflows.get(session.workflow_id)
         if session.role is not Role.WRITER:
             raise WrongState(
                 f"This session was a {session.role}'s, and is over.", hint=f"Talk to the workflow itself: {row.slug}."
@@ -245,11 +244,11 @@ class Resuming:
 
     async def _refuse_while_at_work(self, row: WorkflowRow) -> None:
         """An agent that only talks makes room; one that works does not."""
-        runs = await self._journal.read(lambda c: open_runs(c, row.id))
+        runs = await self._journal.runs.open(row.id)
         if any(run.purpose is Purpose.WORK for run in runs):
             raise AtWork(f"{row.agent} is at work on it.")
         if not runs:
-            refuse_unless_resumable(row, Purpose.WORK, back=True)
+            refuse_unless_resumable(row.status, Purpose.WORK, goes_back=True)
 
     async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
         """A fork whose server died before its files were there gets them now."""

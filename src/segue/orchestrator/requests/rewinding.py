@@ -26,8 +26,9 @@ from segue.model.status import Trigger
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref, write_checkpoint
 from segue.snapshot.gather import Occasion, gather
-from segue.state.fold import WorkflowState, fold, rewound
+from segue.state.fold import WorkflowState, fold
 from segue.state.story import story
+from segue.state.workflow import rewound
 from segue.workspace.checkpoints import restore, tree_in
 from segue.workspace.comparison import between, is_on_the_way
 from segue.workspace.git import read_state
@@ -99,11 +100,11 @@ async def _planned(house: House, row: WorkflowRow, until: Seq) -> WorkflowState:
 
 async def _named(house: House, row: WorkflowRow, name: str) -> Checkpoint:
     if name != PREVIOUS:
-        return await house.journal.checkpoint(row.id, name)
+        return await house.journal.checkpoints.get(row.id, name)
     state = await house.journal.state(row.id)
-    standing = await house.journal.standing(row.id, state)
+    standing = await house.journal.checkpoints.base(row.id, state)
     known = story(state.rewinds, standing.after) if standing else ()
-    for snapshot in await house.journal.snapshots(row.id):
+    for snapshot in await house.journal.checkpoints.snapshots(row.id):
         before = standing is not None and snapshot.after < standing.after
         if before and any(part.after < snapshot.after <= part.until for part in known):
             return snapshot
@@ -246,7 +247,7 @@ def unfinished(state: WorkflowState, standing: Checkpoint) -> tuple[str, ...]:
 
 async def _left_by_a_dead_try(house: House, row: WorkflowRow, target: Target) -> Checkpoint | None:
     """What an earlier try saved that brought files back, all or some, and died before it was written down."""
-    standing = await house.journal.standing(row.id, await house.journal.state(row.id))
+    standing = await house.journal.checkpoints.base(row.id, await house.journal.state(row.id))
     if standing is None or standing.reason != _reason(target) or standing.commit is None:
         return None
     on_the_way = await is_on_the_way(Path(row.worktree), standing.commit, target.commit)
@@ -256,7 +257,7 @@ async def _left_by_a_dead_try(house: House, row: WorkflowRow, target: Target) ->
 async def _save(house: House, row: WorkflowRow, target: Target) -> Checkpoint:
     """The present as a snapshot, with what the last one says of an interruption."""
     state = await house.journal.state(row.id)
-    standing = await house.journal.standing(row.id, state)
+    standing = await house.journal.checkpoints.base(row.id, state)
     workspace = await gather(row.worktree, checkpoint_ref(row.id, state), state.base)
     if workspace.commit is None:
         raise WrongState(f"Nothing was touched, because it could not be undone. {workspace.problem}")
@@ -269,10 +270,10 @@ async def _save(house: House, row: WorkflowRow, target: Target) -> Checkpoint:
     )
 
     def save(t: Transaction) -> CheckpointId:
-        name = t.next_checkpoint_id()
-        write_checkpoint(t, t.session.id, 0, occasion, t.catch_up(state), workspace)
+        name = t.checkpoints.next_id()
+        write_checkpoint(t, t.sessions.current().id, 0, occasion, t.catch_up(state), workspace)
         return name
 
     name = await house.journal.transact(row.id, save)
     house.unstudied.put_nowait(row.id)
-    return await house.journal.checkpoint(row.id, name)
+    return await house.journal.checkpoints.get(row.id, name)

@@ -10,7 +10,7 @@ import anyio
 from segue.drivers.environment import allowed
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.redaction import redact_text
-from segue.journal.rows import RunRow, WorkflowRow, open_runs, sessions_of, slugs_like, workflows_asking
+from segue.journal.rows import RunRow, WorkflowRow
 from segue.memory import Memory
 from segue.model.accounts import WorkflowAccount
 from segue.model.agents import AgentConfiguration, Limits
@@ -57,7 +57,7 @@ from segue.model.views import (
 )
 from segue.orchestrator.requests import forking, importing, sessions, snapshots
 from segue.orchestrator.requests.answering import Answering
-from segue.orchestrator.requests.launching import FilesMoving, full_context
+from segue.orchestrator.requests.launching import FilesMoving, full_context, standing_of
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.requests.secrets import refuse_secrets
 from segue.orchestrator.requests.talking import Talking
@@ -67,7 +67,8 @@ from segue.orchestrator.run.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import agents, containers, projections
 from segue.orchestrator.runtime.contexts import compile_workflow
-from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.plans import read_plan
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.views import plan_view, view_of
@@ -81,6 +82,7 @@ from segue.orchestrator.settling.settling import (
     write_checkpoint,
 )
 from segue.protocol.accounts import account_of
+from segue.protocol.admission import PauseCourse, admit_pause
 from segue.protocol.capacity import Rung
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
@@ -128,15 +130,15 @@ class Orchestrator:
 
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
         """Newest first; with `directory`, those whose worktree or repository it lies in."""
-        rows = await self._journal.workflows(_statuses(statuses))
+        rows = await self._journal.workflows.all(_statuses(statuses))
         if directory is not None:
             rows = _those_at(rows, await anyio.Path(directory).resolve())
         return [await self.workflow(row.id) for row in rows]
 
     async def recent(self, most: int) -> list[WorkflowView]:
         """What waits for somebody's word first, then what is going on, then what was touched last."""
-        rows = await self._journal.workflows()
-        asking = await self._journal.read(workflows_asking)
+        rows = await self._journal.workflows.all()
+        asking = await self._journal.questions.workflows_asking()
 
         def order(row: WorkflowRow) -> tuple[bool, bool, float]:
             waits = row.status in WAITING or row.id in asking
@@ -146,11 +148,11 @@ class Orchestrator:
         return [await self.workflow(row.id) for row in rows[:most]]
 
     async def plan(self, name: str) -> PlanView:
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         return plan_view(row, await self._journal.state(row.id))
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         records = await self._journal.records(row.id, Seq(after), limit)
         if not records and wait > 0:
             with anyio.move_on_after(wait):
@@ -172,20 +174,20 @@ class Orchestrator:
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         """What a successor would read if the work went on now."""
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         present = await self._resuming.launching.present(row)
         compiled = await compile_workflow(self._house, row.id, present, budget or self._house.rules.context_budget)
         return CompiledContext(workflow_id=row.id, context=compiled.text, exam=compiled.exam)
 
     async def verify(self, name: str) -> Verification:
-        verdict = await self._journal.verify((await self._journal.workflow(name)).id)
+        verdict = await self._journal.verify((await self._journal.workflows.get(name)).id)
         return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
 
     async def sessions(self, name: str) -> list[SessionDetail]:
-        return await sessions.details(self._house, await self._journal.workflow(name))
+        return await sessions.details(self._house, await self._journal.workflows.get(name))
 
     async def usage(self, name: str) -> WorkflowAccount:
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         return account_of(row.id, await self._journal.state(row.id))
 
     async def session(self, session_id: str) -> SessionDetail:
@@ -250,7 +252,6 @@ class Orchestrator:
         crash_point("create.before")
         await self._journal.create(new, begin)
         crash_point("create.after")
-        await self._house.engine.look()
         return await self.workflow(new.id)
 
     async def import_session(self, request: NewImport) -> Imported:
@@ -259,7 +260,7 @@ class Orchestrator:
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""
         wanted = slugify(redact_text(title))
-        taken = await self._journal.read(lambda c: slugs_like(c, wanted))
+        taken = await self._journal.workflows.slugs_like(wanted)
         number = 1
         slug = wanted
         while slug in taken or await branch_exists(repository, f"segue/{slug}"):
@@ -268,7 +269,7 @@ class Orchestrator:
         return slug
 
     def _begin(self, t: Transaction, session_id: SessionId, agent: str, variables: Mapping[str, str]) -> None:
-        t.create_session(session_id, agent)
+        t.sessions.create(session_id, agent)
         plan = ResumePlan(way=Way.FIRST, reason="the workflow is new")
         queue(self._house, t, session_id, plan, Purpose.WORK, variables)
 
@@ -276,27 +277,22 @@ class Orchestrator:
 
     async def pause(self, name: str, reason: str, wait: bool) -> Action:
         """At the next boundary, forced after a while; asking twice changes nothing."""
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
 
-        def ask(t: Transaction) -> tuple[bool, bool]:
-            """Whether there is a run to wait for, and whether there was a retry to call off."""
-            workflow, run = t.workflow, t.open_run
+        def ask(t: Transaction) -> tuple[PauseCourse, bool]:
+            """Request the pause; return its course, and whether a retry was called off."""
             called_off = t.cancel_retry(state, reason or "somebody wants it paused")
-            if workflow.status is W.PAUSED:
-                return False, called_off
-            if workflow.status in FINISHED:
-                raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
-            if run is None or run.status is RunStatus.QUEUED or workflow.status is not W.IN_PROGRESS:
-                return False, called_off
-            if workflow.pause_trigger is not Trigger.PAUSE:
-                # Also where a limit asked before: its pause is taken back when it is raised, and this one stays.
+            course, workflow = admit_pause(standing_of(t)), t.workflow
+            if course is PauseCourse.AT_BOUNDARY and workflow.pause_trigger is not Trigger.PAUSE:
+                # A limit's pause is taken back when the limit is raised; a person's pause stays.
                 t.request_pause(Trigger.PAUSE, reason, min(workflow.force_pause_at or force_at, force_at))
-            return True, called_off
+            return course, called_off
 
         crash_point("pause.before")
-        running, called_off = await self._resuming.launching.decide(row.id, ask)
+        course, called_off = await self._resuming.launching.decide(row.id, ask)
+        running = course is PauseCourse.AT_BOUNDARY
         crash_point("pause.requested")
         self._house.kept_environments.pop(row.id, None)
         if not running:
@@ -328,12 +324,14 @@ class Orchestrator:
         def pause(t: Transaction) -> None:
             if t.workflow.status is W.PAUSED:
                 return
-            run = t.open_run
+            run = t.runs.open()
             if run is not None and run.status is RunStatus.ACTIVE:
                 raise Starting
-            write_checkpoint(t, t.session.id, run.number if run else 0, occasion, t.catch_up(state), workspace)
+            write_checkpoint(
+                t, t.sessions.current().id, run.number if run else 0, occasion, t.catch_up(state), workspace
+            )
             if run is not None:
-                t.end_run(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+                t.runs.end(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
                 unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
 
@@ -341,17 +339,17 @@ class Orchestrator:
         for run in unstarted:
             # It stands in line for nothing, and the next one may not stand behind it.
             self._house.environments.pop((run.session_id, run.number), None)
-            await self._house.engine.forget(run.session_id, run.number)
+            self._house.queue.forget(run.session_id, run.number)
         await left_standing(self._house, row.id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
         """Until the workflow stands still, one way or another."""
         seen = await self._journal.head(workflow_id)
-        while (await self._journal.workflow(workflow_id)).status is W.IN_PROGRESS:
+        while (await self._journal.workflows.get(workflow_id)).status is W.IN_PROGRESS:
             seen = (await self._journal.wait(workflow_id, seen))[-1].seq
 
     async def _pause_answer(self, workflow_id: WorkflowId) -> Action:
-        row = await self._journal.workflow(workflow_id)
+        row = await self._journal.workflows.get(workflow_id)
         if row.status is W.IN_PROGRESS:
             return Action(status="pause_requested", workflow_id=workflow_id)
         if row.status is not W.PAUSED:
@@ -375,7 +373,7 @@ class Orchestrator:
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from now on."""
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         refuse_unlimited(limits)
         state, room = await self._journal.state(row.id), await self._has_room(row)
 
@@ -446,7 +444,7 @@ class Orchestrator:
 
     async def cancel(self, name: str, reason: str) -> Action:
         """For good: the agent is ended, the worktree stays as it is."""
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
         stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
 
@@ -456,9 +454,9 @@ class Orchestrator:
             t.cancel_retry(state, stop.reason)
             withdraw_messages(t)
             t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
-            session = t.session
-            if t.open_run is None and session.status not in SESSION_ENDED | {SessionStatus.FAILED}:
-                t.move_session(session.id, SessionStatus.CANCELLED, reason=stop.reason)
+            session = t.sessions.current()
+            if t.runs.open() is None and session.status not in SESSION_ENDED | {SessionStatus.FAILED}:
+                t.sessions.move(session.id, SessionStatus.CANCELLED, reason=stop.reason)
 
         crash_point("cancel.before")
         await self._resuming.launching.decide(row.id, cancel)
@@ -466,7 +464,7 @@ class Orchestrator:
         self._house.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))
         await containers.end_all(self._house, row.id)
-        for session in await self._journal.read(lambda c: sessions_of(c, row.id)):
+        for session in await self._journal.sessions.of(row.id):
             await projections.refresh(self._house, session.id)
         return Action(status="cancelled", workflow_id=row.id)
 
@@ -477,9 +475,9 @@ class Orchestrator:
             live.tear_away(settling.stop)
             with anyio.move_on_after(END_WITHIN):
                 await live.done.wait()
-        for run in await self._journal.read(lambda c: open_runs(c, workflow_id)):
+        for run in await self._journal.runs.open(workflow_id):
             await settle(self._house, run.session_id, run.number, settling)
-            await self._house.engine.forget(run.session_id, run.number)
+            self._house.queue.forget(run.session_id, run.number)
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Literal
 
-from segue.journal.rows import RuntimeRow, SessionRow, WorkflowRow, runtime_of, session_by_id, sessions_of
+from segue.journal.rows import RuntimeRow, SessionRow, WorkflowRow
 from segue.model.status import RuntimeStatus, SessionStatus
 from segue.model.views import RuntimeView, SessionDetail, SessionStanding, WayBack
 from segue.orchestrator.requests.launching import means_of
@@ -23,8 +23,8 @@ BACK = ACTIVE | {SessionStatus.SUSPENDED}
 
 
 async def detail(house: House, session_id: str) -> SessionDetail:
-    row = await house.journal.read(lambda c: session_by_id(c, session_id))
-    workflow = await house.journal.workflow(row.workflow_id)
+    row = await house.journal.sessions.get(session_id)
+    workflow = await house.journal.workflows.get(row.workflow_id)
     state = await house.journal.state(row.workflow_id)
     return await _detail(house, workflow, state, row)
 
@@ -32,13 +32,13 @@ async def detail(house: House, session_id: str) -> SessionDetail:
 async def details(house: House, workflow: WorkflowRow) -> list[SessionDetail]:
     """All sessions of a workflow, the first one first."""
     state = await house.journal.state(workflow.id)
-    rows = await house.journal.read(lambda c: sessions_of(c, workflow.id))
+    rows = await house.journal.sessions.of(workflow.id)
     return [await _detail(house, workflow, state, row) for row in rows]
 
 
 async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row: SessionRow) -> SessionDetail:
     session = state.sessions[row.id]
-    runtime = await house.journal.read(lambda c: runtime_of(c, row.id))
+    runtime = await house.journal.sessions.runtime(row.id)
     return SessionDetail(
         id=row.id,
         workflow_id=row.workflow_id,
@@ -95,10 +95,10 @@ def _is_alive(row: RuntimeRow) -> bool:
 async def standing(house: House, session_id: str) -> SessionStanding:
     """Whether the session needs its agent brought back. Opening a page may act on this; what stopped on an error is
     left to a person."""
-    row = await house.journal.read(lambda c: session_by_id(c, session_id))
-    workflow = await house.journal.workflow(row.workflow_id)
+    row = await house.journal.sessions.get(session_id)
+    workflow = await house.journal.workflows.get(row.workflow_id)
     state = await house.journal.state(row.workflow_id)
-    runtime = await house.journal.read(lambda c: runtime_of(c, row.id))
+    runtime = await house.journal.sessions.runtime(row.id)
     current = row.number == workflow.session_count and workflow.status not in WORKFLOW_ENDED
     running = current and workflow.id in house.live
     seen = runtime.last_seen_at is not None and house.clock.now() - runtime.last_seen_at < RECENTLY

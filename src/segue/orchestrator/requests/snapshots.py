@@ -3,14 +3,11 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from sqlalchemy import Connection
-
-from segue.journal.reading import all_findings, last_records, queued_prompt, snapshot_ids
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound
-from segue.model.events import PromptQueued, PromptSent, Record, Stretch
+from segue.model.events import PromptSent, Record, Stretch
 from segue.model.findings import Findings
-from segue.model.ids import NOTHING_SEEN, CheckpointId, PromptId, Seq
+from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq
 from segue.model.snapshots import History, Message, Page, Part, Snapshot
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.studies import findings
@@ -33,10 +30,11 @@ FOUND: Mapping[Part, Callable[[Findings], History]] = {
 
 async def snapshots(house: House, name: str) -> list[Snapshot]:
     """Newest first; nobody takes a second look only for a list."""
-    workflow = await house.journal.workflow(name)
-    known = await house.journal.read(lambda c: all_findings(c, workflow.id))
+    workflow = await house.journal.workflows.get(name)
+    known = await house.journal.checkpoints.all_findings(workflow.id)
     return [
-        Snapshot(checkpoint=each, findings=known.get(each.id)) for each in await house.journal.snapshots(workflow.id)
+        Snapshot(checkpoint=each, findings=known.get(each.id))
+        for each in await house.journal.checkpoints.snapshots(workflow.id)
     ]
 
 
@@ -57,7 +55,7 @@ async def detailed_history(house: House, name: str, wanted: str, category: Part,
         case Part.GIT_CHANGES:
             return git_changes(checkpoint)
         case Part.MESSAGES:
-            return await house.journal.read(lambda c: _messages(c, checkpoint, page))
+            return await _messages(house, checkpoint, page)
         case _:
             return FOUND[category](await _studied(house, checkpoint))
 
@@ -74,9 +72,9 @@ async def _studied(house: House, checkpoint: Checkpoint) -> Findings:
 
 
 async def _named(house: House, name: str, wanted: str) -> Checkpoint:
-    workflow = await house.journal.workflow(name)
-    ids = await house.journal.read(lambda c: snapshot_ids(c, workflow.id))
-    return await house.journal.checkpoint(workflow.id, meant(ids, wanted))
+    workflow = await house.journal.workflows.get(name)
+    ids = await house.journal.checkpoints.snapshot_ids(workflow.id)
+    return await house.journal.checkpoints.get(workflow.id, meant(ids, wanted))
 
 
 def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
@@ -98,21 +96,16 @@ def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
 # ── messages ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _messages(connection: Connection, checkpoint: Checkpoint, page: Page) -> tuple[Message, ...]:
-    """The last ones up to the snapshot. One more is looked for, so that the first is not a torn-off end of one."""
+async def _messages(house: House, checkpoint: Checkpoint, page: Page) -> tuple[Message, ...]:
+    """Return the last messages up to the snapshot. One more is read, so that the first is complete."""
     before = checkpoint.after + 1 if page.before is None else min(page.before, checkpoint.after + 1)
     records: list[Record] = []
     while True:
-        older = last_records(
-            connection, checkpoint.workflow_id, KINDS, MOST_READ, Stretch(NOTHING_SEEN, Seq(before - 1))
-        )
+        stretch = Stretch(NOTHING_SEEN, Seq(before - 1))
+        older = await house.journal.last_records(checkpoint.workflow_id, KINDS, limit=MOST_READ, within=stretch)
         records = [*reversed(older), *records]
-        told = messages(records, _words(connection, records))
+        sent = [record.event.prompt_id for record in records if isinstance(record.event, PromptSent)]
+        told = messages(records, await house.journal.prompts.all_queued(sent))
         if len(older) < MOST_READ or len(told) > page.limit:
             return told[-page.limit :]
         before = records[0].seq
-
-
-def _words(connection: Connection, records: Sequence[Record]) -> dict[PromptId, PromptQueued]:
-    sent = [record.event.prompt_id for record in records if isinstance(record.event, PromptSent)]
-    return {prompt_id: queued_prompt(connection, prompt_id) for prompt_id in sent}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from segue.journal import Transaction
-from segue.journal.rows import WorkflowRow, prompt_by_id
+from segue.journal.rows import WorkflowRow
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput
 from segue.model.events import PromptNotSent, PromptQueued, PromptSent, RunEnded, RunQueued
@@ -16,7 +16,7 @@ from segue.model.views import Prompted, Resumed
 from segue.orchestrator.requests.launching import Ask
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.runtime.alongside import unless, within
-from segue.orchestrator.runtime.house import Urgent
+from segue.orchestrator.runtime.handle import UrgentMessage
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.state.fold import WorkflowState
 
@@ -53,7 +53,7 @@ class Talking:
         """
         if not text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
-        row = await self._journal.workflow(name)
+        row = await self._journal.workflows.get(name)
         pictures = pictures_of(shown)
         if pictures:
             _refuse_unseen(await self._journal.state(row.id), row.agent)
@@ -62,7 +62,9 @@ class Talking:
         said = PromptQueued(prompt_id=new_prompt_id(), text=with_names(text, pictures), pictures=pictures)
         ask = self._resuming.ask(row, Purpose.TALK, environment)
         head = await self._journal.head(row.id)
-        launched = await self._launching.launch(row, ask, lambda t: t.queue_prompt(said, t.session.id, None, shown))
+        launched = await self._launching.launch(
+            row, ask, lambda t: t.prompts.queue(said, t.sessions.current().id, None, shown)
+        )
         crash_point("prompt.queued")
         answer_by = self._house.clock.now() + timedelta(seconds=self._house.rules.delivery_wait)
         urgent = await self._pressed(row, said.prompt_id, answer_by) if now else None
@@ -71,13 +73,13 @@ class Talking:
         answer = await self._until_delivered(row, ask, launched, said.prompt_id, head, patience)
         return _with_what_was_decided(answer, urgent) if urgent else answer
 
-    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> Urgent | None:
+    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> UrgentMessage | None:
         """It is decided whether a turn is broken off for it; nobody decides that before the agent is up, nor any more
         once the run is over."""
         live = self._house.live.get(row.id)
         if live is None:
             return None
-        live.urgent.put_nowait(urgent := Urgent(prompt_id, reason=NOBODY_LISTENS))
+        live.urgent.put_nowait(urgent := UrgentMessage(prompt_id, reason=NOBODY_LISTENS))
         async with within(self._house.clock, self._until(answer_by)), unless(live.done):
             await urgent.decided.wait()
         return urgent
@@ -183,7 +185,7 @@ def _refuse_unseen(state: WorkflowState, agent: str) -> None:
         raise BadInput("An open question is answered in words.", hint="Answer it first, and show the pictures after.")
 
 
-def _with_what_was_decided(answer: Prompted, urgent: Urgent) -> Prompted:
+def _with_what_was_decided(answer: Prompted, urgent: UrgentMessage) -> Prompted:
     if urgent.interrupts:
         return replace(answer, interrupted=True, reason=INTERRUPTED if answer.status == "waiting" else answer.reason)
     waits = answer.status == "waiting" and answer.reason == WAITS
@@ -191,5 +193,5 @@ def _with_what_was_decided(answer: Prompted, urgent: Urgent) -> Prompted:
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:
-    if prompt_by_id(t.connection, prompt_id).status is PromptStatus.QUEUED:
-        t.move_prompt(prompt_id, PromptStatus.NOT_SENT, t.session.id, None)
+    if t.prompts.get(prompt_id).status is PromptStatus.QUEUED:
+        t.prompts.move(prompt_id, PromptStatus.NOT_SENT, t.sessions.current().id, None)

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anyio.to_thread import run_sync
-
 from segue.journal import Journal
-from segue.journal.kept import add, kept_of, page_of, written
 from segue.model.events import JsonObject, Warned
 from segue.model.kept import ConversationKey, Kept, Page
 from segue.orchestrator.run.recorder import Recorder
@@ -20,15 +17,14 @@ class Keeper:
     recorder: Recorder
 
     async def keep(self, key: ConversationKey, entries: Sequence[JsonObject]) -> None:
-        texts = await run_sync(written, entries)
         now, session_id = self.journal.clock.now(), self.recorder.session_id
-        await self.journal.write(lambda c: add(c, key, texts, session_id, now))
+        await self.journal.conversations.add(key, entries, session_id, now)
 
     async def read(self, key: ConversationKey, after: int = 0) -> Page:
-        return await self.journal.read(lambda c: page_of(c, key, after))
+        return await self.journal.conversations.page(key, after)
 
     async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
-        return await self.journal.read(lambda c: kept_of(c, project, conversation))
+        return await self.journal.conversations.find(project, conversation)
 
     async def warn(self, message: str) -> None:
         await self.recorder.record(Warned(code="conversation_copy", message=message))

@@ -7,7 +7,6 @@ from typing import Never
 
 import anyio
 
-from segue.journal.rows import run_by_id
 from segue.model.accounts import Account
 from segue.model.agents import Limits
 from segue.model.bounds import LONGEST, MOST
@@ -75,8 +74,8 @@ class Allowance:
     async def _over_at(self) -> datetime | None:
         """When the time is over, where there is a limit, and work that it is about."""
         session_id, number = self._tenure.session_id, self._tenure.number
-        self.allow(limits_of(await self._house.journal.workflow(self._tenure.workflow_id)))
-        run = await self._house.journal.read(lambda c: run_by_id(c, session_id, number))
+        self.allow(limits_of(await self._house.journal.workflows.get(self._tenure.workflow_id)))
+        run = await self._house.journal.runs.get(session_id, number)
         if not self._limits.seconds or run.purpose is not Purpose.WORK:
             return None
         state = await self._house.journal.state(self._tenure.workflow_id)

@@ -4,7 +4,6 @@ import logging
 from dataclasses import replace
 
 from segue.journal import Transaction
-from segue.journal.rows import session_by_id
 from segue.memory import Memory
 from segue.model.checkpoint import Checkpoint, CheckpointType
 from segue.model.crash import crash_point
@@ -32,8 +31,8 @@ async def refresh(tenure: Tenure, due: Refresh) -> None:
     crash_point("refresh.memorized")
 
     def keep(t: Transaction) -> None:
-        kept = replace(checkpoint, id=t.next_checkpoint_id(), after=t.head)
-        t.save_checkpoint(kept, tenure.number)
+        kept = replace(checkpoint, id=t.checkpoints.next_id(), after=t.head)
+        t.checkpoints.save(kept, tenure.number)
         told = ContextRefreshed(new_tokens=due.new_tokens, checkpoint_id=kept.id, memory_id=memory_id)
         t.append(told, session_id=tenure.session_id, run=tenure.number)
 
@@ -43,8 +42,8 @@ async def refresh(tenure: Tenure, due: Refresh) -> None:
 
 async def _draft(tenure: Tenure, due: Refresh) -> Checkpoint:
     state, workspace = await tenure.gather()
-    row = await tenure.house.journal.workflow(tenure.workflow_id)
-    session = await tenure.house.journal.read(lambda c: session_by_id(c, tenure.session_id))
+    row = await tenure.house.journal.workflows.get(tenure.workflow_id)
+    session = await tenure.house.journal.sessions.get(tenure.session_id)
     now = tenure.house.clock.now()
     place = Place(
         # Only whoever holds the run writes checkpoints, so this is the name that it gets.

@@ -16,10 +16,6 @@ from segue.journal.rows import (
     RunRow,
     SessionRow,
     WorkflowRow,
-    has_checkpoints,
-    run_by_id,
-    runtime_of,
-    session_by_id,
 )
 from segue.model import events as e
 from segue.model.agents import Choices
@@ -47,12 +43,13 @@ from segue.orchestrator.run.capacity import Capacity
 from segue.orchestrator.run.dialogue import Dialogue
 from segue.orchestrator.run.keeping import Keeper
 from segue.orchestrator.run.limits import Allowance
-from segue.orchestrator.run.pausing import Pausing
+from segue.orchestrator.run.pausing import force_pauses
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Superseded, Tenure
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import DIVERGED, House, Live
+from segue.orchestrator.runtime.handle import RunHandle
+from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.remaking import made_again
 from segue.orchestrator.settling import retrying
@@ -101,9 +98,9 @@ HEARTBEAT = 10.0
 
 
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
-    """What the engine calls. Nothing is raised: the engine would store it, words and all."""
+    """Execute a run that was taken from the queue; errors are logged and settled, never raised."""
     try:
-        queued = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+        queued = await house.journal.runs.get(session_id, number)
         async with house.places.one(queued.queued_at) as place:
             if place:
                 await _run_session(house, session_id, number)
@@ -113,11 +110,11 @@ async def run_session(house: House, session_id: SessionId, number: int) -> None:
 
 
 async def _run_session(house: House, session_id: SessionId, number: int) -> None:
-    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    run = await house.journal.runs.get(session_id, number)
     # One that was paused or cancelled while it stood in line must not be taken for the one that may have followed it.
     if run.status is not RunStatus.ENDED:
-        session = await house.journal.read(lambda c: session_by_id(c, session_id))
-        workflow = await house.journal.workflow(session.workflow_id)
+        session = await house.journal.sessions.get(session_id)
+        workflow = await house.journal.workflows.get(session.workflow_id)
         with house.alive(workflow.id) as live:
             await Run(house, live, workflow, session, run).carry_out()
             await projections.refresh(house, session_id)
@@ -134,7 +131,7 @@ async def _settle_after_a_fault(house: House, session_id: SessionId, number: int
 class Run:
     """The life of one agent process: a worktree to stand in, the dialogue, and an end that is written down."""
 
-    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+    def __init__(self, house: House, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow
@@ -179,7 +176,7 @@ class Run:
         if (end := await self._advised()) is not None:
             return end
         if not self.tenure.has_worktree:
-            await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
+            await self.tenure.write("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
         async with AsyncExitStack() as stack:
             left = await self._left()
             agent = await self._open_agent(stack, self._launch(directory), left)
@@ -211,7 +208,7 @@ class Run:
         if not failures:
             return None
         self.advised_on = failures[-1].step
-        async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
+        async with alongside(lambda: force_pauses(self.tenure, self._recorder()), Allowance(self.tenure).time_out):
             advice = await fixing.consult(self.tenure, self._environment(), failures)
         self.advised_on = None
         match advice.verdict:
@@ -247,7 +244,7 @@ class Run:
         if not workflow.here and (worktree.made or workflow.base is None):
             await self._set_up(path)
         if workflow.base is None:
-            await self.tenure.step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
+            await self.tenure.write("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
         return path, await read_state(path, self.workflow.base)
 
     async def _standing(self, path: Path) -> GitState | None:
@@ -266,7 +263,7 @@ class Run:
         state = await self.house.journal.state(self.tenure.workflow_id)
         return PromptOccasion(
             way=self.way,
-            checkpoint=await self.house.journal.standing(self.tenure.workflow_id, state),
+            checkpoint=await self.house.journal.checkpoints.base(self.tenure.workflow_id, state),
             git=git,
             divergence=await self._divergence(),
             taken_back=state.taken_back,
@@ -355,7 +352,7 @@ class Run:
         self.way = Way.CONTEXT
         changed = e.WayChanged(before=Way.FORK, after=Way.CONTEXT, reason=error.message)
         session_id, number = self.tenure.session_id, self.tenure.number
-        await self.tenure.transact(lambda t: t.change_way(session_id, number, changed, Carrying.NEEDED))
+        await self.tenure.transact(lambda t: t.runs.change_way(session_id, number, changed, Carrying.NEEDED))
 
     async def _ready(self, agent: Agent) -> None:
         started = started_of(agent, self.tenure.attempt, resumed=self.way in SAME_CONVERSATION)
@@ -363,8 +360,8 @@ class Run:
 
         def ready(t: Transaction) -> None:
             t.append(started, session_id=self.tenure.session_id, run=self.tenure.number)
-            t.occupy(self.tenure.session_id, process)
-            t.capture_token(self.tenure.session_id, self.tenure.number, self.tenure.attempt, agent.token)
+            t.runtimes.occupy(self.tenure.session_id, process)
+            t.runtimes.capture_token(self.tenure.session_id, self.tenure.number, self.tenure.attempt, agent.token)
             self.tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self.tenure.write("session.ready", ready)
@@ -376,13 +373,13 @@ class Run:
         if self.agent.container is None:
             return None
         if self.way is Way.REATTACH:
-            return (await self.house.journal.read(lambda c: runtime_of(c, self.tenure.session_id))).container
+            return (await self.house.journal.sessions.runtime(self.tenure.session_id)).container
         return await containers.begun(self.house, self.tenure.attempt)
 
     async def _keep_start(self) -> None:
         """The files as they were before the first prompt, so that the first task can be undone like any other."""
         journal, workflow_id = self.house.journal, self.tenure.workflow_id
-        if await journal.read(lambda c: has_checkpoints(c, workflow_id)):
+        if await journal.checkpoints.exist(workflow_id):
             return
         state, workspace = await self.tenure.gather()
         session_id, number = self.tenure.session_id, self.tenure.number
@@ -394,7 +391,9 @@ class Run:
         """A dead row must be told from a live one without guessing."""
         while True:
             await self.house.clock.sleep(HEARTBEAT)
-            await self.tenure.transact(lambda t: t.seen(self.tenure.session_id, self.tenure.attempt))
+            await self.tenure.transact(
+                lambda t: t.runtimes.record_heartbeat(self.tenure.session_id, self.tenure.attempt)
+            )
 
     # ── ends ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -408,7 +407,7 @@ class Run:
 
         _, _, outcome = end.ending
         # Nothing is waited for after the commit: a run that is torn away meanwhile must still say what follows it.
-        if await self.tenure.step(f"run.{outcome}", finish):
+        if await self.tenure.write(f"run.{outcome}", finish):
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         await left_standing(self.house, self.tenure.workflow_id, state)
@@ -441,24 +440,24 @@ class Run:
             withdraw_messages(t)
         if again is not None:
             t.schedule_retry(again, self.tenure.session_id, self.tenure.number)
-        t.end_run(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
+        t.runs.end(self.tenure.session_id, self.tenure.number, e.RunEnded(outcome=outcome, reason=end.reason))
         if end.status is WorkflowStatus.IN_PROGRESS:
             self._hand_over(t, child, end.reason)
         return again is not None
 
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
         """A new session goes on with a compiled context, before the old one is too full to."""
-        t.create_session(child, self.agent.name, self.tenure.session_id, Carrying.NEEDED)
+        t.sessions.create(child, self.agent.name, self.tenure.session_id, Carrying.NEEDED)
         queue(self.house, t, child, ResumePlan(way=Way.CONTEXT, reason=reason), Purpose.WORK, self._environment())
 
     def _fail_task(self, t: Transaction, reason: str) -> None:
-        for task in t.tasks:
+        for task in t.tasks.all():
             if task.status is TaskStatus.IN_PROGRESS:
-                t.fail_task(task.id, self.tenure.attempt, self.tenure.session_id, self.tenure.number, reason)
+                t.tasks.fail(task.id, self.tenure.attempt, self.tenure.session_id, self.tenure.number, reason)
 
     def _ask_person(self, t: Transaction, asked: e.PersonAsked) -> None:
         session_id, number = self.tenure.session_id, self.tenure.number
-        t.interrupt_task(asked.task_id, session_id, number, "somebody has to say what becomes of it")
+        t.tasks.interrupt(asked.task_id, session_id, number, "somebody has to say what becomes of it")
         t.append(asked, session_id=session_id, run=number)
 
     async def _fail(self, error: SegueError) -> None:
@@ -466,7 +465,7 @@ class Run:
         policy = POLICIES[failure_of(error)]
         if self.tenure.token is not None and not policy.keeps_token:
             session_id, number, token = self.tenure.session_id, self.tenure.number, self.tenure.token
-            await self.tenure.transact(lambda t: t.refuse_token(session_id, number, token, error.message))
+            await self.tenure.transact(lambda t: t.runtimes.refuse_token(session_id, number, token, error.message))
             crash_point("token.refused")
         await self._settle(settling_after(error, reached=self.reached_agent, advised_on=self.advised_on))
         if not self.reached_agent and policy.session is None:
@@ -475,7 +474,7 @@ class Run:
     async def _discard_worktree(self) -> None:
         """A first start that failed leaves nothing behind; a worktree that was there before, or is needed for the next
         try, stays."""
-        row = await self.house.journal.workflow(self.tenure.workflow_id)
+        row = await self.house.journal.workflows.get(self.tenure.workflow_id)
         if self.workflow.base is not None or row.base is None or row.here or row.retry_at is not None:
             return
         worktree = Worktree(Path(row.worktree), row.branch, row.base)

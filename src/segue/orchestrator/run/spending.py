@@ -9,11 +9,12 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.events import UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.ends import Torn
 from segue.protocol.accounts import session_account, sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
-from segue.state.fold import SessionState, WorkflowState, reported
+from segue.state.fold import SessionState, WorkflowState
+from segue.state.session import reported
 
 
 class Purse:

@@ -1,6 +1,6 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -8,14 +8,15 @@ from typing import TypeVar
 import anyio
 
 from segue.journal import Transaction
-from segue.journal.rows import RunRow, SessionRow, WorkflowRow, runtime_of
+from segue.journal.rows import RunRow, SessionRow, WorkflowRow
 from segue.model.crash import crash_point
 from segue.model.errors import WrongState
 from segue.model.events import UsageReported
 from segue.model.ids import AttemptId, SessionId, new_attempt_id
 from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.run.spending import Purse, limits_of
-from segue.orchestrator.runtime.house import House, Live
+from segue.orchestrator.runtime.handle import RunHandle
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref
 from segue.snapshot.gather import Workspace, gather
 from segue.state.fold import WorkflowState
@@ -32,7 +33,7 @@ class Superseded(WrongState):
 class Tenure:
     """Owns a run from its claim to its end, or until somebody takes it away."""
 
-    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+    def __init__(self, house: House, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow
@@ -53,39 +54,32 @@ class Tenure:
         return claimed
 
     def _claim(self, t: Transaction) -> bool:
-        if not t.claim_run(self.session_id, self.number, self.attempt, self.house.boot):
+        if not t.runs.claim(self.session_id, self.number, self.attempt, self.house.boot):
             return False
         if t.workflow.status is WorkflowStatus.PENDING:
             t.move_workflow(WorkflowStatus.IN_PROGRESS)
         if self.has_worktree:
             # Nothing but the agent has to be waited for.
             self.move(t, SessionStatus.STARTING)
-        self.token = runtime_of(t.connection, self.session_id).token
+        self.token = t.runtimes.get(self.session_id).token
         return True
 
-    async def step(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
-        return await self._whole(name, self.house.engine.step(name, self.workflow_id, self._fenced(work)))
-
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """Like a step, for what the engine need not remember: half the time, and the same fence."""
-        return await self._whole(name, self.transact(work))
-
-    async def _whole(self, name: str, writing: Awaitable[T]) -> T:
+        """Commit a transaction while this attempt owns the run, between two crash points, and never cut in two."""
         crash_point(f"{name}.before")
         with anyio.CancelScope(shield=True):
-            result = await writing
+            result = await self.transact(work)
             crash_point(f"{name}.after")
             return result
         raise AssertionError("a shielded scope swallows nothing")
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Like a step, for what happens beside the steps' order."""
+        """Commit a transaction while this attempt owns the run."""
         return await self.house.journal.transact(self.workflow_id, self._fenced(work))
 
     def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         def fenced(t: Transaction) -> T:
-            run = t.held_run(self.session_id, self.number, self.attempt)
+            run = t.runs.held(self.session_id, self.number, self.attempt)
             if run is None or not _may_go_on(run, t.workflow):
                 raise Superseded
             return work(t)
@@ -93,14 +87,14 @@ class Tenure:
         return fenced
 
     def run(self, t: Transaction) -> RunRow:
-        run = t.held_run(self.session_id, self.number, self.attempt)
+        run = t.runs.held(self.session_id, self.number, self.attempt)
         assert run is not None, "the fence has seen it"
         return run
 
     def move(
         self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
     ) -> None:
-        t.move_session(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
+        t.sessions.move(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
 
     async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
         """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner, and one

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from segue.drivers import Capabilities, Given, Introduction, Left
-from segue.journal.rows import RunRow, any_container, open_runs, runs_by_attempt, runtime_of, session_by_id, sessions_of
+from segue.journal.rows import RunRow
 from segue.model import events as e
 from segue.model.errors import SegueError
 from segue.model.events import Record
@@ -32,12 +32,12 @@ def engine_of(house: House) -> str:
 async def in_use(house: House, workflow_id: WorkflowId | None = None) -> bool:
     """Whether any agent, or any of this workflow, is to be in a container, or ever was; where none is, no engine is
     ever asked."""
-    if await house.journal.read(lambda c: any_container(c, workflow_id)):
+    if await house.journal.sessions.any_in_container(workflow_id):
         return True
     contained = {agent.name for agent in house.agents.values() if agent.container}
     if workflow_id is None or not contained:
         return bool(contained)
-    return any(each.agent in contained for each in await house.journal.read(lambda c: sessions_of(c, workflow_id)))
+    return any(each.agent in contained for each in await house.journal.sessions.of(workflow_id))
 
 
 # ── joining one again ───────────────────────────────────────────────────────────────────────────────
@@ -57,11 +57,11 @@ async def closed(house: House, state: WorkflowState, workflow_id: WorkflowId) ->
 
 async def left(house: House, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
     """The agent that went on in the container of this session, as far as the journal knows it."""
-    runtime = await house.journal.read(lambda c: runtime_of(c, session_id))
+    runtime = await house.journal.sessions.runtime(session_id)
     if runtime.container is None:
         return None
     running = [each for each in await managed(engine_of(house)) if each.running and each.id == runtime.container]
-    others = [each.id for each in await house.journal.read(lambda c: sessions_of(c, workflow_id))]
+    others = [each.id for each in await house.journal.sessions.of(workflow_id)]
     others.remove(session_id)
     for found in running:
         heard = await house.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
@@ -161,12 +161,12 @@ async def tidy(house: House) -> None:
 
 
 async def _is_wanted(house: House, found: Found, run: RunRow) -> bool:
-    if await house.journal.read(lambda c: open_runs(c, run.workflow_id)):
+    if await house.journal.runs.open(run.workflow_id):
         # Whoever carries it out knows what is needed.
         return True
-    workflow = await house.journal.workflow(run.workflow_id)
-    session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
-    runtime = await house.journal.read(lambda c: runtime_of(c, run.session_id))
+    workflow = await house.journal.workflows.get(run.workflow_id)
+    session = await house.journal.sessions.get(run.session_id)
+    runtime = await house.journal.sessions.runtime(run.session_id)
     agent = house.agents.get(session.agent)
     if agent is None or agent.container is None:
         # It was taken out of the settings while it was in there, and only they say how it is joined.
@@ -194,7 +194,7 @@ async def _ours(house: House, workflow_id: WorkflowId | None = None) -> list[tup
     except SegueError as error:
         log.info("no containers can be looked for: %s", error.message)
         return []
-    runs = await house.journal.read(lambda c: runs_by_attempt(c, {_attempt(each) for each in everyones}))
+    runs = await house.journal.runs.by_attempt({_attempt(each) for each in everyones})
     ours = [(each, runs[_attempt(each)]) for each in everyones if _attempt(each) in runs]
     return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
 

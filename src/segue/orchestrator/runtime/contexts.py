@@ -6,7 +6,6 @@ from datetime import datetime
 
 from anyio.to_thread import run_sync
 
-from segue.journal.reading import findings_of
 from segue.model.checkpoint import Checkpoint, GitState
 from segue.model.facts import DecisionFact, SessionFacts
 from segue.model.findings import Decision, ExamResult, Findings
@@ -43,8 +42,8 @@ async def compile_workflow(
 ) -> Compiled:
     """From everything that the journal holds by now; `own` is what a person wrote, and is only examined."""
     state = await house.journal.state(workflow_id)
-    latest = await house.journal.standing(workflow_id, state)
-    findings = await house.journal.read(lambda c: findings_of(c, workflow_id, latest.id)) if latest else None
+    latest = await house.journal.checkpoints.base(workflow_id, state)
+    findings = await house.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
     facts = with_own_tests(enriched(await house.hearings.facts(workflow_id), findings), state)
     handover = handover_of(state, workflow_id, latest, present, house.rules.lengths)
     if own:

@@ -8,7 +8,6 @@ import anyio
 from anyio.to_thread import run_sync
 
 from segue.journal import Journal
-from segue.journal.reading import task_starts, times_of
 from segue.model.checkpoint import Checkpoint
 from segue.model.events import Record, Stretch
 from segue.model.facts import SessionFacts
@@ -127,9 +126,8 @@ class Hearings:
         calendar = Calendar(times={}, default=checkpoint.created_at)
         for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
             numbers = {number - chapter.offset for number in seqs_of(facts) if chapter.holds(number)}
-            times, starts = await self._journal.read(
-                lambda c, name=chapter.workflow_id, seqs=numbers: (times_of(c, name, seqs), task_starts(c, name))
-            )
+            times = await self._journal.event_times(chapter.workflow_id, numbers)
+            starts = await self._journal.task_starts(chapter.workflow_id)
             placed = [(chapter.offset + seq, task) for seq, task in starts]
             calendar = replace(
                 calendar,

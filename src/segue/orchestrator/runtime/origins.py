@@ -11,7 +11,7 @@ async def original(house: House, state: WorkflowState) -> Original | None:
     if origin is None:
         return None
     there = (await house.journal.state(origin.workflow_id)).sessions[origin.session_id]
-    checkpoint = await house.journal.checkpoint(origin.workflow_id, origin.checkpoint_id)
+    checkpoint = await house.journal.checkpoints.get(origin.workflow_id, origin.checkpoint_id)
     return Original(
         session=there,
         clean=checkpoint.clean_boundary,

@@ -3,11 +3,12 @@
 from typing import Literal
 
 from segue.journal import Transaction
-from segue.journal.rows import QuestionRow, open_questions
+from segue.journal.rows import QuestionRow
 from segue.model.events import PermissionAnswered, PermissionRequested
 from segue.model.ids import RequestId, WorkflowId
 from segue.model.status import Permissions, SessionStatus, WaitingFor
-from segue.orchestrator.runtime.house import House, Verdict
+from segue.orchestrator.runtime.handle import PermissionReply
+from segue.orchestrator.runtime.house import House
 
 READING = frozenset({"read", "search", "think", "fetch"})
 EDITING = frozenset({"edit", "delete", "move"})
@@ -58,24 +59,25 @@ async def answer_question(
     question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
     live = house.live.get(workflow_id)
     if question is not None and live is not None:
-        verdict = Verdict(request_id=question.id, title=question.title, allow=allow, words=words)
-        live.verdicts.put_nowait(verdict)
+        verdict = PermissionReply(request_id=question.id, title=question.title, allow=allow, words=words)
+        live.replies.put_nowait(verdict)
     return question
 
 
 def _answer(
     t: Transaction, request_id: RequestId | None, allow: bool, by: Literal["user", "timeout"], reason: str
 ) -> QuestionRow | None:
-    open_now = open_questions(t.connection, t.workflow_id)
+    open_now = t.questions.open()
     question = next((q for q in open_now if request_id in (None, q.id)), None)
     if question is None:
         return None
     outcome = "allowed" if allow else "denied"
-    run = t.open_run
+    run = t.runs.open()
     number = run.number if run else None
     answer = PermissionAnswered(request_id=question.id, outcome=outcome, by=by, reason=reason)
-    t.answer(answer, question.session_id, number)
-    waiting = t.session.status is SessionStatus.WAITING_FOR_INPUT and t.session.waiting_for is WaitingFor.PERMISSION
+    t.questions.answer(answer, question.session_id, number)
+    session = t.sessions.current()
+    waiting = session.status is SessionStatus.WAITING_FOR_INPUT and session.waiting_for is WaitingFor.PERMISSION
     if waiting and len(open_now) == 1:
-        t.move_session(question.session_id, SessionStatus.RUNNING, run=number)
+        t.sessions.move(question.session_id, SessionStatus.RUNNING, run=number)
     return question

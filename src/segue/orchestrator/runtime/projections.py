@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 from anyio.to_thread import run_sync
 
-from segue.journal.reading import queued_prompt
-from segue.journal.rows import session_by_id
 from segue.model import events as e
 from segue.model.ids import NOTHING_SEEN, Seq, SessionId
 from segue.model.status import SessionStatus
@@ -49,7 +47,7 @@ STATUSES: Mapping[SessionStatus, str] = {
 
 async def extend(house: House, session_id: SessionId) -> None:
     """Bring the session's lines up to the journal's present; a file that is torn or gone is written anew."""
-    if (await house.journal.read(lambda c: session_by_id(c, session_id))).status in SESSION_ENDED:
+    if (await house.journal.sessions.get(session_id)).status in SESSION_ENDED:
         await rebuild(house, session_id)
         return
     file = (await run_sync(_files, house, session_id)).lines
@@ -72,7 +70,7 @@ async def refresh(house: House, session_id: SessionId) -> None:
 
 async def rebuild(house: House, session_id: str) -> SessionFiles:
     """Write both files anew from the journal, and tell whether those that were there had been right."""
-    row = await house.journal.read(lambda c: session_by_id(c, session_id))
+    row = await house.journal.sessions.get(session_id)
     state = await house.journal.state(row.workflow_id)
     entries = [entry async for entry in _entries(house, row.id, NOTHING_SEEN)]
     document, lines = await run_sync(_files, house, row.id)
@@ -138,7 +136,7 @@ def _files_in(folder: Path, session_id: SessionId) -> _Files:
 
 
 async def _entries(house: House, session_id: SessionId, after: Seq) -> AsyncIterator[Entry]:
-    workflow_id = (await house.journal.read(lambda c: session_by_id(c, session_id))).workflow_id
+    workflow_id = (await house.journal.sessions.get(session_id)).workflow_id
     names: dict[str, str] = {}
     while page := await house.journal.records(workflow_id, after):
         after = page[-1].seq
@@ -153,7 +151,7 @@ async def _told(house: House, record: e.Record, names: dict[str, str]) -> list[E
     """A prompt was said when it was sent; its words stand in the event that queued it, perhaps of another session."""
     event = record.event
     if isinstance(event, e.PromptSent):
-        queued = await house.journal.read(lambda c: queued_prompt(c, event.prompt_id))
+        queued = await house.journal.prompts.queued(event.prompt_id)
         return [{"type": "user_message", "id": event.prompt_id, "content": queued.text}]
     return list(_entry(event, names))
 

@@ -7,7 +7,6 @@ cut off or failed, it is taken when somebody asks.
 import logging
 from dataclasses import replace
 
-from segue.journal.reading import findings_of
 from segue.model.checkpoint import Checkpoint
 from segue.model.facts import SessionFacts
 from segue.model.findings import Findings
@@ -33,7 +32,7 @@ async def study_forever(house: House) -> None:
 
 
 async def study_latest(house: House, workflow_id: WorkflowId) -> None:
-    for checkpoint in await house.journal.snapshots(workflow_id, limit=1):
+    for checkpoint in await house.journal.checkpoints.snapshots(workflow_id, limit=1):
         await _read_along(house, checkpoint, await findings(house, checkpoint))
 
 
@@ -46,18 +45,18 @@ async def _read_along(house: House, checkpoint: Checkpoint, found: Findings) -> 
     records = await house.journal.last_records(workflow_id, KINDS, aside=aside)
     told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
     if told != found:
-        await house.journal.transact(workflow_id, lambda t: t.study(told, checkpoint.session_id))
+        await house.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(told, checkpoint.session_id))
 
 
 async def findings(house: House, checkpoint: Checkpoint) -> Findings:
     """What the second look at a snapshot found; it is taken now if nobody has."""
     workflow_id = checkpoint.workflow_id
     async with house.studying:
-        known = await house.journal.read(lambda c: findings_of(c, workflow_id, checkpoint.id))
+        known = await house.journal.checkpoints.findings(workflow_id, checkpoint.id)
         if known is not None:
             return known
         found = await _study(house, checkpoint)
-        await house.journal.transact(workflow_id, lambda t: t.study(found, checkpoint.session_id))
+        await house.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(found, checkpoint.session_id))
         return found
 
 

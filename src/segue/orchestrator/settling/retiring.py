@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from segue.journal import Transaction
-from segue.journal.rows import SessionRow, resting_sessions, sessions_to_archive
+from segue.journal.rows import SessionRow
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.orchestrator.runtime import projections
@@ -63,7 +63,7 @@ async def retire_sessions(house: House) -> None:
 
 
 async def _retire_all(house: House, retirement: Retirement, since: datetime) -> None:
-    for session in await house.journal.read(lambda c: resting_sessions(c, retirement.of, retirement.within, since)):
+    for session in await house.journal.sessions.resting(retirement.of, retirement.within, since):
         with noted(f"session {session.id} could not be retired"):
             if await _retire(house, session, retirement, since):
                 _forget(house, session.workflow_id)
@@ -73,10 +73,10 @@ async def _retire(house: House, session: SessionRow, retirement: Retirement, sin
     """False when somebody came back to it meanwhile."""
 
     def move(t: Transaction) -> bool:
-        resting = resting_sessions(t.connection, retirement.of, retirement.within, since, t.workflow_id)
+        resting = t.sessions.resting(retirement.of, retirement.within, since)
         if session.id not in [each.id for each in resting]:
             return False
-        t.move_session(session.id, retirement.to, reason=retirement.reason)
+        t.sessions.move(session.id, retirement.to, reason=retirement.reason)
         return True
 
     return await house.journal.transact(session.workflow_id, move)
@@ -94,7 +94,7 @@ async def _to_archive(house: House, since: datetime) -> list[SessionRow]:
     names = iter(sorted(await projections.not_archived(house)))
     found: list[SessionRow] = []
     while ids := list(islice(names, MOST_AT_ONCE)):
-        found += await house.journal.read(lambda c, ids=ids: sessions_to_archive(c, ids, since))
+        found += await house.journal.sessions.to_archive(ids, since)
     return found
 
 

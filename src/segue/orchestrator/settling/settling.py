@@ -8,12 +8,6 @@ from segue.journal import Transaction
 from segue.journal.rows import (
     RunRow,
     SessionRow,
-    open_helpers,
-    open_prompts,
-    open_questions,
-    run_by_id,
-    session_by_id,
-    statuses_of,
 )
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
@@ -32,7 +26,8 @@ from segue.model.status import (
     WorkflowStatus,
 )
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling import retrying
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
@@ -120,7 +115,7 @@ def settling_after(error: SegueError, *, reached: bool, advised_on: str | None =
 
 async def settle(house: House, session_id: SessionId, number: int, settling: Settling) -> bool:
     """Settle one run; false when it has ended already. Calling it twice does no harm."""
-    run = await house.journal.read(lambda c: run_by_id(c, session_id, number))
+    run = await house.journal.runs.get(session_id, number)
     if run.status is RunStatus.ENDED:
         return False
     workflow_id = run.workflow_id
@@ -162,7 +157,7 @@ def _settle(
     house: House, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState, workspace: Workspace
 ) -> bool:
     """Whether it is tried again by itself."""
-    found = t.open_run
+    found = t.runs.open()
     if found is None or (found.session_id, found.number) != (run.session_id, run.number):
         return False
     run, state = found, t.catch_up(state)
@@ -175,7 +170,7 @@ def _settle(
         settling = replace(settling, workflow_to=WorkflowStatus.PAUSED)
     if retry is None and failed is not None and failed.step == retrying.RESTART:
         settling = replace(settling, stop=replace(settling.stop, reason=retrying.TOO_OFTEN))
-    session = t.session
+    session = t.sessions.current()
     started = run.status is RunStatus.ACTIVE
     mid_turn = is_mid_turn(session)
     close_questions(t, session.id, run.number)
@@ -203,7 +198,7 @@ def _settle(
         retrying.write_down(t, session.id, run.number, failed, retry)
     outcome = settling.outcome if started else "not_started"
     ended = RunEnded(outcome=outcome, reason=settling.stop.reason, failure=settling.failure, reset_at=settling.reset_at)
-    t.end_run(session.id, run.number, ended)
+    t.runs.end(session.id, run.number, ended)
     return retry is not None
 
 
@@ -250,7 +245,7 @@ def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: 
     if after is session.status:
         return
     waiting_for = WaitingFor.PROMPT if after is SessionStatus.WAITING_FOR_INPUT else None
-    t.move_session(session.id, after, run=run.number, reason=settling.stop.reason, waiting_for=waiting_for)
+    t.sessions.move(session.id, after, run=run.number, reason=settling.stop.reason, waiting_for=waiting_for)
 
 
 def _workflow_after(session: SessionRow, settling: Settling) -> WorkflowStatus:
@@ -272,40 +267,42 @@ def is_mid_turn(session: SessionRow) -> bool:
 
 def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozenset[RequestId]:
     """A question dies with the process that asked it, or with its turn; those that were open."""
-    closed = frozenset(question.id for question in open_questions(t.connection, t.workflow_id))
+    closed = frozenset(question.id for question in t.questions.open())
     for request_id in closed:
-        t.answer(PermissionAnswered(request_id=request_id, outcome="interrupted", by="segue"), session_id, run)
+        t.questions.answer(
+            PermissionAnswered(request_id=request_id, outcome="interrupted", by="segue"), session_id, run
+        )
     return closed
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
     """What never left is marked so, or waits again; what was sent stays as it is, for people to see."""
-    for prompt in open_prompts(t.connection, session_id, run):
+    for prompt in t.prompts.open(session_id, run):
         if prompt.status is not PromptStatus.QUEUED:
             continue
         if prompt.task_id is None:
-            t.return_message(prompt)
+            t.prompts.give_back(prompt)
         else:
-            t.move_prompt(prompt.id, PromptStatus.NOT_SENT, session_id, run)
+            t.prompts.move(prompt.id, PromptStatus.NOT_SENT, session_id, run)
 
 
 def withdraw_messages(t: Transaction) -> None:
     """There will be no agent any more to hear them, and the journal says so."""
-    for message in t.messages:
-        t.move_prompt(message.id, PromptStatus.NOT_SENT, message.session_id, None)
+    for message in t.prompts.waiting():
+        t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
 
 
 def _end_helpers(t: Transaction, reason: str) -> None:
     """Whoever helped inside the run ends with it."""
-    for helper in open_helpers(t.connection, t.workflow_id):
+    for helper in t.sessions.open_helpers():
         t.end_helper(helper.id, SessionStatus.TERMINATED, reason)
 
 
 def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
     """Whether somebody had one."""
-    for task in t.tasks:
+    for task in t.tasks.all():
         if task.status is TaskStatus.IN_PROGRESS:
-            t.interrupt_task(task.id, session_id, run, reason)
+            t.tasks.interrupt(task.id, session_id, run, reason)
             return True
     return False
 
@@ -314,12 +311,12 @@ def write_checkpoint(
     t: Transaction, session_id: SessionId, run: int, occasion: Occasion, state: WorkflowState, workspace: Workspace
 ) -> None:
     place = Place(
-        id=t.next_checkpoint_id(occasion.type),
+        id=t.checkpoints.next_id(occasion.type),
         workflow_id=t.workflow_id,
         session_id=session_id,
         at=t.now,
         after=t.head,
-        session_began=session_by_id(t.connection, session_id).created_at,
+        session_began=t.sessions.get(session_id).created_at,
     )
-    statuses = statuses_of(t.connection, t.workflow_id)
-    t.save_checkpoint(make_checkpoint(place, occasion, state, statuses, workspace), run)
+    statuses = t.tasks.statuses()
+    t.checkpoints.save(make_checkpoint(place, occasion, state, statuses, workspace), run)

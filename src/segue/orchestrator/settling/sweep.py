@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 import anyio
 import anyio.to_thread
 
-from segue.journal.rows import QuestionRow, RunRow, SessionRow, all_questions_past, open_runs, session_by_id
+from segue.journal.rows import QuestionRow, RunRow, SessionRow
 from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.house import House, Live, Stop
+from segue.orchestrator.runtime.handle import RunHandle, Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.settling.noting import noted
 from segue.orchestrator.settling.retiring import retire_sessions
@@ -31,12 +32,11 @@ SETTLE_GRACE = 15.0
 
 async def settle_left_runs(house: House) -> list[RunRow]:
     """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
-    runs = await house.journal.read(open_runs)
+    runs = await house.journal.runs.open()
     for run in runs:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
         with _settled(run), anyio.move_on_after(SETTLE_AT_START):
             await settle(house, run.session_id, run.number, CRASHED)
-    await house.engine.forget_left_runs()
     return runs
 
 
@@ -55,13 +55,13 @@ async def sweep_forever(house: House) -> None:
 
 async def sweep(house: House) -> None:
     """One look at everything that should move."""
-    await house.journal.keep_hold()
+    await house.journal.check_lock()
     now = house.clock.now()
     for question in await _questions_past(house, now):
         with noted(f"question {question.id} could not be refused"):
             reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
             await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
-    for run in await house.journal.read(open_runs):
+    for run in await house.journal.runs.open():
         with _settled(run):
             await _look_at(house, run, now)
     # Whoever scheduled a retry may have been cut off before they could say so.
@@ -75,7 +75,7 @@ async def sweep(house: House) -> None:
 async def _questions_past(house: House, now: datetime) -> list[QuestionRow]:
     """Nobody could answer while the machine was asleep."""
     patience = timedelta(seconds=house.rules.permission_timeout)
-    past = await house.journal.read(lambda c: all_questions_past(c, now))
+    past = await house.journal.questions.overdue(now)
     return [each for each in past if each.deadline + house.clock.away_since(each.deadline - patience) <= now]
 
 
@@ -86,12 +86,12 @@ def _settled(run: RunRow) -> AbstractContextManager[None]:
 async def _look_at(house: House, run: RunRow, now: datetime) -> None:
     live = house.live.get(run.workflow_id)
     if live is None:
-        if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
+        if run.boot != house.boot or not await house.queue.knows(run):
             await settle(house, run.session_id, run.number, CRASHED)
         return
     if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
         return
-    session = await house.journal.read(lambda c: session_by_id(c, run.session_id))
+    session = await house.journal.sessions.get(run.session_id)
     if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:
         # It waits for a word, and gives up by itself.
         return
@@ -100,13 +100,13 @@ async def _look_at(house: House, run: RunRow, now: datetime) -> None:
         await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))
 
 
-async def _tear_away(house: House, run: RunRow, live: Live, stop: Stop) -> None:
+async def _tear_away(house: House, run: RunRow, live: RunHandle, stop: Stop) -> None:
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()
     # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
     if await settle(house, run.session_id, run.number, settling_for(stop)):
-        await house.engine.forget(run.session_id, run.number)
+        house.queue.forget(run.session_id, run.number)
         house.live.pop(run.workflow_id, None)
 
 

@@ -1,4 +1,4 @@
-"""One server per database: a lock that dies with its process."""
+"""One server per database: a lock that ends with its process."""
 
 import fcntl
 import os
@@ -13,34 +13,34 @@ from sqlalchemy.exc import OperationalError
 from segue.model.errors import AlreadyServing, DatabaseUnusable
 from segue.store.engines import Engines
 
-# Any number does, as long as every Segue uses the same.
+# Any number, as long as every Segue uses the same.
 ADVISORY_KEY = 0x5E60E
 
 _HINT = "`segue status` talks to it; `segue down` stops it."
 
 
-class Hold(Protocol):
-    """A database that is ours alone."""
+class DatabaseLock(Protocol):
+    """Lock on the database that this process alone serves."""
 
-    def keep(self) -> None:
-        """Raises `AlreadyServing` when it was lost and somebody else has it now."""
+    def check(self) -> None:
+        """Take the lock again if it was lost; raise `AlreadyServing` when another server has it."""
         ...
 
 
 @contextmanager
-def hold_database(engines: Engines) -> Generator[Hold]:
-    """Refuses when another server holds the same database."""
-    with _hold_sqlite(engines) if engines.is_sqlite else _hold_postgres(engines) as hold:
-        yield hold
+def lock_database(engines: Engines) -> Generator[DatabaseLock]:
+    """Lock the database; raise `AlreadyServing` when another server has locked it."""
+    with _lock_sqlite(engines) if engines.is_sqlite else _lock_postgres(engines) as lock:
+        yield lock
 
 
-class _FileHold:
-    def keep(self) -> None:
-        """A file lock lasts as long as its process."""
+class _FileLock:
+    def check(self) -> None:
+        """Do nothing: a file lock lasts as long as its process."""
 
 
 @contextmanager
-def _hold_sqlite(engines: Engines) -> Generator[Hold]:
+def _lock_sqlite(engines: Engines) -> Generator[DatabaseLock]:
     path = Path(engines.url.database or "")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,21 +53,21 @@ def _hold_sqlite(engines: Engines) -> Generator[Hold]:
         os.close(descriptor)
         raise AlreadyServing(f"Another Segue server uses the database {path}.", hint=_HINT) from None
     try:
-        # Made before SQLite makes it, so that nobody else can read it.
+        # Created before SQLite creates it, so that other users cannot read it.
         path.touch(mode=0o600)
-        yield _FileHold()
+        yield _FileLock()
     finally:
         os.close(descriptor)
 
 
-class _AdvisoryHold:
-    """An advisory lock lasts as long as its connection, which a restart of PostgreSQL or a network may end."""
+class _AdvisoryLock:
+    """Advisory lock of PostgreSQL. It lasts as long as its connection, which a restart or the network may end."""
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._connection = self._take()
 
-    def keep(self) -> None:
+    def check(self) -> None:
         try:
             self._connection.execute(text("SELECT 1"))
             self._connection.commit()
@@ -86,7 +86,7 @@ class _AdvisoryHold:
                 f"The PostgreSQL database cannot be reached: {str(error.orig).strip().splitlines()[0]}",
                 hint="Check SEGUE_DATABASE_URL and that the server runs.",
             ) from error
-        # Not the pool's any more: it would hand the connection on, lock and all.
+        # Detached, because the pool would hand the connection on together with its lock.
         connection.detach()
         locked = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": ADVISORY_KEY}).scalar_one()
         connection.commit()
@@ -97,9 +97,9 @@ class _AdvisoryHold:
 
 
 @contextmanager
-def _hold_postgres(engines: Engines) -> Generator[Hold]:
-    hold = _AdvisoryHold(engines)
+def _lock_postgres(engines: Engines) -> Generator[DatabaseLock]:
+    lock = _AdvisoryLock(engines)
     try:
-        yield hold
+        yield lock
     finally:
-        hold.release()
+        lock.release()

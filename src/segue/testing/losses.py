@@ -1,4 +1,4 @@
-"""What was lost, and what happened twice: the journal compared with the diaries of those who took part.
+"""Lost and duplicated effects: the journal compared with the diaries of agent and client.
 
 A journal cannot witness its own losses. *Lost* is what was acknowledged in a diary, the agent's or the client's, and is
 absent from the journal. *Duplicated* is what Segue does once and did twice.
@@ -13,12 +13,12 @@ from segue.model.views import RecordView
 from segue.testing.rehearsal.diary import DiaryEntry
 
 Fact = tuple[str, ...]
-"""One thing that stands in the journal, in words that a diary can use too."""
+"""Entry of the journal, in a form that a diary can name too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What the comparison found, one sentence each."""
+    """Findings of the comparison, one sentence each."""
 
     lost: tuple[str, ...] = ()
     duplicated: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
 
 
 def fact_of(record: RecordView) -> Fact:
-    """What this line says; where nobody but a follower could know of it, the line itself."""
+    """Return the fact of a journal line; the line itself where only followers see it."""
     match record.event:
         case e.WorkflowCreated(slug=slug):
             return ("workflow", slug)
@@ -75,7 +75,7 @@ def line_of(record: RecordView) -> Fact:
 
 
 def _done(journal: Sequence[RecordView]) -> Iterator[Fact]:
-    """What Segue does at most once."""
+    """Yield the facts that may occur once at most."""
     for record in journal:
         match record.event:
             case e.TaskCompleted(task_id=task_id):
@@ -93,11 +93,11 @@ def _done(journal: Sequence[RecordView]) -> Iterator[Fact]:
 # ── what the diaries say ────────────────────────────────────────────────────────────────────────────
 
 Claim = tuple[Fact, Fact]
-"""What somebody was told, and what must stand in the journal to prove it."""
+"""Acknowledged fact, and the fact of the journal that proves it."""
 
 
 def _told(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
-    """What the server told its client."""
+    """Yield the claims of the client's diary."""
     for entry in client:
         if entry.kind == "delivered":
             for fact, line in entry["events"]:
@@ -129,7 +129,7 @@ def _answered(entry: DiaryEntry) -> Fact | None:
 
 
 def _heard(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
-    """What reached the agent."""
+    """Yield the claims of the agent's diary."""
     requests = {r.event.call_id: r.event.request_id for r in journal if isinstance(r.event, e.PermissionRequested)}
     for entry in agent:
         if entry.kind == "prompt" and entry["prompt_id"]:
@@ -146,7 +146,7 @@ _OUTCOMES = {"allow": "allowed", "reject": "denied"}
 
 
 def _received(agent: Sequence[DiaryEntry]) -> Iterator[Fact]:
-    """What an agent should get at most once."""
+    """Yield the facts that may reach the agent once at most."""
     for entry in agent:
         if entry.kind == "prompt" and entry["prompt_id"]:
             yield ("prompt", entry["prompt_id"], "reached the agent")

@@ -1,4 +1,4 @@
-"""What became of a workflow, added up from the diaries, the process table and the journal."""
+"""Audit of a workflow: diaries, process table and journal compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from segue.workspace.processes import marked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reckoning:
-    """Nothing but `events` should be there."""
+    """Result of an audit; all fields but `events` should be empty."""
 
     events: int
     lost: tuple[str, ...]
     duplicated: tuple[str, ...]
     orphans: tuple[int, ...]
     disagreements: tuple[str, ...]
-    """Where the rows say something else than the journal."""
+    """Differences between rows and journal."""
     problem: str | None
-    """What is wrong with the journal's chain."""
+    """Fault of the journal's hash chain."""
 
     @property
     def faults(self) -> list[str]:
-        """Every single thing that is wrong, in words."""
+        """All faults, one sentence each."""
         left = [f"process {pid} was left running" for pid in self.orphans]
         broken = [self.problem] if self.problem else []
         return [*self.lost, *self.duplicated, *left, *self.disagreements, *broken]
 
 
 def reckon(stage: Stage, work: Work) -> Reckoning:
-    """Add up one workflow that has come to rest."""
+    """Compare diaries, processes, rows and journal of a workflow that is not running."""
     journal, verification = work.journal(), work.verify()
     counted = count(journal, work.agent_diary(), work.client_diary())
     attempts = [record.event.attempt for record in journal if isinstance(record.event, RunStarted)]

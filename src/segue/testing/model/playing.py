@@ -1,4 +1,4 @@
-"""From a request to the answer the script has for it."""
+"""Choice of the scripted answer to a request."""
 
 import json
 from collections import Counter
@@ -41,7 +41,7 @@ FAILURES: dict[FailureKind, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What is answered, once `hold` is released."""
+    """Answer, sent when `hold` is released."""
 
     answer: Reply | Trouble
     hold: str | None = None
@@ -82,7 +82,7 @@ class Player:
         return found.steps[asked.rounds]
 
     def _rule(self, asked: Asked, dialect: DialectName) -> Rule | None:
-        """The first rule that fits. A request that brings tool results goes on with a rule that has begun already."""
+        """Return the first rule that fits; a request with tool results continues a rule that has begun."""
         going_on = asked.rounds > 0
         for index, rule in enumerate(self._script.rules):
             if not rule.fits(asked.prompt, dialect):

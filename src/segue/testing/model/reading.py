@@ -1,4 +1,4 @@
-"""From YAML to a script; what is not understood is refused, and the error says where it stands."""
+"""Parser of scripts in YAML; an error names the place of the invalid value."""
 
 from collections.abc import Callable
 from pathlib import Path

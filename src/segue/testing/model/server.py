@@ -1,4 +1,4 @@
-"""The server: one door for each dialect, the request log, and answers that wait until they are released."""
+"""The server: one endpoint for each dialect, the request log, and answers that wait until they are released."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ _METHODS = ["GET", "HEAD", "POST"]
 
 
 class ScriptedModel:
-    """A model that says what its script says, and remembers what it was asked."""
+    """Model that answers as scripted, and keeps its requests."""
 
     def __init__(self, script: Script, log: Path | None = None) -> None:
         self.url = ""
@@ -129,7 +129,7 @@ async def _lines(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
 
 
 async def _events(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
-    """Server-sent events; one that has a type says it in its name too."""
+    """Format server-sent events; the type of a piece is also the name of its event."""
     for piece in pieces:
         if isinstance(piece, str):
             yield f"data: {piece}\n\n"
@@ -142,7 +142,7 @@ async def _events(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
 async def scripted_model(
     script: Script | None = None, *, port: int = 0, log: Path | None = None
 ) -> AsyncGenerator[ScriptedModel]:
-    """A model that answers on loopback for as long as the context lasts."""
+    """Serve a model on loopback while the context is open."""
     model = ScriptedModel(script or Script(), log)
     with socket.create_server(("127.0.0.1", port)) as listening:
         model.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -167,7 +167,7 @@ async def scripted_model(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, with a word when it accepts connections, and with signals left to others."""
+    """uvicorn with an event for readiness, and without its own signal handlers."""
 
     def __init__(self, configuration: uvicorn.Config) -> None:
         super().__init__(configuration)

@@ -1,4 +1,4 @@
-"""Which of an agent's own tools does what, found by name and by the shape of its arguments."""
+"""Selection of an agent's tools, by name and by arguments."""
 
 import json
 import shlex
@@ -23,7 +23,7 @@ _CODE = "exec"
 
 
 def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> Chosen | None:
-    """The name and the arguments of the call, or None where the agent offers nothing that fits."""
+    """Return name and arguments of the call, or None if the agent offers no suitable tool."""
     match wanted:
         case Call(name=name, arguments=arguments):
             names = (name,) if isinstance(name, str) else name
@@ -67,7 +67,7 @@ def _properties(schema: JsonObject | None) -> dict[str, JsonObject]:
 
 
 def fitting(schema: JsonObject) -> object:
-    """The smallest value that a JSON schema allows, for agents that ask for JSON on the side."""
+    """Return a minimal value of a JSON schema, for agents that request JSON."""
     if schema.get("enum"):
         return schema["enum"][0]
     if "const" in schema:
@@ -91,6 +91,6 @@ def fitting(schema: JsonObject) -> object:
 
 
 def _type(schema: JsonObject) -> str:
-    """Gemini writes its types in capitals, and JSON schema allows several."""
+    """Return the first type, in lower case: Gemini writes capitals, and JSON schema allows several types."""
     kind: object = schema.get("type", "object")
     return str(cast("list[object]", kind)[0] if isinstance(kind, list) else kind).lower()

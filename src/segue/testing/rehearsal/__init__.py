@@ -1,4 +1,4 @@
-"""The scripted agent: a real process with a conversation on disk, which also crashes, hangs and lies on request.
+"""The scripted agent: a real process with conversations on disk, which also crashes, hangs and misreports on request.
 
 `python -m segue.testing.rehearsal --script FILE --home DIR [--diary FILE]` speaks the Agent Client Protocol on its
 standard input and output. `script` says what it does, `performance` does it with its `tools`, `conversation` is what it

@@ -16,6 +16,7 @@ from segue.testing.rehearsal.script import Script
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the rehearsal agent; return the exit code."""
     given = _parser().parse_args(arguments)
     if given.home is None:
         sys.stderr.write("rehearsal: give --home DIR, or set SEGUE_REHEARSAL_HOME\n")

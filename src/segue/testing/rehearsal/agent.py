@@ -1,4 +1,4 @@
-"""The agent's side of the protocol: opening conversations as the script says, and handing prompts to a performance."""
+"""The agent's side of the protocol: it opens conversations, and plays a turn of the script for each prompt."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ from segue.testing.rehearsal.stage import Stage, leave, mute
 
 
 async def serve(script: Script, memory: Memory, diary: Diary) -> None:
-    """Be the agent until standard input ends."""
+    """Serve the agent's side of the protocol until standard input ends."""
     wire = await open_wire()
     await wire.serve(RehearsalAgent(script, memory, diary, wire).methods())
 
 
 class RehearsalAgent:
-    """Knows its script, its memory and its diary."""
+    """Rehearsal agent: it answers the protocol's requests as scripted."""
 
     def __init__(self, script: Script, memory: Memory, diary: Diary, wire: Wire) -> None:
         self._script = script
@@ -43,6 +43,7 @@ class RehearsalAgent:
         self._performances: dict[str, Performance] = {}
 
     def methods(self) -> Methods:
+        """Return the handlers of the protocol's methods."""
         return Methods(
             requests={
                 "initialize": self._initialize,
@@ -164,7 +165,7 @@ class RehearsalAgent:
         return stage
 
     async def _open(self, opening: Opening) -> None:
-        """The mishaps of an opening, in the order in which they can still happen."""
+        """Perform the failures of an opening, in the only order in which all can occur."""
         if opening.delay:
             await asyncio.sleep(opening.delay)
         if opening.garbage is not None:
@@ -209,7 +210,7 @@ class RehearsalAgent:
         stage.note(kind, id=wanted)
 
     def _offers(self, conversation: Conversation) -> Payload:
-        """What can be chosen, and what is; a conversation remembers it."""
+        """Return the available modes and models, and the conversation's present ones."""
         offers: Payload = {}
         if modes := self._script.modes:
             offers["modes"] = payloads.modes(_titles(modes), _current(conversation, "mode", modes))

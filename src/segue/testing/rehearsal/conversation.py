@@ -1,4 +1,4 @@
-"""What the agent remembers: its conversations, and which steps it has played for the last time."""
+"""The agent's memory: its conversations, and the steps that it plays only once."""
 
 import re
 import secrets
@@ -11,7 +11,7 @@ from segue.testing.rehearsal.lines import Line, LineFile, read_lines
 
 
 class Conversation:
-    """One conversation, kept line by line so that another process can go on with it."""
+    """Conversation, stored line by line so that another process can continue it."""
 
     def __init__(self, path: Path) -> None:
         self.token = path.stem
@@ -25,11 +25,11 @@ class Conversation:
 
     @property
     def prompts(self) -> list[str]:
-        """Everything the agent was ever asked in this conversation."""
+        """All prompts of this conversation."""
         return [line["text"] for line in self._past if line["kind"] == "prompt"]
 
     def last(self, kind: str, name: str) -> str | None:
-        """What was said last about something, if anything was."""
+        """Return a field of the last line of a kind."""
         return next((line[name] for line in reversed(self._past) if line["kind"] == kind), None)
 
     def __iter__(self) -> Iterator[Line]:
@@ -63,13 +63,13 @@ class Memory:
         return copied
 
     def all(self, directory: str) -> list[tuple[Conversation, str]]:
-        """The conversations of a directory, and when each was last at work."""
+        """List the conversations of a directory, each with the time of its last change."""
         paths = sorted(self._conversations.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
         dated = [(Conversation(path), datetime.fromtimestamp(path.stat().st_mtime, UTC)) for path in paths]
         return [(each, at.isoformat()) for each, at in dated if each.last("opened", "directory") == directory]
 
     def first_time(self, key: str) -> bool:
-        """Whether this step was never played before; from now on it was."""
+        """Mark a step as played; return False if it was already."""
         if any(line["key"] == key for line in read_lines(self._played)):
             return False
         self._lines.append({"key": key})

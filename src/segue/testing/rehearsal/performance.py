@@ -1,4 +1,4 @@
-"""Playing one turn of the script: for real, on the files and processes of the session's directory."""
+"""Performance of one turn of the script, on the files and processes of the session's directory."""
 
 import asyncio
 import secrets
@@ -36,7 +36,7 @@ from segue.testing.rehearsal.stage import Stage, die_if, leave, mute
 from segue.testing.rehearsal.tools import Call, Tools, describe
 
 Fate = Literal["before", "after"] | None
-"""On which side of a step's effect the process dies."""
+"""Crash before or after a step's effect."""
 
 _LOOK_EVERY = 0.01
 
@@ -50,7 +50,7 @@ class TurnStopped(Exception):
 
 
 class Performance:
-    """One turn being played."""
+    """Turn that is being played."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -61,6 +61,7 @@ class Performance:
         self.tokens: list[Tokens] = []
 
     async def play(self, steps: Sequence[Step]) -> StopReason:
+        """Play all steps; return the reason for which the turn ended."""
         try:
             await self._play(steps)
         except TurnStopped as stop:

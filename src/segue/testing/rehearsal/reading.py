@@ -1,4 +1,4 @@
-"""From YAML to a script; what is not understood is refused, and the error says where it stands."""
+"""Parser of scripts in YAML; an error names the place of the invalid value."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -129,7 +129,7 @@ class Place:
         return [Place(value, f"{self.where}[{index}]") for index, value in enumerate(self.value)]
 
     def fields(self, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, "Place"]:
-        """The fields of a mapping that may have these and no others."""
+        """Return the fields of a mapping that may have only these."""
         if not _is_mapping(self.value):
             raise self.wrong(f"a mapping with {', '.join(required or optional)}")
         for name in self.value:

@@ -1,4 +1,4 @@
-"""The tools: what a step does to files and processes, itself or through its client."""
+"""The tools: effects on files and processes, directly or through the client."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call as the client sees it."""
+    """Tool call as reported to the client."""
 
     title: str
     tool: ToolKind
@@ -38,6 +38,7 @@ class Call:
 
 
 def describe(action: ToolAction) -> Call:
+    """Return the tool call that an action is reported as."""
     match action:
         case Write(path, content) | ClientWrite(path, content):
             given = {"path": path, "content": content}
@@ -59,12 +60,12 @@ def describe(action: ToolAction) -> Call:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of one stage; every effect is in the diary before anybody hears of it."""
+    """Tools of one conversation; each effect is in the diary before it is reported."""
 
     stage: Stage
 
     async def use(self, action: ToolAction) -> tuple[ToolStatus, str]:
-        """Have the effect; how it ended, and what came out of it."""
+        """Perform an action; return its status and its output."""
         try:
             return await self._effect(action)
         except (ToolFailed, OSError, RequestError) as error:

@@ -1,4 +1,4 @@
-"""The vendors' dialects, one module each: how a request is read, and how an answer is said.
+"""The vendors' dialects, one module each: parsing of requests, and encoding of answers.
 
 None knows another. Each has the same five functions; this page is their interface, and the table of the doors.
 """
@@ -15,33 +15,35 @@ from segue.testing.model.script import DialectName
 
 
 class Dialect(Protocol):
+    """Interface of a vendor's dialect."""
+
     def read(self, body: JsonObject, path: str) -> Asked: ...
     def whole(self, reply: Reply) -> JsonObject:
-        """The answer in one piece."""
+        """Encode an answer as one document."""
         ...
 
     def pieces(self, reply: Reply) -> Iterable[JsonObject | str]:
-        """The answer as the data of server-sent events; a text is sent as it is."""
+        """Encode an answer as the data of server-sent events; text is sent as it is."""
         ...
 
     def trouble(self, trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
-        """The status, the body and the headers of an error."""
+        """Encode an error: status, body and headers."""
         ...
 
     def counted(self, tokens: int) -> JsonObject:
-        """The answer to a question after the number of tokens."""
+        """Encode the answer to a request for a token count."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A path that agents knock at."""
+    """Endpoint of a dialect."""
 
     path: re.Pattern[str]
     dialect: DialectName
     counting: bool = False
     lines: bool = False
-    """Whether an answer is streamed as lines of JSON, and not as server-sent events."""
+    """Stream answers as lines of JSON, not as server-sent events."""
 
 
 DOORS = (

@@ -8,6 +8,7 @@ from segue.testing.model.dialects.parts import as_text, chunks, in_json, new_id,
 
 
 def read(body: JsonObject, path: str) -> Asked:
+    """Parse a request."""
     system = text_of(body.get("system"))
     messages = [Message(role="system", text=system)] if system else []
     wanted = table(table(body.get("output_config")).get("format") or body.get("output_format"))
@@ -21,7 +22,7 @@ def read(body: JsonObject, path: str) -> Asked:
 
 
 def _messages(message: JsonObject) -> Iterator[Message]:
-    """Whoever interrupts a tool says something new in the same breath as its result."""
+    """Split a message that contains tool results and a new prompt, as after an interrupted tool."""
     parts = objects(message.get("content"))
     words = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
     if words and any(part.get("type") == "tool_result" for part in parts):

@@ -16,6 +16,7 @@ _DONE, _CALLS = 1, 3
 
 
 def read(body: JsonObject, path: str) -> Asked:
+    """Parse a request."""
     guidelines = str(body.get("user_guidelines") or "")
     messages = [Message(role="system", text=guidelines)] if guidelines else []
     for exchange in objects(body.get("chat_history")):
@@ -34,7 +35,7 @@ def _schema(tool: JsonObject) -> JsonObject:
 
 
 def _given(nodes: object, text: object) -> Iterator[Message]:
-    """What went to the model in one request: the results of tools, or what the user said."""
+    """Yield the messages of one request: tool results, or the user's text."""
     results = tuple(
         ToolResult(id=str(result.get("tool_use_id")), text=str(result.get("content")))
         for node in objects(nodes)

@@ -49,6 +49,7 @@ def whole(reply: Reply) -> JsonObject:
 
 
 def pieces(reply: Reply) -> Iterator[JsonObject | str]:
+    """Encode an answer as a stream of chunks."""
     head = _head(reply, "chat.completion.chunk")
     deltas: list[JsonObject] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": each} for each in chunks(reply.text)]

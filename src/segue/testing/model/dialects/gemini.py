@@ -7,6 +7,7 @@ from segue.testing.model.dialects.parts import as_text, chunks, new_id, objects,
 
 
 def read(body: JsonObject, path: str) -> Asked:
+    """Parse a request."""
     system = text_of(table(body.get("systemInstruction")).get("parts"))
     messages = [Message(role="system", text=system)] if system else []
     configuration = table(body.get("generationConfig"))
@@ -23,7 +24,7 @@ def read(body: JsonObject, path: str) -> Asked:
 
 
 def _schema(function: JsonObject) -> JsonObject:
-    """Google's own library writes the key as Python does."""
+    """Find a value by its name in camel case or snake case: Google's library sends the latter."""
     keys = ("parametersJsonSchema", "parameters_json_schema", "parameters")
     return table(next((function[key] for key in keys if function.get(key)), None))
 

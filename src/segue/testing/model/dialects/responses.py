@@ -11,6 +11,7 @@ __all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 
 def read(body: JsonObject, path: str) -> Asked:
+    """Parse a request."""
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
     instructions = [Message(role="system", text=str(body["instructions"]))] if body.get("instructions") else []

@@ -139,7 +139,7 @@ def _checks(seen: Seen, after: Candidate) -> Iterator[tuple[bool, str]]:
     if request is None:
         yield False, "the model never got the successor's first request"
         return
-    held = [name for name, words in MEMORIES if request.says(words)]
+    held = [name for name, words in MEMORIES if request.contains(words)]
     missing = [name for name, _ in MEMORIES if name not in held]
     yield not missing, f"the successor's first request holds {', '.join(held) or 'nothing'}"
     if missing:

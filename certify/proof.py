@@ -136,7 +136,7 @@ def _compacted(seen: Observed) -> Iterator[Check]:
     asked = [each.number for each in seen.requests if SUMMARY in each.answer]
     yield bool(asked), f"the agent asked the model for a summary: requests {', '.join(map(str, asked)) or 'none'}"
     request = _first_prompted(seen.requests[seen.marks[0] :]) if seen.marks else None
-    held = request is not None and request.says(SUMMARY) and request.remembers(STARTED, "assistant")
+    held = request is not None and request.contains(SUMMARY) and request.remembers(STARTED, "assistant")
     yield held, "the first request after the resume holds the summary and the command"
     yield [resumed.way for resumed in seen.resumes] == ["native"], "the resume went the native way"
     yield not seen.orphans, "no process was left"
@@ -209,7 +209,7 @@ def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
 
 
 def _holds(candidate: Candidate, request: LoggedRequest, words: str, role: Role) -> bool:
-    return request.remembers(words, role) if candidate.native else request.says(words)
+    return request.remembers(words, role) if candidate.native else request.contains(words)
 
 
 def _first_prompted(requests: list[LoggedRequest]) -> LoggedRequest | None:

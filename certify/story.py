@@ -142,7 +142,7 @@ def _checks(seen: Seen) -> Iterator[tuple[bool, str]]:
     reviews = [(each.task_id, each.feedback.approved) for each in events if isinstance(each, e.ReviewGiven)]
     wanted = [("note", False), ("note", True), ("text", True), ("long", True)]
     yield reviews == wanted, f"reviews: {', '.join(f'{task} {_word(approved)}' for task, approved in reviews)}"
-    asked = any(each.says(REMARK) and not each.says("asked for a review") for each in seen.requests)
+    asked = any(each.contains(REMARK) and not each.contains("asked for a review") for each in seen.requests)
     yield asked, "the model's log shows that the agent was told what the reviewer said"
     writers = [each for each in events if isinstance(each, e.SessionCreated) and each.role is Role.WRITER]
     rungs = [each.rung for each in events if isinstance(each, e.CapacityReached)]
@@ -161,7 +161,7 @@ def _second_session(seen: Seen) -> Iterator[tuple[bool, str]]:
     if request is None:
         yield False, "the model never got the first request of the second session"
         return
-    held = [name for name, words in MEMORIES if request.says(words)]
+    held = [name for name, words in MEMORIES if request.contains(words)]
     missing = [name for name, _ in MEMORIES if name not in held]
     yield not missing, f"its first request holds {', '.join(held) or 'nothing'}"
     if missing:

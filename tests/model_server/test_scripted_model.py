@@ -78,7 +78,7 @@ def test_a_script_becomes_values() -> None:
     ("document", "sentence"),
     [
         ({"rules": [{"match": "x"}]}, "rules[0]: 'do' is missing."),
-        ({"rules": [{"do": [{"sing": "la"}]}]}, "unknown word 'sing'"),
+        ({"rules": [{"do": [{"sing": "la"}]}]}, "unknown field 'sing'"),
         ({"rules": [{"do": [{"fail": "sadly"}]}]}, "expected one of rate_limited"),
         ({"rules": [{"do": [{"say": "a", "shell": "b"}]}]}, "expected one of say, call"),
     ],
@@ -239,7 +239,7 @@ async def test_the_log_tells_what_was_remembered_from_what_was_just_asked() -> N
     assert request.remembers("answer", "assistant")
     assert not request.remembers("first", "assistant")
     assert not request.remembers("again", "user")
-    assert request.says("again")
+    assert request.contains("again")
 
 
 async def test_the_log_can_be_read_by_another_process(tmp_path: Path) -> None:

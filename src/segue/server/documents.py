@@ -80,22 +80,17 @@ def _places_without_text(document: Any) -> Iterator[str]:
     left: list[tuple[str, Any]] = [("", document)]
     while left:
         place, value = left.pop()
-        if isinstance(value, str) and not _is_text(value):
-            yield place
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                yield place
         elif isinstance(value, list):
             left += [(f"{place}.{number}".lstrip("."), each) for number, each in enumerate(cast(list[Any], value))]
         elif isinstance(value, dict):
             for name, each in cast(dict[str, Any], value).items():
                 shown = f"{place}.{name.encode(errors='replace').decode()}".lstrip(".")
                 left += [(shown, name), (shown, each)]
-
-
-def _is_text(given: str) -> bool:
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class ChosenRequest(Request):

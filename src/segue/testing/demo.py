@@ -289,7 +289,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="end with one line of JSON; the story goes to stderr")
     options = parser.parse_args()
     out = sys.stderr if options.json else sys.stdout
-    # Whoever ends the demo must not leave its server behind.
+    # SIGTERM must stop the demo's server too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="segue-demo-"))
     try:

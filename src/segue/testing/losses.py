@@ -28,8 +28,8 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
     """Compare one workflow's journal with the diaries of its agent and of its client."""
     done = list(_done(journal))
     written = {fact_of(record) for record in journal} | {line_of(record) for record in journal} | set(done)
-    claims = [*_told(client), *_heard(journal, agent)]
-    # By fact: what two witnesses miss is lost once.
+    claims = [*_claims_of_client(client), *_claims_of_agent(journal, agent)]
+    # By fact: a loss that two diaries show counts once.
     missing = dict.fromkeys(fact for fact, proof in claims if proof not in written)
     repeated = Counter([*done, *_received(agent)])
     return Count(
@@ -40,7 +40,7 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
     )
 
 
-# ── what the journal says ───────────────────────────────────────────────────────────────────────────
+# ── facts of the journal ───────────────────────────────────────────────────────────────────────────
 
 
 def fact_of(record: RecordView) -> Fact:
@@ -90,23 +90,23 @@ def _done(journal: Sequence[RecordView]) -> Iterator[Fact]:
                 pass
 
 
-# ── what the diaries say ────────────────────────────────────────────────────────────────────────────
+# ── claims of the diaries ────────────────────────────────────────────────────────────────────────────
 
 Claim = tuple[Fact, Fact]
 """Acknowledged fact, and the fact of the journal that proves it."""
 
 
-def _told(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
+def _claims_of_client(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
     """Yield the claims of the client's diary."""
     for entry in client:
         if entry.kind == "delivered":
             for fact, line in entry["events"]:
                 yield tuple(fact), tuple(line)
-        elif fact := _answered(entry):
+        elif fact := _acknowledged(entry):
             yield fact, fact
 
 
-def _answered(entry: DiaryEntry) -> Fact | None:
+def _acknowledged(entry: DiaryEntry) -> Fact | None:
     match entry.kind:
         case "created":
             return ("workflow", entry["slug"])
@@ -128,7 +128,7 @@ def _answered(entry: DiaryEntry) -> Fact | None:
             return None
 
 
-def _heard(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
+def _claims_of_agent(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
     """Yield the claims of the agent's diary."""
     requests = {r.event.call_id: r.event.request_id for r in journal if isinstance(r.event, e.PermissionRequested)}
     for entry in agent:
@@ -138,7 +138,7 @@ def _heard(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterat
         elif entry.kind == "answer":
             request = requests.get(entry["call_id"], f"to call {entry['call_id']}")
             fact = ("answer", request, _OUTCOMES.get(entry["option"], "interrupted"))
-            # A question that Segue took back was answered too; how, the agent did not hear.
+            # A request that Segue withdrew was answered too; the agent does not know how.
             yield fact, fact if entry["option"] else ("request", request, "was answered")
 
 

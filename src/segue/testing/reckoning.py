@@ -51,7 +51,7 @@ def reckon(stage: Stage, work: Work) -> Reckoning:
 
 def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
     view = work.view
-    # A second look at the last snapshot may have been written down since the journal was read.
+    # The study of the last snapshot may have added an event since the journal was read.
     state = fold(_records(work, journal if len(journal) == view.head else work.journal()[: view.head]))
     told: dict[str, tuple[object, object]] = {
         "workflow": (view.status, state.status),
@@ -64,9 +64,7 @@ def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
             (row.status, row.waiting_for, row.runs),
             (session.status, session.waiting_for, session.runs),
         )
-    return [
-        f"{what}: the row says {row}, the journal {folded}" for what, (row, folded) in told.items() if row != folded
-    ]
+    return [f"{what}: the row has {row}, the journal {folded}" for what, (row, folded) in told.items() if row != folded]
 
 
 def _records(work: Work, journal: Sequence[RecordView]) -> list[Record]:

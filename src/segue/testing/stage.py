@@ -28,7 +28,7 @@ GONE_WITHIN = 20.0
 _GIT = {
     "user.name": "Ada",
     "user.email": "ada@example.org",
-    # Whatever the user's own configuration says, nobody may be asked for a passphrase here.
+    # The user's own configuration must not cause a prompt for a passphrase.
     "commit.gpgsign": "false",
     "core.hooksPath": os.devnull,
 }
@@ -136,7 +136,7 @@ class Stage:
         if self._pid is None:
             return
         if not ends_within(self._pid, GONE_WITHIN):
-            raise TimeoutError(f"the server (pid {self._pid}) does not die")
+            raise TimeoutError(f"the server (pid {self._pid}) does not end")
         self._pid = None
         self.deaths += 1
         self.orphans |= left_over(self._agents, GONE_WITHIN)
@@ -144,7 +144,7 @@ class Stage:
     def _agents(self) -> set[int]:
         return set[int]().union(*(work.processes() for work in self.works))
 
-    # ── who works there ─────────────────────────────────────────────────────────────────────────────
+    # ── users ─────────────────────────────────────────────────────────────────────────────
 
     def work(self, script: str) -> Work:
         """Add a user with one workflow, whose agent plays `script`."""

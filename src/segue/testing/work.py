@@ -182,7 +182,7 @@ class Work:
         while not self._unread:
             left = deadline - monotonic()
             if left <= 0:
-                raise NeverCame(f"What was waited for did not come; the last event was number {self._seen}.")
+                raise NeverCame(f"The expected event did not occur; the last event was number {self._seen}.")
             self._receive(wait=min(left, LONG_POLL))
         return self._unread.popleft()
 

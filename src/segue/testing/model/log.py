@@ -26,14 +26,14 @@ class LoggedRequest:
     answer: str
     """Short description of the model's answer."""
 
-    def says(self, words: str) -> bool:
-        """Check whether a text, tool call or tool result of the conversation contains `words`."""
-        return any(words in text for text in _texts(self.messages))
+    def contains(self, text: str) -> bool:
+        """Check whether a text, tool call or tool result of the conversation contains `text`."""
+        return any(text in each for each in _texts(self.messages))
 
-    def remembers(self, words: str, role: Role) -> bool:
-        """Check whether a message of this role contains `words` *before* the last prompt."""
+    def remembers(self, text: str, role: Role) -> bool:
+        """Check whether a message of this role contains `text` *before* the last prompt."""
         earlier = self.messages[: self._last_prompt]
-        return any(words in text for text in _texts(each for each in earlier if each.role == role))
+        return any(text in found for found in _texts(each for each in earlier if each.role == role))
 
     @property
     def _last_prompt(self) -> int:

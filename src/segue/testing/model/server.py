@@ -19,7 +19,7 @@ from starlette.routing import Route
 from segue.testing.model.conversation import JsonObject, Reply, Trouble
 from segue.testing.model.dialects import Dialect, Door, dialect, door_to
 from segue.testing.model.log import LoggedRequest, RequestLog
-from segue.testing.model.playing import Played, Player, tokens
+from segue.testing.model.playing import Player, tokens
 from segue.testing.model.script import Script
 
 _METHODS = ["GET", "HEAD", "POST"]
@@ -64,7 +64,7 @@ class ScriptedModel:
             return JSONResponse(_MODELS if path.endswith("/models") else {"ok": True})
         door = door_to(path)
         if door is None:
-            return JSONResponse({"error": {"message": f"Nobody answers at {path}."}}, 404)
+            return JSONResponse({"error": {"message": f"No endpoint has the path {path}."}}, 404)
         text = _unpacked(await request.body(), request.headers.get("content-encoding", ""))
         try:
             body: JsonObject = json.loads(text)
@@ -91,13 +91,10 @@ class ScriptedModel:
                 answer=played.summary,
             )
         )
-        await self._wait(played)
-        return _said(speech, played.answer, asked.stream, door.lines)
-
-    async def _wait(self, played: Played) -> None:
         if played.hold is not None:
             self._reached[played.hold].set()
             await self._released[played.hold].wait()
+        return _response(speech, played.answer, asked.stream, door.lines)
 
 
 _MODELS: JsonObject = {
@@ -110,7 +107,7 @@ def _unpacked(body: bytes, encoding: str) -> str:
     return (gzip.decompress(body) if encoding == "gzip" else body).decode("utf-8", "replace")
 
 
-def _said(speech: Dialect, answer: Reply | Trouble, stream: bool, lines: bool) -> Response:
+def _response(speech: Dialect, answer: Reply | Trouble, stream: bool, lines: bool) -> Response:
     if isinstance(answer, Trouble):
         status, body, headers = speech.trouble(answer)
         if answer.retry_after is not None:
@@ -160,7 +157,7 @@ async def scripted_model(
                 failure = error
             finally:
                 server.should_exit = True
-                # Whoever still waits for an answer gets none.
+                # Open requests are not answered.
                 server.force_exit = True
         if failure is not None:
             raise failure

@@ -11,14 +11,14 @@ from segue.testing.model.script import Call, Shell, Write
 
 Chosen = tuple[str, JsonObject | str]
 
-# As agents call them, the likeliest first.
+# Names in agents, the most frequent first.
 WRITERS = ("Write", "write_file", "write", "create", "create_file", "save-file")
 SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "launch-process")
 _PATHS = ("file_path", "filePath", "path", "absolute_path")
 _CONTENTS = ("content", "file_text", "text", "file_content")
-# What a shell wants to know besides.
+# Further arguments that shells require.
 _BESIDE = {"description": "Run it", "wait": True, "max_wait_seconds": 600}
-# A tool that runs JavaScript with the other tools in reach.
+# Tool that runs JavaScript, which can call the other tools.
 _CODE = "exec"
 
 
@@ -30,7 +30,8 @@ def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> C
             chosen = next((each for each in names if each in offered), None)
             return (chosen, arguments if isinstance(arguments, str) else dict(arguments)) if chosen else None
         case Write(path=path, content=content):
-            return _write(path, content, offered) or _shell(_printf(path, content), offered)
+            print_it = f"printf %s {shlex.quote(content)} > {shlex.quote(path)}"
+            return _write(path, content, offered) or _shell(print_it, offered)
         case Shell(command=command):
             return _shell(command, offered)
 
@@ -43,10 +44,6 @@ def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen
         if where and what:
             return name, {where: path, what: content}
     return None
-
-
-def _printf(path: str, content: str) -> str:
-    return f"printf %s {shlex.quote(content)} > {shlex.quote(path)}"
 
 
 def _shell(command: str, offered: Mapping[str, JsonObject]) -> Chosen | None:

@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("rehearsal: give --home DIR, or set SEGUE_REHEARSAL_HOME\n")
         return 2
     try:
-        _rehearse(given.script, given.home, given.diary or given.home / "diary.jsonl")
+        script = read_script(given.script) if given.script else Script()
+        asyncio.run(serve(script, Memory(given.home), Diary(given.diary or given.home / "diary.jsonl")))
     except SegueError as error:
         sys.stderr.write(f"rehearsal: {error.message}\n")
         return 2
@@ -40,10 +41,6 @@ def _parser() -> argparse.ArgumentParser:
 def _path(name: str) -> Path | None:
     value = os.environ.get(f"SEGUE_REHEARSAL_{name}")
     return Path(value) if value else None
-
-
-def _rehearse(script: Path | None, home: Path, diary: Path) -> None:
-    asyncio.run(serve(read_script(script) if script else Script(), Memory(home), Diary(diary)))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Memory:
         return Conversation(self._path(f"rehearsal-{secrets.token_hex(8)}"))
 
     def find(self, token: str) -> Conversation | None:
-        # A token comes from outside and becomes a file name.
+        # The client supplies the token, which becomes a file name.
         if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
             return None
         return Conversation(self._path(token))

@@ -8,7 +8,7 @@ from typing import Any
 
 Line = dict[str, Any]
 
-# Ends a line that a dying writer left half-written, so that a reader can tell it from damage.
+# Marks a line that a killed writer left incomplete, so that readers can distinguish it from damage.
 _TORN = b"\t#torn\n"
 
 

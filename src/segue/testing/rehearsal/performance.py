@@ -67,7 +67,7 @@ class Performance:
         except TurnStopped as stop:
             return stop.reason
         except asyncio.CancelledError:
-            # At the end of the process nobody is left to be told.
+            # At the end of the process no client is left to answer.
             if not self._cancelled:
                 raise
             return "cancelled"
@@ -120,11 +120,16 @@ class Performance:
             case Todo(entries):
                 await self._stage.send({"sessionUpdate": "plan", "entries": [asdict(each) for each in entries]})
             case Usage():
-                await self._report_usage(action)
+                if action.tokens is not None:
+                    self.tokens.append(action.tokens)
+                if action.used is not None and action.size is not None:
+                    await self._stage.send(payloads.window(action.used, action.size, action.cost))
             case Compact(before, after):
                 await self._compact(before, after)
             case WaitFor(path):
-                await self._wait_for(path)
+                # There is no portable notification of a new file.
+                while not self._stage.path(path).exists():  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_EVERY)
             case Ask():
                 await self._ask(action)
             case Aside(steps):
@@ -157,17 +162,6 @@ class Performance:
         await self._stage.send(payloads.call_started(call, "in_progress", meta=meta))
         raw = {"preTokens": before, "postTokens": after}
         await self._stage.send(payloads.call_ended(call["toolCallId"], "completed", raw=raw, meta=meta))
-
-    async def _report_usage(self, usage: Usage) -> None:
-        if usage.tokens is not None:
-            self.tokens.append(usage.tokens)
-        if usage.used is not None and usage.size is not None:
-            await self._stage.send(payloads.window(usage.used, usage.size, usage.cost))
-
-    async def _wait_for(self, path: str) -> None:
-        # There is no portable way to be told of a file that appears.
-        while not self._stage.path(path).exists():  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_EVERY)
 
     async def _ask(self, ask: Ask) -> None:
         call = Call(title=ask.title, tool="other", input={"question": ask.title})

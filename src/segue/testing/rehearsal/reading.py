@@ -50,7 +50,7 @@ from segue.testing.rehearsal.script import (
 
 Word = TypeVar("Word", bound=str)
 
-# Written in C where there is one: a long script is read before the agent can answer.
+# The loader in C where available: a long script delays the agent's first answer.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -90,7 +90,7 @@ class Place:
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            # To YAML a plain yes is true, and 12 a number.
+            # YAML parses an unquoted yes as true, and 12 as a number.
             raise self.wrong("text", "; quote it" if isinstance(self.value, bool | int | float | date) else "")
         return self.value
 
@@ -105,7 +105,7 @@ class Place:
         return float(self.value)
 
     def moment(self) -> str:
-        # YAML knows moments by their looks.
+        # YAML parses dates by their format.
         return self.value.isoformat() if isinstance(self.value, datetime) else self.text()
 
     def flag(self) -> bool:
@@ -135,7 +135,7 @@ class Place:
         for name in self.value:
             if name not in required and name not in optional:
                 raise BadScript(
-                    f"{self.where or 'The script'}: unknown word {name!r}; known: {', '.join(required + optional)}."
+                    f"{self.where or 'The script'}: unknown field {name!r}; known: {', '.join(required + optional)}."
                 )
         for name in required:
             if name not in self.value:
@@ -163,7 +163,7 @@ def _turn(place: Place) -> Turn:
     try:
         turn.matches("")
     except re.error as error:
-        raise BadScript(f"{place.where}.match: {match} is no regular expression: {error}.") from error
+        raise BadScript(f"{place.where}.match: {match} is not a regular expression: {error}.") from error
     return turn
 
 
@@ -177,7 +177,7 @@ def _steps(place: Place) -> tuple[Step, ...]:
 def _step(place: Place) -> Step:
     given = place.fields(optional=(*_ACTIONS, "once", "deaf"))
     names = [name for name in given if name in _ACTIONS]
-    # `ask` beside another action means: ask before doing it.
+    # `ask` beside another action requests permission for that action.
     if len(names) > 1 and "ask" in names:
         names.remove("ask")
     if len(names) != 1:
@@ -264,7 +264,7 @@ def _client_write(place: Place) -> ClientWrite:
     return ClientWrite(given["path"].text(), given["content"].text())
 
 
-# Each as a vendor words it.
+# Messages of vendors.
 _FAILURES = {
     "quota": Fail("API Error: Request rejected (429) · You have reached your usage limit."),
     "login": Fail("Authentication required", -32000),

@@ -24,10 +24,10 @@ def read(body: JsonObject, path: str) -> Asked:
 def _messages(message: JsonObject) -> Iterator[Message]:
     """Split a message that contains tool results and a new prompt, as after an interrupted tool."""
     parts = objects(message.get("content"))
-    words = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
-    if words and any(part.get("type") == "tool_result" for part in parts):
-        yield _message({**message, "content": [part for part in parts if part not in words]})
-        yield _message({**message, "content": words})
+    texts = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
+    if texts and any(part.get("type") == "tool_result" for part in parts):
+        yield _message({**message, "content": [part for part in parts if part not in texts]})
+        yield _message({**message, "content": texts})
     else:
         yield _message(message)
 
@@ -89,8 +89,8 @@ def _head(reply: Reply) -> JsonObject:
 
 
 def _blocks(reply: Reply) -> list[JsonObject]:
-    said: list[JsonObject] = [{"type": "text", "text": reply.text}] if reply.text else []
-    return said + [
+    text: list[JsonObject] = [{"type": "text", "text": reply.text}] if reply.text else []
+    return text + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
     ]
 
@@ -108,7 +108,7 @@ def _usage(reply: Reply) -> JsonObject:
     }
 
 
-# What agents put beside a result for the model alone.
+# Start of a text that agents add to a tool result.
 _REMINDER = "<system-reminder>"
 _TYPES = {
     400: "invalid_request_error",

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
 from segue.testing.model.dialects.parts import arguments, chunks, in_json, objects, table
 
-# What a node is, in a request and in an answer.
+# Types of nodes, in a request and in an answer.
 _TEXT, _RESULT = 0, 1
 _SAID, _CALL = 0, 5
-# Why an answer ends.
+# Stop reasons.
 _DONE, _CALLS = 1, 3
 
 

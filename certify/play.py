@@ -25,7 +25,7 @@ from segue.model.ids import slugify
 from segue.model.views import RecordView, Resumed
 from segue.testing.losses import count
 from segue.testing.model import Call, LoggedRequest, Shell, read_log
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from segue.testing.stage import Stage
 from segue.testing.work import AT_REST, Work
 from segue.workspace.processes import descendants, identity, is_alive

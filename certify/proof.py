@@ -13,7 +13,7 @@ from segue.drivers import Introduction
 from segue.model import events as e
 from segue.testing.losses import count
 from segue.testing.model import LoggedRequest
-from segue.testing.model.conversation import Role
+from segue.testing.model.exchange import Role
 from segue.testing.rehearsal.diary import DiaryEntry
 
 Verdict = Literal["verified", "refused", "failed", "not_offered", "not_certified"]

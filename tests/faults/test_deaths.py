@@ -11,7 +11,7 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.events import Event, WorkflowMoved
-from segue.testing.processes import ends_within
+from segue.testing.process_search import ends_within
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.workspace.processes import descendants

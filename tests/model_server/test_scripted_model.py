@@ -25,9 +25,9 @@ from segue.testing.model import (
     rule,
     scripted_model,
 )
-from segue.testing.model.conversation import Asked, Message
-from segue.testing.model.reading import BadModelScript, parse_script, read_script
-from segue.testing.model.tools import choose, fitting
+from segue.testing.model.answers_yaml import BadModelScript, parse_script, read_script
+from segue.testing.model.exchange import Asked, Message
+from segue.testing.model.tool_choice import choose, fitting
 from tests.model_server.knocking import VENDORS, post
 
 pytestmark = pytest.mark.anyio

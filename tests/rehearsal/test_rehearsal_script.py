@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from segue.testing.rehearsal.reading import BadScript, parse_script, read_script
 from segue.testing.rehearsal.script import (
     Advertised,
     Ask,
@@ -29,6 +28,7 @@ from segue.testing.rehearsal.script import (
     Usage,
     Write,
 )
+from segue.testing.rehearsal.script_yaml import BadScript, parse_script, read_script
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/rehearsal.md"
 

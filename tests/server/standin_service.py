@@ -68,7 +68,7 @@ from segue.server.app import create_app
 from segue.server.process import Listing, keep_token, listen
 from segue.server.routes import Context
 from segue.server.security import own_hosts
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
 from segue.settings import Settings
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
@@ -528,8 +528,8 @@ class Standin:
         return CHECKS[name]
 
 
-def context(service: Standin, stopping: Stopping | None = None) -> Context:
-    stopping = stopping or Stopping()
+def context(service: Standin, stopping: Shutdown | None = None) -> Context:
+    stopping = stopping or Shutdown()
     return Context(
         service=service,
         home=Path("/data"),
@@ -547,7 +547,7 @@ def serving(service: Standin) -> Generator[Listing]:
     listener = listen(Settings())
     host, port = listener.getsockname()[:2]
     listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=NOON.isoformat())
-    stopping = Stopping()
+    stopping = Shutdown()
     app = create_app(context(service, stopping), token=keep_token(paths.token_file()), hosts=own_hosts(port))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2))
     loop = asyncio.new_event_loop()

@@ -14,7 +14,7 @@ from segue.model.plan import Issue, Task
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import Answer, NewFork, NewWorkflow, PlanText, Question, Successor
 from segue.server.app import create_app
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
 from tests.server.knocking import HOSTS, TOKEN, knock
 from tests.server.standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
 
@@ -345,7 +345,7 @@ async def _happen_when_waited_for(service: Standin) -> None:
 
 
 async def test_a_long_poll_is_told_when_the_server_stops(service: Standin) -> None:
-    stopping = Stopping()
+    stopping = Shutdown()
     app = create_app(context(service, stopping), token=TOKEN, hosts=HOSTS)
 
     async def stop() -> None:

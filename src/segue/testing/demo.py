@@ -86,7 +86,7 @@ def script(signals: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class DemoResult:
     """The demo's last line under --json."""
 
     ok: bool = False
@@ -122,7 +122,7 @@ class Demo:
         self._started = monotonic()
         self._kills = 0
 
-    def play(self) -> Result:
+    def play(self) -> DemoResult:
         self.say("Segue runs a coding agent, pulls the plug on it, and carries on.")
         self.begin()
         self.pause_and_resume()
@@ -204,7 +204,7 @@ class Demo:
         self.tick("Teach it Kelvin")
         self.tick("Write the guide")
 
-    def add_up(self) -> Result:
+    def add_up(self) -> DemoResult:
         """Count tasks, losses and processes, and stop the server."""
         self.step("What is there now")
         view = self.work.view
@@ -219,10 +219,10 @@ class Demo:
         self.table(result, reckoning)
         return result
 
-    def result(self, view: WorkflowView, found: Reckoning, tests: bool) -> Result:
+    def result(self, view: WorkflowView, found: Reckoning, tests: bool) -> DemoResult:
         """Make the result; it is ok without faults."""
         done = view.tasks_done == view.tasks_total == TASKS
-        return Result(
+        return DemoResult(
             ok=done and tests and not found.faults and self._kills == 1,
             workflow=view.id,
             tasks_done=view.tasks_done,
@@ -236,7 +236,7 @@ class Demo:
             journal_verified=found.problem is None,
         )
 
-    def table(self, result: Result, found: Reckoning) -> None:
+    def table(self, result: DemoResult, found: Reckoning) -> None:
         """Print the result."""
         self.say("")
         self.say(f"  tasks done    {result.tasks_done} of {TASKS}, in {result.runs} runs of one conversation")
@@ -307,7 +307,7 @@ def main() -> int:
     return 0 if result.ok else 1
 
 
-def tell(root: Path, out: TextIO) -> Result:
+def tell(root: Path, out: TextIO) -> DemoResult:
     """Play the story; print the error of one that fails, and return an empty result."""
     try:
         with Stage(root / "stage") as stage:
@@ -316,7 +316,7 @@ def tell(root: Path, out: TextIO) -> Result:
         out.write(f"\n✗ {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""))
     except (OSError, subprocess.SubprocessError) as error:
         out.write(f"\n✗ {error}\n")
-    return Result()
+    return DemoResult()
 
 
 if __name__ == "__main__":

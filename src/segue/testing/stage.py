@@ -15,7 +15,7 @@ from typing import Self
 from segue import client
 from segue.client import Server
 from segue.model.errors import NotRunning, ServerError
-from segue.testing.processes import ends_within, left_over
+from segue.testing.process_search import ends_within, left_over
 from segue.testing.work import Work
 from segue.workspace.guardian import signal_all
 

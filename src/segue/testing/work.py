@@ -27,7 +27,7 @@ from segue.model.views import (
     WorkflowView,
 )
 from segue.testing.losses import fact_of, line_of
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from segue.testing.rehearsal.diary import Diary, DiaryEntry, read_diary
 
 T = TypeVar("T")

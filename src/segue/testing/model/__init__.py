@@ -5,9 +5,9 @@ holds its answers, `dialects` encode them for each vendor, and `log` keeps every
 context an agent sent. docs/reference/scripted-model.md describes it.
 """
 
-from segue.testing.model.conversation import Message, ToolCall, ToolResult
+from segue.testing.model.answers import Call, Failure, Rule, Say, Script, Shell, Step, Usage, Write, rule
+from segue.testing.model.exchange import Message, ToolCall, ToolResult
 from segue.testing.model.log import LoggedRequest, read_log
-from segue.testing.model.script import Call, Failure, Rule, Say, Script, Shell, Step, Usage, Write, rule
 from segue.testing.model.server import ScriptedModel, scripted_model
 
 __all__ = [

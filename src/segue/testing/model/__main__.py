@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 
 from segue.model.errors import SegueError
-from segue.testing.model.reading import read_script
-from segue.testing.model.script import Script
+from segue.testing.model.answers import Script
+from segue.testing.model.answers_yaml import read_script
 from segue.testing.model.server import scripted_model
 
 

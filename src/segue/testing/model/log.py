@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from segue.model.codec import adapter
-from segue.testing.model.conversation import JsonObject, Message, Role, ToolCall
-from segue.testing.model.script import DialectName
+from segue.testing.model.answers import DialectName
+from segue.testing.model.exchange import JsonObject, Message, Role, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

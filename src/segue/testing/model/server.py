@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.testing.model.conversation import JsonObject, Reply, Trouble
-from segue.testing.model.dialects import Dialect, Door, dialect, door_to
+from segue.testing.model.answers import Script
+from segue.testing.model.dialects import Dialect, Endpoint, dialect, endpoint_at
+from segue.testing.model.exchange import JsonObject, ModelError, ModelReply
 from segue.testing.model.log import LoggedRequest, RequestLog
 from segue.testing.model.playing import Player, tokens
-from segue.testing.model.script import Script
 
 _METHODS = ["GET", "HEAD", "POST"]
 
@@ -62,7 +62,7 @@ class ScriptedModel:
         path = request.url.path
         if request.method != "POST":
             return JSONResponse(_MODELS if path.endswith("/models") else {"ok": True})
-        door = door_to(path)
+        door = endpoint_at(path)
         if door is None:
             return JSONResponse({"error": {"message": f"No endpoint has the path {path}."}}, 404)
         text = _unpacked(await request.body(), request.headers.get("content-encoding", ""))
@@ -75,7 +75,7 @@ class ScriptedModel:
             return JSONResponse(speech.counted(tokens(len(text))))
         return await self._converse(door, speech, body, path, len(text))
 
-    async def _converse(self, door: Door, speech: Dialect, body: JsonObject, path: str, size: int) -> Response:
+    async def _converse(self, door: Endpoint, speech: Dialect, body: JsonObject, path: str, size: int) -> Response:
         asked = replace(speech.read(body, path), size=size)
         played = self._player.play(asked, door.dialect)
         self._log.add(
@@ -107,8 +107,8 @@ def _unpacked(body: bytes, encoding: str) -> str:
     return (gzip.decompress(body) if encoding == "gzip" else body).decode("utf-8", "replace")
 
 
-def _response(speech: Dialect, answer: Reply | Trouble, stream: bool, lines: bool) -> Response:
-    if isinstance(answer, Trouble):
+def _response(speech: Dialect, answer: ModelReply | ModelError, stream: bool, lines: bool) -> Response:
+    if isinstance(answer, ModelError):
         status, body, headers = speech.trouble(answer)
         if answer.retry_after is not None:
             headers = {**headers, "retry-after": str(answer.retry_after)}
@@ -146,7 +146,7 @@ async def scripted_model(
         configuration = uvicorn.Config(
             model.app, lifespan="off", log_config=None, log_level="warning", timeout_graceful_shutdown=1
         )
-        server = _Server(configuration)
+        server = _LoopbackServer(configuration)
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listening])
@@ -163,7 +163,7 @@ async def scripted_model(
             raise failure
 
 
-class _Server(uvicorn.Server):
+class _LoopbackServer(uvicorn.Server):
     """uvicorn with an event for readiness, and without its own signal handlers."""
 
     def __init__(self, configuration: uvicorn.Config) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from segue.model.errors import SegueError
 from segue.testing.rehearsal.agent import serve
-from segue.testing.rehearsal.conversation import Memory
+from segue.testing.rehearsal.conversation_store import ConversationStore
 from segue.testing.rehearsal.diary import Diary
-from segue.testing.rehearsal.reading import read_script
 from segue.testing.rehearsal.script import Script
+from segue.testing.rehearsal.script_yaml import read_script
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         script = read_script(given.script) if given.script else Script()
-        asyncio.run(serve(script, Memory(given.home), Diary(given.diary or given.home / "diary.jsonl")))
+        asyncio.run(serve(script, ConversationStore(given.home), Diary(given.diary or given.home / "diary.jsonl")))
     except SegueError as error:
         sys.stderr.write(f"rehearsal: {error.message}\n")
         return 2

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.testing.rehearsal.lines import LineFile, read_lines
+from segue.testing.rehearsal.line_file import LineFile, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

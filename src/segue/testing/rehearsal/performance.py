@@ -9,6 +9,7 @@ from typing import Literal, assert_never
 from segue.drivers.programs import payloads
 from segue.drivers.programs.jsonrpc import RequestError
 from segue.drivers.programs.payloads import OPTIONS, StopReason, ToolStatus
+from segue.testing.rehearsal.effects import Effects, ReportedCall, describe
 from segue.testing.rehearsal.script import (
     Aside,
     Ask,
@@ -32,8 +33,7 @@ from segue.testing.rehearsal.script import (
     Usage,
     WaitFor,
 )
-from segue.testing.rehearsal.stage import Stage, die_if, leave, mute
-from segue.testing.rehearsal.tools import Call, Tools, describe
+from segue.testing.rehearsal.session import RehearsalSession, die_if, leave, mute
 
 Fate = Literal["before", "after"] | None
 """Crash before or after a step's effect."""
@@ -52,9 +52,9 @@ class TurnStopped(Exception):
 class Performance:
     """Turn that is being played."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: RehearsalSession) -> None:
         self._stage = stage
-        self._tools = Tools(stage)
+        self._tools = Effects(stage)
         self._task = asyncio.current_task()
         self._cancelled = False
         self._deaf = False
@@ -164,7 +164,7 @@ class Performance:
         await self._stage.send(payloads.call_ended(call["toolCallId"], "completed", raw=raw, meta=meta))
 
     async def _ask(self, ask: Ask) -> None:
-        call = Call(title=ask.title, tool="other", input={"question": ask.title})
+        call = ReportedCall(title=ask.title, tool="other", input={"question": ask.title})
         call_id = await self._announce(call, "pending")
         allowed = await self._permitted(call_id, call, ask.title)
         await self._finish(call_id, "completed" if allowed else "failed", "Allowed." if allowed else "Refused.")
@@ -183,7 +183,7 @@ class Performance:
         die_if(fate == "after")
         await self._finish(call_id, status, output)
 
-    async def _announce(self, call: Call, status: ToolStatus) -> str:
+    async def _announce(self, call: ReportedCall, status: ToolStatus) -> str:
         call_id = _call_id()
         self._stage.conversation.add(
             "tool", call_id=call_id, title=call.title, tool=call.tool, input=call.input, paths=call.paths
@@ -193,7 +193,7 @@ class Performance:
         await self._stage.send(payloads.call_started(started, status))
         return call_id
 
-    async def _permitted(self, call_id: str, call: Call, question: str) -> bool:
+    async def _permitted(self, call_id: str, call: ReportedCall, question: str) -> bool:
         asked = payloads.call(call_id, question, call.tool, given=call.input)
         answer = await self._stage.request("session/request_permission", toolCall=asked, options=OPTIONS)
         outcome = answer["outcome"]

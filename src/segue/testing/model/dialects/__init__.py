@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol, cast
 
-from segue.testing.model.conversation import Asked, JsonObject, Reply, Trouble
+from segue.testing.model.answers import DialectName
 from segue.testing.model.dialects import anthropic, augment, chat, gemini, responses
-from segue.testing.model.script import DialectName
+from segue.testing.model.exchange import JsonObject, ModelError, ModelReply, ModelRequest
 
 
 class Dialect(Protocol):
     """Interface of a vendor's dialect."""
 
-    def read(self, body: JsonObject, path: str) -> Asked: ...
-    def whole(self, reply: Reply) -> JsonObject:
+    def read(self, body: JsonObject, path: str) -> ModelRequest: ...
+    def whole(self, reply: ModelReply) -> JsonObject:
         """Encode an answer as one document."""
         ...
 
-    def pieces(self, reply: Reply) -> Iterable[JsonObject | str]:
+    def pieces(self, reply: ModelReply) -> Iterable[JsonObject | str]:
         """Encode an answer as the data of server-sent events; text is sent as it is."""
         ...
 
-    def trouble(self, trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
+    def trouble(self, trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
         """Encode an error: status, body and headers."""
         ...
 
@@ -36,7 +36,7 @@ class Dialect(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Endpoint:
     """Endpoint of a dialect."""
 
     path: re.Pattern[str]
@@ -46,14 +46,14 @@ class Door:
     """Stream answers as lines of JSON, not as server-sent events."""
 
 
-DOORS = (
-    Door(re.compile(r"/messages/count_tokens$"), "anthropic", counting=True),
-    Door(re.compile(r"/messages$"), "anthropic"),
-    Door(re.compile(r"/responses$"), "responses"),
-    Door(re.compile(r"/chat/completions$"), "chat"),
-    Door(re.compile(r":countTokens$"), "gemini", counting=True),
-    Door(re.compile(r":(stream)?[gG]enerateContent$"), "gemini"),
-    Door(re.compile(r"/chat-stream$"), "augment", lines=True),
+ENDPOINTS = (
+    Endpoint(re.compile(r"/messages/count_tokens$"), "anthropic", counting=True),
+    Endpoint(re.compile(r"/messages$"), "anthropic"),
+    Endpoint(re.compile(r"/responses$"), "responses"),
+    Endpoint(re.compile(r"/chat/completions$"), "chat"),
+    Endpoint(re.compile(r":countTokens$"), "gemini", counting=True),
+    Endpoint(re.compile(r":(stream)?[gG]enerateContent$"), "gemini"),
+    Endpoint(re.compile(r"/chat-stream$"), "augment", lines=True),
 )
 
 _MODULES: Mapping[DialectName, ModuleType] = {
@@ -65,8 +65,8 @@ _MODULES: Mapping[DialectName, ModuleType] = {
 }
 
 
-def door_to(path: str) -> Door | None:
-    return next((door for door in DOORS if door.path.search(path)), None)
+def endpoint_at(path: str) -> Endpoint | None:
+    return next((door for door in ENDPOINTS if door.path.search(path)), None)
 
 
 def dialect(name: DialectName) -> Dialect:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from uuid import uuid4
 
-from segue.testing.model.conversation import JsonObject
+from segue.testing.model.exchange import JsonObject
 
 _PIECE = 24
 

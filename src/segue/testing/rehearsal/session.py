@@ -11,18 +11,18 @@ from typing import Any, NoReturn
 
 from segue.drivers.programs.payloads import Payload, present
 from segue.drivers.programs.wire import Wire
-from segue.testing.rehearsal.conversation import Conversation, Memory
+from segue.testing.rehearsal.conversation_store import ConversationStore, StoredConversation
 from segue.testing.rehearsal.diary import Diary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Conversation with one client, in one directory."""
+class RehearsalSession:
+    """StoredConversation with one client, in one directory."""
 
     wire: Wire
-    conversation: Conversation
+    conversation: StoredConversation
     directory: Path
-    memory: Memory
+    memory: ConversationStore
     diary: Diary
     _asides: set[Task[None]] = field(default_factory=set[Task[None]])
     """Tasks that run in parallel to the turns."""

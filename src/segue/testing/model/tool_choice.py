@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Mapping
 from typing import cast
 
-from segue.testing.model.conversation import JsonObject
+from segue.testing.model.answers import Call, Shell, Write
 from segue.testing.model.dialects.parts import objects, table
-from segue.testing.model.script import Call, Shell, Write
+from segue.testing.model.exchange import JsonObject
 
-Chosen = tuple[str, JsonObject | str]
+ChosenTool = tuple[str, JsonObject | str]
 
 # Names in agents, the most frequent first.
 WRITERS = ("Write", "write_file", "write", "create", "create_file", "save-file")
@@ -22,7 +22,7 @@ _BESIDE = {"description": "Run it", "wait": True, "max_wait_seconds": 600}
 _CODE = "exec"
 
 
-def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> Chosen | None:
+def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
     """Return name and arguments of the call, or None if the agent offers no suitable tool."""
     match wanted:
         case Call(name=name, arguments=arguments):
@@ -36,7 +36,7 @@ def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> C
             return _shell(command, offered)
 
 
-def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
+def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
     for name in WRITERS:
         takes = _properties(offered.get(name))
         where = next((each for each in _PATHS if each in takes), None)
@@ -46,7 +46,7 @@ def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen
     return None
 
 
-def _shell(command: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
+def _shell(command: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
     for name in SHELLS:
         takes = _properties(offered.get(name))
         if "cmd" in takes:

@@ -22,7 +22,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Answer with text; `{prompt}` in it is the beginning of what was asked."""
+    """ScriptedAnswer with text; `{prompt}` in it is the beginning of what was asked."""
 
     text: str
 
@@ -55,7 +55,7 @@ FailureKind = Literal["rate_limited", "quota", "unauthorized", "thinking_blocks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Answer with an error in the format of the dialect's vendor."""
+    """ScriptedAnswer with an error in the format of the dialect's vendor."""
 
     kind: FailureKind
     retry_after: int | None = None
@@ -63,14 +63,14 @@ class Failure:
     message: str | None = None
 
 
-Answer = Say | Call | Write | Shell | Failure
+ScriptedAnswer = Say | Call | Write | Shell | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Answer, with optional usage and hold."""
+    """ScriptedAnswer, with optional usage and hold."""
 
-    answer: Answer
+    answer: ScriptedAnswer
     usage: Usage | None = None
     hold: str | None = None
     """The answer waits until this name is released."""
@@ -105,7 +105,7 @@ class Script:
     usage: Usage = field(default_factory=Usage)
 
 
-def rule(match: str, *answers: Answer | Step, **more: Any) -> Rule:
+def rule(match: str, *answers: ScriptedAnswer | Step, **more: Any) -> Rule:
     """Make a rule from answers, for scripts written in Python."""
     steps = (each if isinstance(each, Step) else Step(answer=each) for each in answers)
     return Rule(match=match, steps=tuple(steps), **more)

@@ -37,7 +37,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ModelRequest:
     """Parsed request."""
 
     messages: tuple[Message, ...]
@@ -70,8 +70,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """Answer of the model, with its usage."""
+class ModelReply:
+    """ScriptedAnswer of the model, with its usage."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -83,7 +83,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ModelError:
     """Error answer of the model."""
 
     status: int

@@ -23,7 +23,7 @@ from segue.model.ids import SessionId, WorkflowId
 
 WITHIN = 45.0
 SEQ = 1
-"""Where the sequence number stands in a row of the journal."""
+"""Index of the sequence number in a row of the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Writers:
         self._commits += 1
 
     async def write(self) -> Work:
+        """Append events with all writers until the time is up."""
         self._latencies, self._commits = [], 0
         cpu, start = process_time(), perf_counter()
         await asyncio.gather(*(self._keep_writing(place, start + SECONDS) for place in self.places))
@@ -81,7 +82,7 @@ class Writers:
             await self._journal.append(workflow_id, next(self._events), session_id=session_id, run=1)
             before, now = now, perf_counter()
             self._latencies.append(now - before)
-            # Not before the first: on a busy machine the time may be up before anybody has begun.
+            # Not before the first append: on a busy machine the time may be up before any writer has begun.
             if now >= deadline:
                 return
 
@@ -94,7 +95,7 @@ async def writers_at(database: Path, workflows: int, writers: int) -> AsyncItera
 
 
 def rows_of(places: Sequence[Place]) -> list[Row]:
-    """A row for each place, as the journal would write it."""
+    """Make a row for each place, as the journal would write it."""
     at, digest = "2026-01-01T00:00:00.000000+00:00", "0" * 64
     bodies = [encode_event(result).decode() for result in islice(outputs(), len(places))]
     return [
@@ -104,18 +105,18 @@ def rows_of(places: Sequence[Place]) -> list[Row]:
 
 
 def raw_like(writers: Writers, database: Path) -> RawWriter:
-    """SQLite alone, with the rows that these writers write."""
+    """Write the same rows with SQLite alone."""
     return RawWriter(RawTable(database.with_suffix(".raw"), table_of(database)), rows_of(writers.places), SEQ)
 
 
 def log_like(writers: Writers, database: Path) -> RawWriter:
-    """The same bodies in the plainest table there is."""
+    """Write the same bodies into a table of a number and a text."""
     bodies = [(0, row[-2]) for row in rows_of(writers.places)]
     return RawWriter(RawTable(database.with_suffix(".log"), LOG), bodies, 0)
 
 
 async def measure(directory: Path) -> dict[str, Any]:
-    """Each shape beside the same rows in the same table without Segue, in groups as large as Segue's were."""
+    """Measure each shape, and the same rows without Segue, in groups of the same size."""
     variants: dict[str, Variant] = {}
     async with AsyncExitStack() as stack:
         for name, shape in SHAPES.items():
@@ -141,7 +142,7 @@ def alone(raw: RawWriter, like: Writers) -> Variant:
 
 
 async def measure_one(directory: Path) -> dict[str, Any]:
-    """One writer and nobody beside it: how long one event takes, against a raw commit of one row."""
+    """Measure one event of a single writer, and a raw commit of one row."""
     file = directory / "one.db"
     async with writers_at(file, 1, 1) as writer:
         variants = {"one_event": writer.write, "raw_commit": alone(raw_like(writer, file), writer)}

@@ -1,4 +1,4 @@
-"""What the capacity ladder and the budgets add to each report of usage: the decision alone, beside the writing down of
+"""Cost of the capacity ladder and the budgets for each report of usage: the decision alone, beside the storage of
 the report."""
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from segue.state.fold import SessionState, WorkflowState
 REPORTS = 5_000
 WINDOW = 200_000
 SESSIONS = 1_000
-"""Those that were at work before."""
+"""Earlier sessions of the workflow."""
 WRITER = SessionId("session-writer")
 MODEL = "claude-opus-5-5"
 NOW = datetime(2026, 11, 18, tzinfo=UTC)
@@ -33,7 +33,7 @@ AIM = 1.0
 
 
 async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
-    """A context that fills from nothing to the last rung, report by report; each is written down as the run does it."""
+    """Fill a context from nothing to the last rung, report by report; store each as a run does."""
     capacity, purse = new_capacity(), full_purse()
     decided: list[float] = []
     written: list[float] = []
@@ -68,14 +68,14 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
 
 
 def new_capacity() -> Capacity:
-    """Of a new conversation with an agent that does not compact; of a run it asks only what the user chose."""
+    """Make the capacity of a new conversation with an agent that does not compact by itself."""
     house = SimpleNamespace(rules=SimpleNamespace(capacity={}))
     run = SimpleNamespace(house=house, workflow=SimpleNamespace(choices="{}"))
     return Capacity(cast(Tenure, run), AgentConfiguration(name="any", command=("any",)), joined=False)
 
 
 def full_purse() -> Purse:
-    """Of a workflow with a long story, which has limits of both kinds and keeps them."""
+    """Make the spending of a workflow with many sessions, with limits of both kinds."""
     used = {MODEL: ModelUsage(input_tokens=10_000, output_tokens=1_000, cost_usd=1.0, last_on=NOW.date())}
     before = SessionState(number=0, agent="any", parent=WRITER, models=used)
     others = {SessionId(f"session-{number}"): before for number in range(SESSIONS)}

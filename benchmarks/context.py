@@ -27,7 +27,7 @@ async def measure(directory: Path, size: int = SIZE) -> dict[str, Any]:
 
 
 def examined(file: Path) -> dict[str, Any]:
-    """The exam's score of a session's contexts, and how many tokens they take."""
+    """Return the exam's scores of a session's contexts, and their tokens."""
     facts = facts_of_file(file)
     grades = {budget: compile_examined(facts, budget) for budget in BUDGETS}
     return {"bytes": file.stat().st_size} | {
@@ -37,7 +37,7 @@ def examined(file: Path) -> dict[str, Any]:
 
 
 def recorded() -> dict[str, Any]:
-    """By the scorer of the data folder, which calls `segue context` for each session at two cuts."""
+    """Run the scorer of the data folder, which calls `segue context` for each session at two cuts."""
     folder = data.folder("retention_cli.py", "transcripts", "venv/bin/python")
     segue = f"{shlex.quote(sys.executable)} -m segue context {{file}} --budget {{budget}}"
     budgets = ",".join(map(str, BUDGETS))
@@ -46,7 +46,7 @@ def recorded() -> dict[str, Any]:
 
 
 def read_scores(printed: str) -> dict[str, Any]:
-    """What `retention_cli.py` prints: a line about the calls, and a table for each measure."""
+    """Parse the output of `retention_cli.py`: a line about the calls, and a table for each measure."""
     head, tables = _HEAD.search(printed), dict(_TABLE.findall(printed))
     if head is None or not MEASURES.keys() <= tables.keys():
         raise ValueError(f"retention_cli.py printed something else:\n{printed[:400]}")

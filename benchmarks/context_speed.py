@@ -19,7 +19,7 @@ LIVE = 20
 
 
 async def measure(directory: Path, size: int = SIZE, times: int = TIMES, live: int = LIVE) -> dict[str, Any]:
-    """A session file and one of twice its size, in turns: how their times compare says how the cost grows."""
+    """Time a session file and one of twice its size, in turns: the ratio shows the growth of the cost."""
     files = [sessions.written(directory, size * factor, name=f"{factor}.jsonl") for factor in (1, 2)]
     rounds = [[(_in_process(file), timed(_command(file))) for file in files] for _ in range(times)]
     facts = facts_of_file(files[0])

@@ -38,6 +38,7 @@ class Turn:
 
 
 async def measure(directory: Path, workflows: int = WORKFLOWS, at_once: int = AT_ONCE) -> dict[str, Any]:
+    """Run many workflows at once on a server with few agents."""
     with Stage(directory, settings=f"agents_at_once = {at_once}\n") as stage:
         stage.up()
         works = [stage.work(SCRIPT) for _ in range(workflows)]
@@ -71,7 +72,7 @@ def turn_in(journal: Sequence[RecordView]) -> Turn:
 
 
 def line_of(turns: Sequence[Turn]) -> dict[str, Any]:
-    """How long they stood in line, and by how many places the order changed there."""
+    """Return the waiting times, and by how many places the order changed."""
     waits = [turn.wait for turn in turns]
     in_line = sorted(turns, key=lambda turn: turn.queued)
     started = sorted(turns, key=lambda turn: turn.started)

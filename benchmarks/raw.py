@@ -14,7 +14,7 @@ LOG = "CREATE TABLE events (id INTEGER PRIMARY KEY, body TEXT NOT NULL)"
 
 
 def table_of(database: Path) -> str:
-    """How the journal's table of events was created."""
+    """Read the statement that created the journal's table of events."""
     connection = sqlite3.connect(str(database))
     try:
         return connection.execute("SELECT sql FROM sqlite_master WHERE name = 'events'").fetchone()[0]
@@ -23,7 +23,7 @@ def table_of(database: Path) -> str:
 
 
 class RawTable:
-    """A table that nobody else knows, filled by hand."""
+    """Table outside the schema, filled without the journal."""
 
     def __init__(self, file: Path, create: str) -> None:
         self._connection = sqlite3.connect(str(file), isolation_level=None)
@@ -52,6 +52,7 @@ class RawWriter:
         self._written = 0
 
     def write(self, seconds: float, group: int) -> Work:
+        """Insert rows in groups until the time is up."""
         latencies: list[float] = []
         cpu = process_time()
         start = now = perf_counter()

@@ -44,12 +44,12 @@ def _enough(slices: Sequence[Slice], variants: Variants) -> bool:
 
 
 def coverage(slices: Sequence[Slice]) -> dict[str, int]:
-    """How many slices were taken, and how many were dropped because the disk changed under them."""
+    """Count the slices taken, and those dropped because the disk changed its mode."""
     return {"taken": len(slices), "dropped": sum(each.mode is None for each in slices)}
 
 
 def rates(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
-    """Events per second by mode, and the share of what the raw block did in the same mode."""
+    """Return the events per second by mode, and their share of the raw block's rate."""
     return {mode.value: _rate(kept(slices, variant, mode), kept(slices, raw, mode)) for mode in Mode}
 
 
@@ -67,7 +67,7 @@ def _rate(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
 
 
 def latencies(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
-    """Milliseconds for one event by mode, and how many times that of the raw block."""
+    """Return the milliseconds for one event by mode, and their ratio to the raw block."""
     return {mode.value: _latency(kept(slices, variant, mode), kept(slices, raw, mode)) for mode in Mode}
 
 

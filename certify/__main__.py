@@ -35,6 +35,7 @@ PAGE = ROOT / "docs" / "reference" / "agents.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Certify the chosen agents; return 1 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m certify", description="Kill real agents, and bring them back.")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"which ones; without: {', '.join(CANDIDATES)}")
     parser.add_argument("--page", action="store_true", help="only write the results into docs/reference/agents.md")
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [_certify(CANDIDATES[name], given.keep) for name in chosen]
     handovers = [_hand_over(before, after, given.keep) for before, after in pairs(set(chosen))]
     stories = [_tell_story(given.keep)] if AGENT in chosen else []
-    # Some agents alone would leave a page without the others.
+    # A run of some agents must not remove the others from the page.
     if given.page or {row["agent"] for row in _read(RESULTS)} >= set(CANDIDATES):
         PAGE.write_text(_page())
     verdicts = [verdict for row in rows for verdict in (row.native_resume, row.after_compaction)]
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _page() -> str:
-    """With what was seen here in place of what the page says of it; the rest of the page stays."""
+    """Compose the page from new results, and from its own rows for agents that were not certified now."""
     before = told(PAGE.read_text())
     rows = {row["agent"]: row for row in (*before.rows, *_read(RESULTS))}
     return page(
@@ -115,7 +116,7 @@ def _played(candidate: Candidate, keep: Path | None) -> Row:
 
 
 def _started(candidate: Candidate) -> Row:
-    """All that can be seen of an agent without what it lacks."""
+    """Start an agent that cannot play without its vendor's server, and return its row."""
     agent = BUILT_IN_AGENTS[candidate.name]
     with tempfile.TemporaryDirectory(prefix=f"segue-certify-{candidate.name}-") as place:
         housing = Housing(Path(place, "agent-home"), "", Path(place))
@@ -165,7 +166,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _save(row: Row) -> None:
-    """The new row in place of the agent's old one; the others stay."""
+    """Write the row in place of the agent's old one."""
     known = {known["agent"]: known for known in _read(RESULTS)} | {row.agent: row.document()}
     RESULTS.parent.mkdir(exist_ok=True)
     ordered = [known[name] for name in CANDIDATES if name in known]

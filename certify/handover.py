@@ -1,7 +1,7 @@
-"""A play for two real agents: one begins, is paused, its server is killed, and the other goes on from a context.
+"""A play for two real agents: one begins, is paused, its server is killed, and the other continues from a context.
 
-The first answers with text and writes a file. The second has never heard of any of it: what it knows is in the first
-request that it sends to the model, and that request is in the model's log.
+The first answers with text and writes a file. The second has no other source than the context: its knowledge is in its
+first request to the model, which is in the model's log.
 """
 
 from collections.abc import Iterator
@@ -41,12 +41,12 @@ MEMORIES = (
     ("the answer after the file", "ANSWER-BETA"),
     ("why the work was stopped", "the other one goes on"),
 )
-"""What the successor must find in its first request."""
+"""Required content of the successor's first request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoverRow:
-    """One hand-over, as `build/handovers.json` tells it."""
+    """Row of a hand-over in `build/handovers.json`."""
 
     before: str
     after: str
@@ -64,11 +64,14 @@ class HandoverRow:
 
 @dataclass(slots=True)
 class Seen(Witness):
+    """Observations of a hand-over."""
+
     mark: int = 0
     written: bool = False
 
 
 def certify_handover(before: Candidate, after: Candidate, root: Path, today: str) -> HandoverRow:
+    """Play the hand-over, and judge it."""
     with staged([before, after], root, _rules) as (stage, actor, log):
         seen = _perform(stage, actor, log, before, after)
     checks = list(_checks(seen, after))
@@ -88,7 +91,7 @@ def certify_handover(before: Candidate, after: Candidate, root: Path, today: str
 
 
 def pairs(chosen: set[str]) -> Iterator[tuple[Candidate, Candidate]]:
-    """The hand-overs between agents that are to be certified."""
+    """Yield the hand-overs between the chosen agents."""
     for before, after in PAIRS:
         if {before, after} <= chosen:
             yield CANDIDATES[before], CANDIDATES[after]

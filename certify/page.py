@@ -94,7 +94,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The rows of a page."""
+    """Rows of a page."""
 
     rows: list[Row]
     handovers: list[Row]
@@ -102,7 +102,7 @@ class Told:
 
 
 def told(text: str) -> Told:
-    """A page's own rows, with their evidence."""
+    """Parse the rows of a page, with their evidence."""
     head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     found = {title: body for title, _, body in (section.partition("\n") for section in sections)}
     return Told(

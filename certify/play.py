@@ -1,9 +1,9 @@
 """Two plays for a real agent.
 
-In the long one it answers with text, writes a file, is killed with its server in the middle of a shell command, goes
-on, is killed again while it waits for a permission, goes on again and answers once more. In the short one the model
-says that the window is full, the agent compacts its conversation by itself, and is killed in the middle of a command
-after that.
+In the long one it answers with text, writes a file, is killed with its server in the middle of a shell command, is
+resumed, killed again while it waits for a permission, resumed, and answers once more. In the short one the model
+reports a full window, the agent compacts its conversation by itself, and is killed in the middle of a command after
+that.
 """
 
 import json
@@ -37,7 +37,7 @@ TITLE = "Certify the agent"
 SUMMARY = "SUMMARY-OMEGA"
 NOTE = "note-beta.txt"
 NOW = "This is what to do now:"
-"""Where a prompt that carries a compiled context comes to the point."""
+"""Heading of the task in a prompt that carries a compiled context."""
 STARTED = "command-started.txt"
 LATER = "command-later.txt"
 
@@ -77,23 +77,23 @@ SHORT_PLAN = """
 
 @dataclass(slots=True)
 class Observed:
-    """What was seen from outside while the play was on."""
+    """Observations from outside during a play."""
 
     journal: list[RecordView] = field(default_factory=list[RecordView])
     requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
     resumes: list[Resumed] = field(default_factory=list[Resumed])
     marks: list[int] = field(default_factory=list[int])
-    """How many requests the model had got when each resume was asked for."""
+    """Requests that the model had received at each resume."""
     seconds: list[float] = field(default_factory=list[float])
-    """From asking for a resume to the first sign of life in the next turn."""
+    """Seconds from each resume to the first event of the next turn."""
     later_ran: bool = False
-    """Whether the command that nobody allowed has run."""
+    """The command without permission was executed."""
     trees: list[int] = field(default_factory=list[int])
-    """How many processes hung on the server at each kill."""
+    """Processes below the server at each kill."""
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """The agent's own conversations at the first kill, by a hash of each."""
+    """Hashes of the agent's own conversation files at the first kill."""
     changed: list[str] = field(default_factory=list[str])
-    """Those of them that were not the same at the end."""
+    """Conversation files that changed until the end."""
     orphans: set[int] = field(default_factory=set[int])
     faults: list[str] = field(default_factory=list[str])
     stopped_at: str = ""
@@ -101,7 +101,7 @@ class Observed:
 
 
 class Actor(Work):
-    """A workflow of a real agent, who asks and is allowed."""
+    """User of a workflow with a real agent, whose permission requests are approved."""
 
     def __init__(self, root: Path, repository: Path, variables: Mapping[str, str]) -> None:
         super().__init__(root, repository, "")
@@ -115,7 +115,7 @@ class Actor(Work):
         return carrying("HOME", self._variables["HOME"])
 
     def allow_until(self, wanted: Callable[[e.Event], bool]) -> RecordView:
-        """Follow the workflow to the event that is wanted, and allow what the agent asks for on the way."""
+        """Follow the workflow to the next event that matches, and approve permission requests."""
         deadline = monotonic() + WITHIN
         while not wanted((record := self.next_event(deadline - monotonic())).event):
             match record.event:
@@ -130,7 +130,7 @@ class Actor(Work):
 
 @dataclass(slots=True)
 class Witness:
-    """What is left to see when a play of several acts is over."""
+    """Observations after a play of several acts."""
 
     journal: list[RecordView] = field(default_factory=list[RecordView])
     requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
@@ -143,7 +143,7 @@ class Witness:
 
     @contextmanager
     def watching(self, stage: Stage, actor: Actor, log: Path) -> Generator[None]:
-        """However far the play comes, what it left is told."""
+        """Collect the observations after the body of the context, even if it fails."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
@@ -165,7 +165,7 @@ class Witness:
 
 @contextmanager
 def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
-    """A stage with the agent, and the model behind it; the file is the model's log."""
+    """Provide a stage with the agent and the model; the file is the model's log."""
     script = _compacting if compacting else _script
     with staged([candidate], root, lambda worktree: script(candidate, worktree)) as play:
         yield play
@@ -175,8 +175,7 @@ def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Ge
 def staged(
     candidates: Sequence[Candidate], root: Path, rules: Callable[[Path], list[object]], *, settings: str = ""
 ) -> Generator[tuple[Stage, Actor, Path]]:
-    """A stage with some agents, and one model behind all of them that answers by these rules; `settings` are further
-    ones of the last agent."""
+    """Provide a stage with agents that share a model with these rules; `settings` are added for the last agent."""
     root.mkdir(parents=True)
     log = root / "requests.jsonl"
     stage = Stage(root, settings="".join(map(_settings, candidates)) + settings)
@@ -198,10 +197,10 @@ def _settings(candidate: Candidate) -> str:
 
 
 def _script(candidate: Candidate, worktree: Path) -> list[object]:
-    """What the model answers. An interrupted task is asked for again, so those rules come first."""
+    """Return the rules of the model; those for an interrupted task come first: its prompt contains the task again."""
     asking = candidate.asking(f"date > {worktree / LATER}")
     note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
-    # A prompt that carries what came before has the earlier requests in it too.
+    # A prompt with a compiled context also contains the earlier requests.
     told = rf"{NOW}[\s\S]*"
     return [
         rule(f"/{told}COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
@@ -217,7 +216,7 @@ def _script(candidate: Candidate, worktree: Path) -> list[object]:
 
 
 def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
-    """What the model answers in the short play; agents ask for the summary in words of their own."""
+    """Return the model's rules of the short play; each agent requests its summary differently."""
     full = {"input": candidate.full or 0}
     return [
         rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
@@ -253,7 +252,7 @@ def _model(script: Path, log: Path) -> Generator[str]:
 
 
 def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, compacting: bool = False) -> Observed:
-    """Play it as far as it goes; what was seen is told in any case."""
+    """Play all acts, and return the observations even after a failure."""
     seen = Observed()
     try:
         for act in _acts(candidate, compacting):
@@ -287,13 +286,13 @@ def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, 
 
 
 def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    """Until the command is announced, and runs."""
+    """Wait until the command is announced and runs."""
     actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
     until_it_runs(actor)
 
 
 def until_it_runs(actor: Actor) -> None:
-    """Until the long command was allowed, and has begun."""
+    """Wait until the long command was allowed and has begun."""
     started = Path(actor.view.worktree or "") / STARTED
     deadline = monotonic() + WITHIN
     while not started.exists():
@@ -327,13 +326,13 @@ def _note_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, see
 
 
 def _compare_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    """An agent that loses its conversations when they are loaded must not have been asked to load one."""
+    """Compare the files: an agent that loses conversations when it loads them must not have loaded one."""
     now = _contents(actor, candidate)
     seen.changed = [file for file, content in seen.files.items() if now.get(file) != content]
 
 
 def _contents(actor: Actor, candidate: Candidate) -> dict[str, str]:
-    """Files without a word of it are the agent's own affair: it makes some at each start, and removes them again."""
+    """Hash the files that contain the conversation; an agent creates and removes others at each start."""
     files = Path(actor.environment["HOME"]).glob(candidate.files)
     found = {file.name: file.read_bytes() for file in files}
     return {name: sha256(content).hexdigest() for name, content in found.items() if b"REMEMBER-ALPHA" in content}

@@ -26,29 +26,29 @@ MEMORIES: tuple[tuple[str, str, Role], ...] = (
     ("the command that was torn", STARTED, "assistant"),
     ("the answer after the first resume", "ANSWER-GAMMA", "assistant"),
 )
-"""What the agent must have in mind, and who said it; the last one from the second resume on."""
+"""Required content of an agent's request, with its role; the last one from the second resume on."""
 
 ANSWERS = ("ANSWER-ALPHA", "ANSWER-BETA", "ANSWER-GAMMA", "ANSWER-DELTA", "ANSWER-EPSILON")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One agent, as `build/certify.json` tells it."""
+    """Row of an agent in `build/certify.json`."""
 
     agent: str
     version: str
     way: str
     native_resume: Verdict
     reason: str = ""
-    """What the verdict lacks."""
+    """Reason of a missing certification."""
     evidence: list[str]
     problems: list[str] = field(default_factory=list[str])
     reported: str = ""
-    """What the agent calls itself."""
+    """Name and version that the agent reports."""
     capabilities: list[str] = field(default_factory=list[str])
     resume_seconds: list[float] = field(default_factory=list[float])
     after_compaction: Verdict | Literal["not_tried"] = "not_tried"
-    """Whether native resume also works when the agent has compacted its conversation before."""
+    """Verdict on native resume after the agent compacted its conversation."""
     seconds: float = 0.0
     checked: str = ""
 
@@ -57,7 +57,7 @@ class Row:
 
 
 def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], today: str) -> Row:
-    """Every check is evidence when it holds, and a problem when it does not."""
+    """Judge a play: a check that holds is evidence, another one a problem."""
     started = [record.event for record in seen.journal if isinstance(record.event, e.AgentStarted)]
     checks = list(_checks(candidate, seen, diary))
     problems = [sentence for holds, sentence in checks if not holds]
@@ -85,7 +85,7 @@ def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted]
 
 
 def with_suite(row: Row, examined: Examined) -> Row:
-    """The row, and how the tests ended that need the agent's real program."""
+    """Add the result of the tests that need the agent's real program."""
     sentence = f"{examined.what}: {examined.summary}"
     if examined.passed:
         return replace(row, evidence=[*row.evidence, *examined.seen, sentence])
@@ -93,7 +93,7 @@ def with_suite(row: Row, examined: Examined) -> Row:
 
 
 def unplayed(candidate: Candidate, introduction: Introduction, today: str) -> Row:
-    """An agent that can be started here, and nothing more."""
+    """Make the row of an agent that can only be started here."""
     return Row(
         agent=candidate.name,
         version=programs.versions(candidate.name),
@@ -108,7 +108,7 @@ def unplayed(candidate: Candidate, introduction: Introduction, today: str) -> Ro
 
 
 def without_what_is_lacking(row: Row, candidate: Candidate) -> Row:
-    """A play with a stand-in shows what the agent does, and not what its vendor does."""
+    """Withdraw the verdict if a stand-in replaced the vendor: it shows the agent's behaviour only."""
     if not candidate.lacking or row.native_resume != "verified":
         return row
     reason = f"{candidate.lacking}; verified with a stand-in for it"
@@ -116,7 +116,7 @@ def without_what_is_lacking(row: Row, candidate: Candidate) -> Row:
 
 
 def with_compaction(row: Row, seen: Observed) -> Row:
-    """The row, with what the short play adds to it."""
+    """Add the result of the short play."""
     checks = list(_compacted(seen))
     problems = [f"after compaction: {sentence}" for holds, sentence in checks if not holds]
     evidence = [f"after compaction: {sentence}" for holds, sentence in checks if holds]
@@ -161,7 +161,7 @@ def _ended(seen: Observed) -> Check:
 
 
 def _torn(seen: Observed) -> Iterator[Check]:
-    """That the kills came where they were meant to come."""
+    """Check that the kills occurred at the intended moments."""
     sessions = [record.session_id for record in seen.journal if record.session_id is not None]
     first = [record.event for record in seen.journal if record.run == 1 and record.session_id == sessions[0]]
     called = [event.call_id for event in first if isinstance(event, e.ToolCalled | e.PermissionRequested)]
@@ -187,12 +187,12 @@ def _resumed(candidate: Candidate, seen: Observed) -> Iterator[Check]:
 
 
 def _way(candidate: Candidate) -> str:
-    """An agent that loses its conversations when they are loaded begins with a compiled context instead."""
+    """Return the expected way; an agent that loses conversations at loading begins with a compiled context."""
     return "native" if candidate.native else "context"
 
 
 def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
-    """What the first request of each resumed turn had in it, in the model's own log."""
+    """Check the content of each resumed turn's first request in the model's log."""
     for number, mark in enumerate(seen.marks, 1):
         request = _first_prompted(seen.requests[mark:])
         if request is None:
@@ -213,7 +213,7 @@ def _holds(candidate: Candidate, request: LoggedRequest, words: str, role: Role)
 
 
 def _first_prompted(requests: list[LoggedRequest]) -> LoggedRequest | None:
-    """Agents ask for titles and the like on the side; the real request offers tools and asks for the task."""
+    """Find the request for the task: it offers tools, unlike requests for titles."""
     return next((each for each in requests if each.tools and "interrupted in the middle" in each.prompt), None)
 
 

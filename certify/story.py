@@ -1,8 +1,8 @@
 """The whole story with one real agent: it plans, is approved, reviewed, handed over to a new session of its own at the
 soft cap, killed in the middle of a command, resumed, and completes the work.
 
-The reviewer is the same program in a conversation of its own; every word comes from the scripted model, whose log shows
-what each conversation was told.
+The reviewer is the same program in a conversation of its own; all answers come from the scripted model, whose log shows
+the content of each conversation.
 """
 
 import json
@@ -33,7 +33,7 @@ from segue.testing.stage import Stage
 
 AGENT = "claude"
 WINDOW_USED = 700_000
-"""Of a million: above the soft cap that is set here, and below where the agent would compact by itself."""
+"""Tokens used of a million: above the soft cap in SETTINGS, and below the agent's own compaction."""
 SETTINGS = "capacity = { warn = 0.5, fork = 0.6 }\n"
 REMARK = "REMARK-OMEGA: say why the note is needed"
 REASON = "ANSWER-OMEGA: we keep the note short because the reader is in a hurry"
@@ -51,12 +51,12 @@ MEMORIES = (
     ("the file that was written", NOTE),
     ("the decision, with its reason", REASON),
 )
-"""What the second session must find in its first request."""
+"""Required content of the second session's first request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryRow:
-    """The story, as `build/story.json` tells it."""
+    """Row of the story in `build/story.json`."""
 
     agent: str
     version: str
@@ -72,11 +72,14 @@ class StoryRow:
 
 @dataclass(slots=True)
 class Seen(Witness):
+    """Observations of the story."""
+
     proposed: tuple[str, ...] = ()
     end: WorkflowView | None = None
 
 
 def certify_story(candidate: Candidate, root: Path, today: str) -> StoryRow:
+    """Play the story, and judge it."""
     begin = monotonic()
     with staged([candidate], root, _rules, settings=SETTINGS) as (stage, actor, log):
         seen = _perform(stage, actor, log, candidate)

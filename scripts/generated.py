@@ -18,7 +18,7 @@ NOTE = "<!-- Written by `make format`; do not edit. -->\n"
 
 
 def cli_page() -> str:
-    """Every command with its own `--help`."""
+    """Write the page of commands, each with its `--help`."""
     return "\n".join(["# Commands\n", NOTE, *_help(cli, "segue")])
 
 
@@ -32,7 +32,7 @@ def _help(group: click.Group, path: str) -> Iterator[str]:
 
 
 def api_page() -> str:
-    """Every endpoint with one line."""
+    """Write the page of endpoints, one line each."""
     app = FastAPI()
     for router in ROUTERS:
         app.include_router(router)
@@ -45,7 +45,7 @@ def api_page() -> str:
 
 
 def failures_page() -> str:
-    """The page as it was written, with the tables of today between their marks."""
+    """Replace the tables of the page between their marks."""
     page = (ROOT / FAILURES).read_text()
     for source, table in TABLES.items():
         begin = BEGIN.format(source)
@@ -79,6 +79,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
+    """Write the pages, or with --check report those out of date."""
     check = "--check" in sys.argv
     stale: list[str] = []
     for name, write in PAGES.items():

@@ -36,7 +36,7 @@ def python() -> MachineCheck:
 
 
 def sqlite() -> MachineCheck:
-    """MachineCheck the SQLite of this Python."""
+    """Check the SQLite of this Python."""
     import sqlite3
 
     ok = sqlite3.sqlite_version_info >= NEEDED_SQLITE
@@ -65,7 +65,7 @@ def data_directory() -> MachineCheck:
 
 
 def database() -> MachineCheck:
-    """MachineCheck that the configured database opens."""
+    """Check that the configured database opens."""
     url = paths.database_url()
     try:
         detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)
@@ -103,7 +103,7 @@ def _open_postgresql(url: str) -> str:
 
 
 def agents() -> list[MachineCheck]:
-    """MachineCheck the settings, and each agent's program; only the program of the chosen agent must be installed."""
+    """Check the settings, and each agent's program; only the program of the chosen agent must be installed."""
     try:
         chosen = settings.load(paths.settings_file(), os.environ)
     except SegueError as error:

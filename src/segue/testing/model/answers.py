@@ -22,7 +22,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """ScriptedAnswer with text; `{prompt}` in it is the beginning of what was asked."""
+    """Answer with text; `{prompt}` in it is the beginning of what was asked."""
 
     text: str
 
@@ -55,7 +55,7 @@ FailureKind = Literal["rate_limited", "quota", "unauthorized", "thinking_blocks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """ScriptedAnswer with an error in the format of the dialect's vendor."""
+    """Answer with an error in the format of the dialect's vendor."""
 
     kind: FailureKind
     retry_after: int | None = None
@@ -68,7 +68,7 @@ ScriptedAnswer = Say | Call | Write | Shell | Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """ScriptedAnswer, with optional usage and hold."""
+    """Answer, with optional usage and hold."""
 
     answer: ScriptedAnswer
     usage: Usage | None = None

@@ -71,7 +71,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """ScriptedAnswer of the model, with its usage."""
+    """Answer of the model, with its usage."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()

@@ -41,7 +41,7 @@ FAILURES: dict[FailureKind, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PlayedAnswer:
-    """ScriptedAnswer, sent when `hold` is released."""
+    """Answer, sent when `hold` is released."""
 
     answer: ModelReply | ModelError
     hold: str | None = None

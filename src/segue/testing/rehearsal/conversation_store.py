@@ -11,7 +11,7 @@ from segue.testing.rehearsal.line_file import Line, LineFile, read_lines
 
 
 class StoredConversation:
-    """StoredConversation, stored line by line so that another process can continue it."""
+    """Conversation, stored line by line so that another process can continue it."""
 
     def __init__(self, path: Path) -> None:
         self.token = path.stem

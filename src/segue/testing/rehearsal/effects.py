@@ -60,7 +60,7 @@ def describe(action: ToolAction) -> ReportedCall:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Effects of one conversation; each effect is in the diary before it is reported."""
+    """Tools of one conversation; each effect is in the diary before it is reported."""
 
     stage: RehearsalSession
 

@@ -17,7 +17,7 @@ from segue.testing.rehearsal.diary import Diary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSession:
-    """StoredConversation with one client, in one directory."""
+    """Conversation with one client, in one directory."""
 
     wire: Wire
     conversation: StoredConversation

@@ -8,6 +8,9 @@ DEV := $(VENV)/.dev
 TESTS ?= tests
 FAST := $(addprefix tests/,model state protocol resume snapshot memory journal rehearsal model_server)
 
+# Without byte code, each of the many processes that the tests start would compile Segue again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast soak certify check format bench build lock clean
 

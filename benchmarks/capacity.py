@@ -15,9 +15,9 @@ from segue.model.accounts import ModelUsage
 from segue.model.agents import AgentConfiguration, Limits
 from segue.model.events import Event, UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.run.capacity import Capacity, event_of
-from segue.orchestrator.run.spending import Purse
-from segue.orchestrator.run.tenure import Tenure
+from segue.orchestrator.run.capacity_meter import Capacity, event_of
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.spending import SpendingMeter
 from segue.protocol.capacity import Reached
 from segue.state.fold import SessionState, WorkflowState
 
@@ -34,7 +34,7 @@ AIM = 1.0
 
 async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
     """Fill a context from nothing to the last rung, report by report; store each as a run does."""
-    capacity, purse = new_capacity(), full_purse()
+    capacity, meter = new_capacity(), full_meter()
     decided: list[float] = []
     written: list[float] = []
     said = 0
@@ -52,8 +52,8 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
             await journal.append(workflow_id, report, session_id=session_id, run=1)
             between = perf_counter()
             events = decide(capacity, report)
-            purse.hear(WRITER, report, NOW)
-            purse.empty(NOW)
+            meter.hear(WRITER, report, NOW)
+            meter.empty(NOW)
             decided.append(perf_counter() - between)
             written.append(between - start)
             said += len(events)
@@ -69,20 +69,20 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
 
 def new_capacity() -> Capacity:
     """Make the capacity of a new conversation with an agent that does not compact by itself."""
-    house = SimpleNamespace(rules=SimpleNamespace(capacity={}))
-    run = SimpleNamespace(house=house, workflow=SimpleNamespace(choices="{}"))
-    return Capacity(cast(Tenure, run), AgentConfiguration(name="any", command=("any",)), joined=False)
+    services = SimpleNamespace(rules=SimpleNamespace(capacity={}))
+    run = SimpleNamespace(services=services, workflow=SimpleNamespace(choices="{}"))
+    return Capacity(cast(Lease, run), AgentConfiguration(name="any", command=("any",)), joined=False)
 
 
-def full_purse() -> Purse:
+def full_meter() -> SpendingMeter:
     """Make the spending of a workflow with many sessions, with limits of both kinds."""
     used = {MODEL: ModelUsage(input_tokens=10_000, output_tokens=1_000, cost_usd=1.0, last_on=NOW.date())}
     before = SessionState(number=0, agent="any", parent=WRITER, models=used)
     others = {SessionId(f"session-{number}"): before for number in range(SESSIONS)}
-    purse = Purse(WRITER)
+    meter = SpendingMeter(WRITER)
     writer = SessionState(number=1, agent="any", parent=None)
-    purse.fill(Limits(usd=1e9, tokens=10**12), WorkflowState(sessions={WRITER: writer, **others}))
-    return purse
+    meter.fill(Limits(usd=1e9, tokens=10**12), WorkflowState(sessions={WRITER: writer, **others}))
+    return meter
 
 
 def decide(capacity: Capacity, report: UsageReported) -> list[Event]:

@@ -46,7 +46,7 @@ async def until_its_time_is_over(theatre: Theatre, view: WorkflowView) -> Workfl
     await waiting.until(lambda: processes(theatre))
     with anyio.fail_after(WITHIN):
         while (await theatre.orchestrator.workflow(view.id)).status == "in_progress":
-            await theatre.clock.advance(theatre.house.rules.sweep_interval)
+            await theatre.clock.advance(theatre.services.rules.sweep_interval)
     return await theatre.until(view.id, "paused")
 
 
@@ -93,4 +93,4 @@ async def test_an_agent_that_gives_no_sign_is_ended(theatre: Theatre) -> None:
 async def until(theatre: Theatre, view: WorkflowView, holds: Callable[[WorkflowView], bool]) -> None:
     with anyio.fail_after(WITHIN):
         while not holds(now := await theatre.orchestrator.workflow(view.id)):
-            await theatre.house.journal.wait(view.id, now.head)
+            await theatre.services.journal.wait(view.id, now.head)

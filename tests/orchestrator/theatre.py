@@ -17,8 +17,8 @@ from segue.model.plan import Issue
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
-from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.concurrency import alongside
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.sweep import sweep
 from segue.server.rules import rules_of
 from segue.settings import Settings
@@ -88,8 +88,8 @@ class Theatre:
             yield self
 
     @property
-    def house(self) -> House:
-        return self.orchestrator._house  # pyright: ignore[reportPrivateUsage]
+    def services(self) -> RuntimeServices:
+        return self.orchestrator._services  # pyright: ignore[reportPrivateUsage]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -131,13 +131,13 @@ class Theatre:
             seen = NOTHING_SEEN
             while True:
                 view = await self.orchestrator.workflow(name)
-                live = self.house.live.get(view.id)
+                live = self.services.live.get(view.id)
                 if view.status in wanted and live is None:
                     return view
                 if view.status in wanted and live is not None:
                     await live.done.wait()
                     continue
-                seen = (await self.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+                seen = (await self.services.journal.wait(view.id, max(seen, view.head)))[-1].seq
         raise AssertionError(f"not {statuses}: {view}")
 
     async def as_time_goes_by(self, name: str, *statuses: str) -> WorkflowView:
@@ -160,14 +160,14 @@ class Theatre:
         """The first event of a kind."""
         workflow_id = (await self.orchestrator.workflow(name)).id
         with anyio.fail_after(WITHIN):
-            async for record in self.house.journal.follow(workflow_id, Seq(after)):
+            async for record in self.services.journal.follow(workflow_id, Seq(after)):
                 if isinstance(record.event, kind):
                     return record
         raise AssertionError("a journal is followed for ever")
 
     async def events(self, name: str, kind: type[Event]) -> list[Any]:
         workflow_id = (await self.orchestrator.workflow(name)).id
-        records = await self.house.journal.records(workflow_id, limit=10_000)
+        records = await self.services.journal.records(workflow_id, limit=10_000)
         return [record.event for record in records if isinstance(record.event, kind)]
 
     async def until_prompted(self, times: int) -> None:
@@ -184,10 +184,10 @@ class Theatre:
     async def until_studied(self) -> None:
         """Until every snapshot has had its second look, which is one more event."""
         with anyio.fail_after(WITHIN):
-            await self.house.unstudied.join()
+            await self.services.unstudied.join()
 
     async def sweep(self) -> None:
-        await sweep(self.house)
+        await sweep(self.services)
 
     def diary(self, kind: str) -> list[DiaryEntry]:
         return [entry for entry in read_diary(self.agent_home / "diary.jsonl") if entry.kind == kind]

@@ -9,15 +9,15 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.events import UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.settling.ends import Torn
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import session_account, sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
 from segue.state.fold import SessionState, WorkflowState
 from segue.state.session import reported
 
 
-class Purse:
+class SpendingMeter:
     """Tokens and money of all sessions of a workflow, by the reports that were heard up to now.
 
     A report changes the account of its own session alone, and costs the same however long the story is.
@@ -56,7 +56,7 @@ class Purse:
     def pay_for_a_turn(self, now: datetime) -> None:
         """Called before each turn that nobody but Segue asks for: there is none when the budget is used up."""
         if (stopping := self.empty(now)) is not None:
-            raise Torn(Stop(trigger=stopping.trigger, reason=stopping.reason))
+            raise RunStopped(Stop(trigger=stopping.trigger, reason=stopping.reason))
 
     def _put_by(self) -> None:
         """Helpers come one after the other: whoever was heard before this one is gone."""

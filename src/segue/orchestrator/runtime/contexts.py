@@ -10,8 +10,8 @@ from segue.model.checkpoint import Checkpoint, GitState
 from segue.model.facts import DecisionFact, SessionFacts
 from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
-from segue.orchestrator.runtime.house import House
-from segue.orchestrator.runtime.plans import to_do
+from segue.orchestrator.runtime.plan_text import to_do
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.resume.exam import Grade, compile_examined, examine, probes
 from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import nobody_died, taken_back
@@ -38,14 +38,14 @@ class Present:
 
 
 async def compile_workflow(
-    house: House, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
+    services: RuntimeServices, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
 ) -> Compiled:
     """From everything that the journal holds by now; `own` is what a person wrote, and is only examined."""
-    state = await house.journal.state(workflow_id)
-    latest = await house.journal.checkpoints.base(workflow_id, state)
-    findings = await house.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
-    facts = with_own_tests(enriched(await house.hearings.facts(workflow_id), findings), state)
-    handover = handover_of(state, workflow_id, latest, present, house.rules.lengths)
+    state = await services.journal.state(workflow_id)
+    latest = await services.journal.checkpoints.base(workflow_id, state)
+    findings = await services.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
+    facts = with_own_tests(enriched(await services.facts.facts(workflow_id), findings), state)
+    handover = handover_of(state, workflow_id, latest, present, services.rules.lengths)
     if own:
         grade = await run_sync(lambda: examine(own, probes(facts, handover)))
         return Compiled(text=own, exam=_result(grade, tokens(own), budget))

@@ -7,8 +7,8 @@ from segue.journal.rows import QuestionRow
 from segue.model.events import PermissionAnswered, PermissionRequested
 from segue.model.ids import RequestId, WorkflowId
 from segue.model.status import Permissions, SessionStatus, WaitingFor
-from segue.orchestrator.runtime.handle import PermissionReply
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.run_handle import PermissionReply
+from segue.orchestrator.runtime.services import RuntimeServices
 
 READING = frozenset({"read", "search", "think", "fetch"})
 EDITING = frozenset({"edit", "delete", "move"})
@@ -45,7 +45,7 @@ def by_policy(question: PermissionRequested, allow: bool, reason: str = "") -> P
 
 
 async def answer_question(
-    house: House,
+    services: RuntimeServices,
     workflow_id: WorkflowId,
     request_id: RequestId | None,
     *,
@@ -56,8 +56,8 @@ async def answer_question(
 ) -> QuestionRow | None:
     """Answer one question, or the oldest; None when nothing is open. The agent hears it after it is on disk."""
     said = words or reason
-    question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
-    live = house.live.get(workflow_id)
+    question = await services.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
+    live = services.live.get(workflow_id)
     if question is not None and live is not None:
         verdict = PermissionReply(request_id=question.id, title=question.title, allow=allow, words=words)
         live.replies.put_nowait(verdict)

@@ -19,7 +19,7 @@ from segue.model.views import (
     Undelivered,
     WorkflowView,
 )
-from segue.orchestrator.runtime.plans import counted, write_plan
+from segue.orchestrator.runtime.plan_text import counted, write_plan
 from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState

@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import event
 
-from benchmarks.disk import Work
-from benchmarks.history import WallClock, new_workflow, outputs
+from benchmarks.disk import SliceWork
 from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
+from benchmarks.sample_events import WallClock, new_workflow, outputs
 from benchmarks.slices import SECONDS, Variant, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
@@ -41,13 +41,13 @@ SHAPES: Mapping[str, Shape] = {
     "one_workflow": Shape(50, 1),
 }
 
-Place = tuple[WorkflowId, SessionId]
+Target = tuple[WorkflowId, SessionId]
 
 
 class Writers:
     """So many at once, each of them waiting for its event to be on disk before it brings the next one."""
 
-    def __init__(self, journal: Journal, places: Sequence[Place], writers: int) -> None:
+    def __init__(self, journal: Journal, places: Sequence[Target], writers: int) -> None:
         self._journal = journal
         self.places = [places[number % len(places)] for number in range(writers)]
         self._events: Iterator[Event] = outputs()
@@ -60,12 +60,12 @@ class Writers:
     def _count(self, _connection: object) -> None:
         self._commits += 1
 
-    async def write(self) -> Work:
+    async def write(self) -> SliceWork:
         """Append events with all writers until the time is up."""
         self._latencies, self._commits = [], 0
         cpu, start = process_time(), perf_counter()
         await asyncio.gather(*(self._keep_writing(place, start + SECONDS) for place in self.places))
-        work = Work(
+        work = SliceWork(
             count=len(self._latencies),
             seconds=perf_counter() - start,
             cpu=process_time() - cpu,
@@ -75,7 +75,7 @@ class Writers:
         self.group = max(1, round(work.group))
         return work
 
-    async def _keep_writing(self, place: Place, deadline: float) -> None:
+    async def _keep_writing(self, place: Target, deadline: float) -> None:
         workflow_id, session_id = place
         now = perf_counter()
         while True:
@@ -94,7 +94,7 @@ async def writers_at(database: Path, workflows: int, writers: int) -> AsyncItera
         yield Writers(journal, places, writers)
 
 
-def rows_of(places: Sequence[Place]) -> list[Row]:
+def rows_of(places: Sequence[Target]) -> list[Row]:
     """Make a row for each place, as the journal would write it."""
     at, digest = "2026-01-01T00:00:00.000000+00:00", "0" * 64
     bodies = [encode_event(result).decode() for result in islice(outputs(), len(places))]
@@ -135,7 +135,7 @@ async def measure(directory: Path) -> dict[str, Any]:
 
 
 def alone(raw: RawWriter, like: Writers) -> Variant:
-    async def write() -> Work:
+    async def write() -> SliceWork:
         return raw.write(SECONDS, like.group)
 
     return write

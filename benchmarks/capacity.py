@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from benchmarks.figures import percentile
-from benchmarks.history import WallClock, new_workflow
+from benchmarks.sample_events import WallClock, new_workflow
 from segue.journal import open_journal
 from segue.model.accounts import ModelUsage
 from segue.model.agents import AgentConfiguration, Limits

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import data, sessions
+from benchmarks import data, sample_sessions
 from segue.contextfile import facts_of_file
 from segue.resume.exam import compile_examined
 
@@ -21,7 +21,9 @@ _TABLE = re.compile(r"^### (\w+) recall %\n.*\n.*\n\| \S+ \| (.*) \|$", re.MULTI
 
 async def measure(directory: Path, size: int = SIZE) -> dict[str, Any]:
     return {
-        "synthetic": {agent: examined(sessions.written(directory, size, agent)) for agent in sessions.FORMATS},
+        "synthetic": {
+            agent: examined(sample_sessions.written(directory, size, agent)) for agent in sample_sessions.FORMATS
+        },
         "recorded": data.or_why_not(recorded),
     }
 

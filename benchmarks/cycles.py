@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from benchmarks.figures import growth
-from benchmarks.history import SIZE, passage
+from benchmarks.sample_events import SIZE, passage
 from benchmarks.scripted import Script, ScriptedDriver
 from segue.model.agents import AgentConfiguration
 from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, UsageReported

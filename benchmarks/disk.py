@@ -49,7 +49,7 @@ def _timed_fsync(file: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SliceWork:
     """Result of one slice."""
 
     count: int
@@ -72,7 +72,7 @@ class Slice:
     variant: str
     before: float
     after: float
-    work: Work
+    work: SliceWork
 
     @property
     def mode(self) -> Mode | None:

@@ -16,7 +16,7 @@ TIMES = 15
 IDLE = 2.0
 """Idle seconds before the server's memory is read."""
 
-Memory = dict[str, float | None]
+MemoryFigures = dict[str, float | None]
 
 
 async def measure(directory: Path) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def timed(command: Sequence[str]) -> float:
     return perf_counter() - start
 
 
-async def guardians(directory: Path) -> Memory:
+async def guardians(directory: Path) -> MemoryFigures:
     """Measure the two guardian processes of one agent, which is a `sleep` here."""
     async with guarded(
         ["sleep", "60"], directory=directory, environment=dict(os.environ), execution="benchmark"
@@ -54,7 +54,7 @@ async def guardians(directory: Path) -> Memory:
         return memory_of([process.guardian_pid, *below])
 
 
-def memory_of(pids: Sequence[int]) -> Memory:
+def memory_of(pids: Sequence[int]) -> MemoryFigures:
     """Return the memory of processes in megabytes: proportional (PSS) and total (RSS)."""
     rollups = [rollup(pid) for pid in pids]
     if not all(rollups):

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks.disk import Work
+from benchmarks.disk import SliceWork
 
 Row = tuple[Any, ...]
 
@@ -51,7 +51,7 @@ class RawWriter:
         """Which column holds a number that no two rows share."""
         self._written = 0
 
-    def write(self, seconds: float, group: int) -> Work:
+    def write(self, seconds: float, group: int) -> SliceWork:
         """Insert rows in groups until the time is up."""
         latencies: list[float] = []
         cpu = process_time()
@@ -60,7 +60,7 @@ class RawWriter:
             self._table.commit(self._next(group))
             before, now = now, perf_counter()
             latencies.append(now - before)
-        return Work(
+        return SliceWork(
             count=group * len(latencies),
             seconds=now - start,
             cpu=process_time() - cpu,

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks import data, sessions
+from benchmarks import data, sample_sessions
 from benchmarks.figures import spread
 
 ROOT = Path(__file__).parent.parent
@@ -31,8 +31,8 @@ def made_up(turns: int, searches: int) -> dict[str, Any]:
     """Time searches over generated turns."""
     module, _, name = PLUGIN.partition(":")
     build: Callable[[list[str]], Search] = getattr(import_module(module), name)
-    search = build(sessions.turns(turns))
-    return {"turns": turns} | spread([_seconds(search, question) for question in sessions.questions(searches)])
+    search = build(sample_sessions.turns(turns))
+    return {"turns": turns} | spread([_seconds(search, question) for question in sample_sessions.questions(searches)])
 
 
 def _seconds(search: Search, question: str) -> float:

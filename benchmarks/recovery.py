@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.figures import spread
-from benchmarks.history import WallClock, conversation, new_workflow
+from benchmarks.sample_events import WallClock, conversation, new_workflow
 from segue.journal import open_journal
 from segue.model.ids import WorkflowId
 from segue.state.fold import fold

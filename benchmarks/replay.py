@@ -15,8 +15,8 @@ import anyio
 
 from benchmarks import replaying
 from benchmarks.bare import BareAgent
-from benchmarks.history import SIZE, passage
 from benchmarks.replaying import CALL, OUTPUT, TITLE, TOKEN, WORDS, line_of
+from benchmarks.sample_events import SIZE, passage
 from segue.drivers import Agent, Launch
 from segue.drivers.acp import AcpDriver
 from segue.drivers.environment import allowed

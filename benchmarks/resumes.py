@@ -72,7 +72,7 @@ async def measure(directory: Path, times: int = TIMES, warm: int = WARM) -> dict
     trace = directory / "trace"
     with Stage(directory / "stage", start=_starting(trace)) as stage:
         stage.up()
-        pausing = Pausing(stage, tasks=times + warm + 2)
+        pausing = PausingUser(stage, tasks=times + warm + 2)
         pausing.begin()
         resumptions = [_resume(pausing, trace) for _ in range(warm + times)][warm:]
         stage.down()
@@ -84,7 +84,7 @@ def _starting(trace: Path) -> Callable[[Mapping[str, str]], Server]:
     return lambda _: client.start_server(command=command)
 
 
-class Pausing:
+class PausingUser:
     """A workflow that stands still in each of its tasks until it is asked to pause after it."""
 
     def __init__(self, stage: Stage, tasks: int) -> None:
@@ -126,13 +126,13 @@ class Pausing:
         self._may_end.unlink()
 
 
-def _resume(pausing: Pausing, trace: Path) -> Resumption:
+def _resume(pausing: PausingUser, trace: Path) -> Resumption:
     asked = pausing.resume()
     phases, git = taken_apart(asked, marks_in(trace, after=asked))
     return Resumption(phases, git, bare_start(pausing), ground(pausing.worktree))
 
 
-def bare_start(pausing: Pausing) -> float:
+def bare_start(pausing: PausingUser) -> float:
     """Time the same command in the same place until it has answered `session/resume`."""
     place = {"cwd": str(pausing.worktree), "mcpServers": []}
     environment = allowed(pausing.work.environment, ("SEGUE_REHEARSAL_*",))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from certify import programs
-from certify.agents import CANDIDATES, Candidate
+from certify import installed_programs
+from certify.candidates import CANDIDATES, CertifiedAgent
 from certify.play import NOTE, NOW, TITLE, WITHIN, Actor, Witness, completed, rule, staged
 from segue.model import events as e
 from segue.model.findings import ExamResult
@@ -70,7 +70,7 @@ class Seen(Witness):
     written: bool = False
 
 
-def certify_handover(before: Candidate, after: Candidate, root: Path, today: str) -> HandoverRow:
+def certify_handover(before: CertifiedAgent, after: CertifiedAgent, root: Path, today: str) -> HandoverRow:
     """Play the hand-over, and judge it."""
     with staged([before, after], root, _rules) as (stage, actor, log):
         seen = _perform(stage, actor, log, before, after)
@@ -80,7 +80,7 @@ def certify_handover(before: Candidate, after: Candidate, root: Path, today: str
     return HandoverRow(
         before=before.name,
         after=after.name,
-        versions=f"{programs.versions(before.name)} → {programs.versions(after.name)}",
+        versions=f"{installed_programs.versions(before.name)} → {installed_programs.versions(after.name)}",
         verdict="failed" if problems else "verified",
         score=round(exam.score, 3) if exam else None,
         tokens=exam.tokens if exam else None,
@@ -90,7 +90,7 @@ def certify_handover(before: Candidate, after: Candidate, root: Path, today: str
     )
 
 
-def pairs(chosen: set[str]) -> Iterator[tuple[Candidate, Candidate]]:
+def pairs(chosen: set[str]) -> Iterator[tuple[CertifiedAgent, CertifiedAgent]]:
     """Yield the hand-overs between the chosen agents."""
     for before, after in PAIRS:
         if {before, after} <= chosen:
@@ -107,7 +107,7 @@ def _rules(worktree: Path) -> list[object]:
     ]
 
 
-def _perform(stage: Stage, actor: Actor, log: Path, before: Candidate, after: Candidate) -> Seen:
+def _perform(stage: Stage, actor: Actor, log: Path, before: CertifiedAgent, after: CertifiedAgent) -> Seen:
     seen = Seen()
     with seen.watching(stage, actor, log):
         stage.up()
@@ -132,7 +132,7 @@ def _exam(seen: Seen) -> ExamResult | None:
     return carried[-1].exam if carried else None
 
 
-def _checks(seen: Seen, after: Candidate) -> Iterator[tuple[bool, str]]:
+def _checks(seen: Seen, after: CertifiedAgent) -> Iterator[tuple[bool, str]]:
     yield not seen.error, f"the play ended{f' at: {seen.error}' if seen.error else ''}"
     if seen.resumed is None:
         return

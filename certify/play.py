@@ -18,8 +18,8 @@ from time import monotonic, sleep
 
 import yaml
 
-from certify import programs
-from certify.agents import Candidate, Housing, environment
+from certify import installed_programs
+from certify.candidates import CertifiedAgent, Housing, environment
 from segue.model import events as e
 from segue.model.ids import slugify
 from segue.model.views import RecordView, Resumed
@@ -164,7 +164,7 @@ class Witness:
 
 
 @contextmanager
-def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
+def playing(candidate: CertifiedAgent, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
     """Provide a stage with the agent and the model; the file is the model's log."""
     script = _compacting if compacting else _script
     with staged([candidate], root, lambda worktree: script(candidate, worktree)) as play:
@@ -173,7 +173,7 @@ def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Ge
 
 @contextmanager
 def staged(
-    candidates: Sequence[Candidate], root: Path, rules: Callable[[Path], list[object]], *, settings: str = ""
+    candidates: Sequence[CertifiedAgent], root: Path, rules: Callable[[Path], list[object]], *, settings: str = ""
 ) -> Generator[tuple[Stage, Actor, Path]]:
     """Provide a stage with agents that share a model with these rules; `settings` are added for the last agent."""
     root.mkdir(parents=True)
@@ -190,13 +190,13 @@ def staged(
         yield stage, actor, log
 
 
-def _settings(candidate: Candidate) -> str:
-    command = json.dumps(programs.install(candidate.name))
+def _settings(candidate: CertifiedAgent) -> str:
+    command = json.dumps(installed_programs.install(candidate.name))
     patterns = json.dumps(list(candidate.patterns))
     return f"[agents.{candidate.name}]\ncommand = {command}\nenvironment = {patterns}\n"
 
 
-def _script(candidate: Candidate, worktree: Path) -> list[object]:
+def _script(candidate: CertifiedAgent, worktree: Path) -> list[object]:
     """Return the rules of the model; those for an interrupted task come first: its prompt contains the task again."""
     asking = candidate.asking(f"date > {worktree / LATER}")
     note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
@@ -215,7 +215,7 @@ def _script(candidate: Candidate, worktree: Path) -> list[object]:
     ]
 
 
-def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
+def _compacting(candidate: CertifiedAgent, worktree: Path) -> list[object]:
     """Return the model's rules of the short play; each agent requests its summary differently."""
     full = {"input": candidate.full or 0}
     return [
@@ -251,7 +251,7 @@ def _model(script: Path, log: Path) -> Generator[str]:
             process.terminate()
 
 
-def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, compacting: bool = False) -> Observed:
+def perform(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, *, compacting: bool = False) -> Observed:
     """Play all acts, and return the observations even after a failure."""
     seen = Observed()
     try:
@@ -275,7 +275,7 @@ def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, comp
 # ── the acts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _text_and_file(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     stage.up()
     actor.begin(TITLE, PLAN, agent=candidate.name)
     actor.allow_until(completed("text"))
@@ -285,7 +285,7 @@ def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, 
         raise RuntimeError(f"{NOTE} was not written")
 
 
-def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _long_command(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     """Wait until the command is announced and runs."""
     actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
     until_it_runs(actor)
@@ -303,7 +303,7 @@ def until_it_runs(actor: Actor) -> None:
         sleep(0.1)
 
 
-def _kill(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _kill(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     below = [identity(pid) for pid in {*descendants(stage.server.pid), *actor.processes()}]
     tree = [each for each in below if each is not None]
     seen.trees.append(len(tree))
@@ -311,7 +311,7 @@ def _kill(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Obs
     seen.orphans |= {each.pid for each in tree if is_alive(each)}
 
 
-def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _resume(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     stage.up()
     actor.drain()
     seen.marks.append(len(read_log(log)))
@@ -321,49 +321,49 @@ def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: O
     seen.seconds.append(round(monotonic() - begin, 2))
 
 
-def _note_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _note_files(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     seen.files = _contents(actor, candidate)
 
 
-def _compare_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _compare_files(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     """Compare the files: an agent that loses conversations when it loads them must not have loaded one."""
     now = _contents(actor, candidate)
     seen.changed = [file for file, content in seen.files.items() if now.get(file) != content]
 
 
-def _contents(actor: Actor, candidate: Candidate) -> dict[str, str]:
+def _contents(actor: Actor, candidate: CertifiedAgent) -> dict[str, str]:
     """Hash the files that contain the conversation; an agent creates and removes others at each start."""
     files = Path(actor.environment["HOME"]).glob(candidate.files)
     found = {file.name: file.read_bytes() for file in files}
     return {name: sha256(content).hexdigest() for name, content in found.items() if b"REMEMBER-ALPHA" in content}
 
 
-def _first_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _first_continuation(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.allow_until(completed("command"))
 
 
-def _open_permission(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _open_permission(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.until(e.PermissionRequested, within=WITHIN)
 
 
-def _second_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _second_continuation(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.allow_until(completed("permission"))
     actor.allow_until(completed("last"))
     actor.until_status("completed", within=WITHIN)
 
 
-def _text_alone(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _text_alone(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     stage.up()
     actor.begin(TITLE, SHORT_PLAN, agent=candidate.name)
     actor.allow_until(completed("text"))
 
 
-def _last_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _last_continuation(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.allow_until(completed("command"))
     actor.until_status("completed", within=WITHIN)
 
 
-Act = Callable[[Stage, Actor, Candidate, Path, Observed], None]
+Act = Callable[[Stage, Actor, CertifiedAgent, Path, Observed], None]
 
 ACTS: tuple[Act, ...] = (
     _text_and_file,
@@ -381,7 +381,7 @@ ACTS: tuple[Act, ...] = (
 COMPACTION: tuple[Act, ...] = (_text_alone, _long_command, _kill, _resume, _last_continuation)
 
 
-def _acts(candidate: Candidate, compacting: bool) -> tuple[Act, ...]:
+def _acts(candidate: CertifiedAgent, compacting: bool) -> tuple[Act, ...]:
     if compacting:
         return COMPACTION
     return ACTS if candidate.native else (*ACTS[:3], _note_files, *ACTS[3:], _compare_files)

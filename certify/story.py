@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from certify import programs
-from certify.agents import Candidate
+from certify import installed_programs
+from certify.candidates import CertifiedAgent
 from certify.play import (
     NOTE,
     NOW,
@@ -78,7 +78,7 @@ class Seen(Witness):
     end: WorkflowView | None = None
 
 
-def certify_story(candidate: Candidate, root: Path, today: str) -> StoryRow:
+def certify_story(candidate: CertifiedAgent, root: Path, today: str) -> StoryRow:
     """Play the story, and judge it."""
     begin = monotonic()
     with staged([candidate], root, _rules, settings=SETTINGS) as (stage, actor, log):
@@ -87,7 +87,7 @@ def certify_story(candidate: Candidate, root: Path, today: str) -> StoryRow:
     problems = [sentence for holds, sentence in checks if not holds]
     return StoryRow(
         agent=candidate.name,
-        version=programs.versions(candidate.name),
+        version=installed_programs.versions(candidate.name),
         verdict="failed" if problems else "verified",
         evidence=[sentence for holds, sentence in checks if holds],
         problems=problems,
@@ -113,7 +113,7 @@ def _rules(worktree: Path) -> list[object]:
     ]
 
 
-def _perform(stage: Stage, actor: Actor, log: Path, candidate: Candidate) -> Seen:
+def _perform(stage: Stage, actor: Actor, log: Path, candidate: CertifiedAgent) -> Seen:
     seen = Seen()
     with seen.watching(stage, actor, log):
         stage.up()

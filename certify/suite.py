@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from certify import programs
+from certify import installed_programs
 
 ROOT = Path(__file__).parent.parent
 WITHIN = 1200.0
@@ -32,7 +32,7 @@ _ALMOST_ALL = frozenset(f"its agent does not play {act}" for act in ("SayLate", 
 SUITES = {
     "claude-sdk": Suite(
         "SEGUE_CLAUDE_PROGRAM",
-        lambda: str(programs.claude_code()),
+        lambda: str(installed_programs.claude_code()),
         ("tests/drivers/test_conformance.py", "tests/drivers/test_claude_code.py", "-k", "claude and not stand"),
         least=35,
         skips=_ALMOST_ALL,
@@ -40,7 +40,7 @@ SUITES = {
     ),
     "auggie": Suite(
         "SEGUE_AUGGIE_PROGRAM",
-        lambda: programs.install("auggie")[0],
+        lambda: installed_programs.install("auggie")[0],
         ("tests/drivers/test_conformance.py", "tests/drivers/test_auggie_itself.py", "-k", "auggie"),
         least=25,
         # It reports no tokens, and of an error only the number.
@@ -48,7 +48,10 @@ SUITES = {
         what="the driver's conformance suite and the tests of its own",
     ),
     "amp": Suite(
-        "SEGUE_AMP_PROGRAM", lambda: programs.install("amp")[0], ("tests/drivers/test_amp_itself.py",), least=9
+        "SEGUE_AMP_PROGRAM",
+        lambda: installed_programs.install("amp")[0],
+        ("tests/drivers/test_amp_itself.py",),
+        least=9,
     ),
 }
 
@@ -69,7 +72,7 @@ def examine(agent: str) -> Examined | None:
     if (suite := SUITES.get(agent)) is None:
         return None
     words = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:xdist", "-p", "no:cacheprovider", *suite.tests]
-    environment = {**os.environ, suite.variable: suite.program(), "PATH": programs.path()}
+    environment = {**os.environ, suite.variable: suite.program(), "PATH": installed_programs.path()}
     ended = subprocess.run(
         words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WITHIN, check=False
     )

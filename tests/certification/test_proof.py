@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from certify.agents import CANDIDATES
+from certify.agents_page import page, told
+from certify.candidates import CANDIDATES
 from certify.handover import HandoverRow
-from certify.page import page, told
 from certify.play import STARTED, SUMMARY, Observed
 from certify.proof import Row, judge, unplayed, with_compaction, with_suite, without_what_is_lacking
 from certify.suite import Examined

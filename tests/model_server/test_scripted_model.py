@@ -26,7 +26,7 @@ from segue.testing.model import (
     scripted_model,
 )
 from segue.testing.model.answers_yaml import BadModelScript, parse_script, read_script
-from segue.testing.model.exchange import Asked, Message
+from segue.testing.model.exchange import Message, ModelRequest
 from segue.testing.model.tool_choice import choose, fitting
 from tests.model_server.knocking import VENDORS, post
 
@@ -100,7 +100,7 @@ def test_the_script_of_the_reference_is_understood(tmp_path: Path) -> None:
 
 
 def test_reminders_beside_a_prompt_belong_to_it_and_earlier_prompts_do_not() -> None:
-    asked = Asked(
+    asked = ModelRequest(
         messages=(
             Message(role="user", text="first"),
             Message(role="assistant", text="answer"),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from certify import programs
+from certify import installed_programs
 from segue.testing.model import Call, Shell
 
 KEY = "not-a-key"
@@ -29,7 +29,7 @@ class Housing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CertifiedAgent:
     """An agent to be certified."""
 
     name: str
@@ -51,13 +51,13 @@ class Candidate:
     """A stand-in replaces the missing part, so that the agent can play."""
 
 
-def environment(candidate: Candidate, housing: Housing) -> dict[str, str]:
+def environment(candidate: CertifiedAgent, housing: Housing) -> dict[str, str]:
     """Return the environment of a user of this agent."""
     temporary = housing.home.parent / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     housing.home.mkdir(parents=True, exist_ok=True)
     return {
-        "PATH": programs.path(),
+        "PATH": installed_programs.path(),
         "HOME": str(housing.home),
         "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",
@@ -76,7 +76,7 @@ def _claude(housing: Housing) -> dict[str, str]:
 
 
 def _claude_sdk(housing: Housing) -> dict[str, str]:
-    return {**_claude(housing), "SEGUE_CLAUDE_PROGRAM": str(programs.claude_code())}
+    return {**_claude(housing), "SEGUE_CLAUDE_PROGRAM": str(installed_programs.claude_code())}
 
 
 CODEX = """
@@ -193,42 +193,42 @@ def _langgraph(housing: Housing) -> dict[str, str]:
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate(
+        CertifiedAgent(
             name="claude",
             patterns=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
             furnish=_claude,
             full=990_000,
         ),
-        Candidate(
+        CertifiedAgent(
             name="codex",
             patterns=("OPENAI_*", "CODEX_*"),
             furnish=_codex,
             asking=_codex_asking,
             full=260_000,
         ),
-        Candidate(
+        CertifiedAgent(
             name="opencode",
             patterns=("OPENCODE_*",),
             furnish=_opencode,
             full=62_000,
         ),
-        Candidate(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot),
-        Candidate(
+        CertifiedAgent(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot),
+        CertifiedAgent(
             name="gemini",
             patterns=("GEMINI_*", "GOOGLE_*"),
             furnish=_gemini,
             native=False,
             files=".gemini/tmp/*/chats/*",
         ),
-        Candidate(name="auggie", patterns=("AUGMENT_*",), furnish=_auggie, lacking=SERVER),
-        Candidate(name="amp", patterns=("AMP_*",), furnish=_amp, lacking=SERVER, plays=False),
-        Candidate(
+        CertifiedAgent(name="auggie", patterns=("AUGMENT_*",), furnish=_auggie, lacking=SERVER),
+        CertifiedAgent(name="amp", patterns=("AMP_*",), furnish=_amp, lacking=SERVER, plays=False),
+        CertifiedAgent(
             name="claude-sdk",
             patterns=("SEGUE_CLAUDE_*", "ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
             furnish=_claude_sdk,
             full=990_000,
         ),
-        Candidate(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
-        Candidate(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),
+        CertifiedAgent(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
+        CertifiedAgent(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),
     )
 }

@@ -56,11 +56,11 @@ def page(
     shown = [_evidence(row["agent"], row) for row in rows]
     shown += [_evidence(f"{row['before']} → {row['after']}", row) for row in handovers]
     shown += [_evidence(f"The whole story: {row['agent']}", row) for row in stories]
-    told = STORY + "".join(map(_told, stories)) if stories else ""
-    return HEAD + "\n".join(lines) + "\n" + handed + told + "".join(shown)
+    story = STORY + "".join(map(_story_line, stories)) if stories else ""
+    return HEAD + "\n".join(lines) + "\n" + handed + story + "".join(shown)
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _story_line(row: Mapping[str, Any]) -> str:
     cells = (f"`{row['agent']}`", row["version"].replace(", ", "<br>"), f"**{row['verdict']}**", row["checked"])
     return f"| {' | '.join(cells)} |\n"
 
@@ -93,7 +93,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PageRows:
     """Rows of a page."""
 
     rows: list[Row]
@@ -101,11 +101,11 @@ class Told:
     stories: list[Row]
 
 
-def told(text: str) -> Told:
+def rows_of(text: str) -> PageRows:
     """Parse the rows of a page, with their evidence."""
     head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     found = {title: body for title, _, body in (section.partition("\n") for section in sections)}
-    return Told(
+    return PageRows(
         rows=[row | _shown(found, row["agent"]) for row in map(_row, _cells(head))],
         handovers=[
             row | _shown(found, f"{row['before']} → {row['after']}")

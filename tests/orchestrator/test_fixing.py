@@ -12,7 +12,6 @@ from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.run.fixer import Advice, read_advice
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.snapshot.extraction import Unreadable
-from tests.equipment.waiting import until
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -163,7 +162,7 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
         assert reopened.reason == f"the fixer advises: Begin with the tests. {warned.message}"
         assert await theatre.events(FORK, e.WorkflowRewound) == []
         assert (worktree_of(theatre, FORK) / "half.txt").read_text() == "H"
-        await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
+        await theatre.until_noted(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
         await theatre.orchestrator.cancel(FORK, "seen enough")
 
 
@@ -181,7 +180,7 @@ async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_
                 await theatre.event("build-it", e.PlanReopened)
         finally:
             crash.arm(None)
-        await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
+        await theatre.until_noted(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
         await theatre.orchestrator.cancel("build-it", "seen enough")
 
 
@@ -199,7 +198,9 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
         await theatre.clock.advance(1)
         await theatre.event("build-it", e.RunStarted, after=before.head)
         # The try with advice follows at once: whoever waits for the pause in between may miss it.
-        await until(lambda: any("You are asked for advice" in each["text"] for each in theatre.diary("prompt")))
+        await theatre.until_noted(
+            lambda: any("You are asked for advice" in each["text"] for each in theatre.diary("prompt"))
+        )
         if trigger is Trigger.PAUSE:
             await theatre.orchestrator.pause("build-it", "", wait=False)
         view = await theatre.as_time_goes_by("build-it", "paused")

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.sweep import sweep
 from segue.server.rules import rules_of
 from segue.settings import Settings
-from segue.testing.rehearsal.diary import DiaryEntry, read_diary
+from segue.testing.rehearsal.diary import DiaryEntry, bell_of, read_diary
 from tests.equipment.fake_clock import FakeClock
 from tests.equipment.waiting import until
 
@@ -172,7 +172,22 @@ class Theatre:
 
     async def until_prompted(self, times: int) -> None:
         """Until agents got that many prompts."""
-        await until(lambda: len(self.diary("prompt")) >= times)
+        await self.until_noted(lambda: len(self.diary("prompt")) >= times)
+
+    async def until_noted(self, holds: Callable[[], bool]) -> None:
+        """Wait until this holds of the agents' diary; each new entry wakes the reader of the FIFO beside it."""
+        bell = bell_of(self.agent_home / "diary.jsonl")
+        self.agent_home.mkdir(exist_ok=True)
+        if not bell.exists():
+            os.mkfifo(bell)
+        reader = os.open(bell, os.O_RDWR | os.O_NONBLOCK)
+        try:
+            with anyio.fail_after(WITHIN):
+                while not holds():
+                    await anyio.wait_readable(reader)
+                    os.read(reader, 1024)
+        finally:
+            os.close(reader)
 
     async def until_there(self, file: Path) -> None:
         """Until somebody has made this file."""

@@ -10,14 +10,13 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from sqlalchemy import event
-
 from benchmarks.disk import Work
 from benchmarks.history import WallClock, new_workflow, outputs
 from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
 from benchmarks.slices import SECONDS, Variant, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
+from segue.model.crash import arm
 from segue.model.events import Event
 from segue.model.ids import SessionId, WorkflowId
 
@@ -55,13 +54,13 @@ class Writers:
         self._commits = 0
         self.group = 1
         """Events in one commit, the last time."""
-        event.listen(journal.engines.plain, "commit", self._count)
 
-    def _count(self, _connection: object) -> None:
-        self._commits += 1
+    def _count(self, crash_point: str) -> None:
+        self._commits += crash_point == "writer.before_commit"
 
     async def write(self) -> Work:
         self._latencies, self._commits = [], 0
+        arm(self._count)
         cpu, start = process_time(), perf_counter()
         await asyncio.gather(*(self._keep_writing(place, start + SECONDS) for place in self.places))
         work = Work(
@@ -71,6 +70,7 @@ class Writers:
             latencies=self._latencies,
             group=len(self._latencies) / self._commits,
         )
+        arm(None)
         self.group = max(1, round(work.group))
         return work
 

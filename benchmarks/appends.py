@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.disk import Work
 from benchmarks.history import WallClock, new_workflow, outputs
-from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
+from benchmarks.raw import LOG, RawFile, RawTable, RawWriter, Row, table_of
 from benchmarks.slices import SECONDS, Variant, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
@@ -141,13 +141,24 @@ def alone(raw: RawWriter, like: Writers) -> Variant:
 
 
 async def measure_one(directory: Path) -> dict[str, Any]:
-    """One writer and nobody beside it: how long one event takes, against a raw commit of one row."""
+    """Measure one event by one writer, beside a raw commit of one row and a line of a plain file with its fsync."""
     file = directory / "one.db"
     async with writers_at(file, 1, 1) as writer:
-        variants = {"one_event": writer.write, "raw_commit": alone(raw_like(writer, file), writer)}
-        slices = await interleave(directory, variants, WITHIN / 2)
+        line = rows_of(writer.places)[0][-2].encode() + b"\n"
+        with closing(RawFile(file.with_suffix(".lines"), line)) as raw_file:
+
+            async def write_file() -> Work:
+                return raw_file.write(SECONDS)
+
+            variants = {
+                "one_event": writer.write,
+                "raw_commit": alone(raw_like(writer, file), writer),
+                "raw_file": write_file,
+            }
+            slices = await interleave(directory, variants, WITHIN / 2)
     return {
         **coverage(slices),
-        "one_event": latencies(slices, "one_event", raw="raw_commit"),
-        "raw_commit": latencies(slices, "raw_commit"),
+        "one_event": latencies(slices, "one_event", raw="raw_file"),
+        "raw_commit": latencies(slices, "raw_commit", raw="raw_file"),
+        "raw_file": latencies(slices, "raw_file"),
     }

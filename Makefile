@@ -59,7 +59,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "No virtual environment could be made; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
-# The files name all there is: asked to resolve as well, pip refuses the lot when psycopg has a newer release.
+# The files name all there is, so pip need not resolve anything.
 $(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what Segue needs"
 	@$(PIP) install --no-deps --require-hashes -r requirements/run.txt

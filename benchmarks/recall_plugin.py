@@ -14,7 +14,6 @@ from segue.memory.asking import ranked
 from segue.memory.words import names
 from segue.model.ids import Seq, WorkflowId
 from segue.model.memories import Clipping
-from segue.store.library import choose_sqlite
 from segue.store.tables import metadata
 
 Search = Callable[[str, int], list[int]]
@@ -24,7 +23,7 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
 def build(docs: Sequence[str]) -> Search:
-    engine = create_engine("sqlite://", module=choose_sqlite(), poolclass=StaticPool)
+    engine = create_engine("sqlite://", poolclass=StaticPool)
     connection = engine.connect()
     metadata.create_all(connection)
     clippings = [Clipping(kind="message", text=doc, at=NOON) for doc in docs]

@@ -8,12 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from segue.store.library import choose_sqlite
 from tests.faults.report import pytest_terminal_summary as pytest_terminal_summary
 from tests.journal.workflows import TickingClock
-
-# Before any test imports aiosqlite, which keeps the library that it finds: two of them on one file corrupt it.
-choose_sqlite()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it puts into the background deaf to Ctrl-C; the commands under test must hear it.

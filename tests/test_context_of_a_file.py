@@ -10,7 +10,7 @@ import pytest
 from segue.contextfile import main
 from tests.recordings.kettle import kettle_session
 
-HEAVY = {"pydantic", "sqlalchemy", "dbos", "anyio", "asyncio", "fastapi", "acp"}
+HEAVY = {"pydantic", "sqlalchemy", "psycopg", "anyio", "asyncio", "fastapi", "acp"}
 
 
 def test_the_context_and_nothing_else_is_printed(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -1,6 +1,7 @@
 """The tables and the migrations say the same, on both engines."""
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
 from segue.journal import open_journal
@@ -9,7 +10,7 @@ from segue.journal.sessions import current_session
 from segue.model.errors import DatabaseTooNew, DatabaseUnusable
 from segue.model.ids import WorkflowId
 from segue.store.engines import open_engines, parse_url
-from segue.store.migrate import VERSION_TABLE, migrate, upgrade
+from segue.store.migrate import NEWEST, VERSION_TABLE, configuration, migrate, upgrade
 from segue.store.tables import metadata
 from tests.journal.workflows import TickingClock
 
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.anyio
 
 INDEX = "clipping_index"
 """The index for searching: no table of SQLAlchemy's, and on SQLite several of the engine's own."""
+QUEUE = "procrastinate_"
+"""The tables of the queue of runs on PostgreSQL, which its own library describes."""
 
 
 def plainly(index: dict[str, object]) -> str:
@@ -37,7 +40,7 @@ def describe(engine: Engine) -> dict[str, object]:
             "indexes": sorted(map(plainly, inspector.get_indexes(table))),
         }
         for table in sorted(inspector.get_table_names())
-        if table != VERSION_TABLE
+        if table != VERSION_TABLE and not table.startswith(QUEUE)
     }
 
 
@@ -46,11 +49,14 @@ async def two_databases(request: pytest.FixtureRequest, database_url: str, tmp_p
     """The same place twice: one for the tables, one for the migrations."""
     engines = open_engines(database_url)
     yield engines.plain
-    await engines.close()
+    engines.close()
 
 
 async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
-    migrate(two_databases)
+    with two_databases.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        upgrade(connection, "head")
     migrated = describe(two_databases)
     with two_databases.begin() as connection:
         metadata.drop_all(connection)
@@ -58,6 +64,16 @@ async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
     assert migrated == describe(two_databases)
     assert set(metadata.tables) == {name for name in migrated if not name.startswith(INDEX)}
     assert INDEX in migrated
+
+
+async def test_a_new_database_is_at_the_newest_step(database_url: str) -> None:
+    engines = open_engines(database_url)
+    migrate(engines.plain)
+    with engines.plain.connect() as connection:
+        scripts = ScriptDirectory.from_config(configuration(connection))
+        assert scripts.get_current_head() == NEWEST
+        assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one() == NEWEST
+    engines.close()
 
 
 async def test_migrating_twice_changes_nothing(two_databases: Engine) -> None:
@@ -77,7 +93,7 @@ async def test_a_database_from_the_future_is_refused_untouched(database_url: str
         async with open_journal(database_url, clock):
             pass
     assert describe(engines.plain) == before
-    await engines.close()
+    engines.close()
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://host/name", "sqlite://", "sqlite:///:memory:"])
@@ -111,7 +127,7 @@ async def test_a_database_of_the_first_schema_keeps_its_rows(database_url: str, 
         prompts = connection.execute(text("SELECT id, run, status, seq FROM prompts"))
         assert [tuple(row) for row in prompts] == [("p1", 1, "sent", 4)]
         assert current_session(connection, WorkflowId("w")).carrying == "nothing"
-    await engines.close()
+    engines.close()
 
 
 FIRST_ROWS = (

@@ -10,7 +10,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.status import Role, Trigger, WorkflowStatus
 from segue.orchestrator.run.fixing import Advice, read_advice
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.snapshot.extraction import Unreadable
 from segue.testing.waiting import until
 from tests.orchestrator.test_forking import FORK, fork

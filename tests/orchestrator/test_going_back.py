@@ -15,7 +15,8 @@ from segue.model.ids import PromptId
 from segue.model.plan import TaskStatus
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.requests.launching import AtWork, FilesMoving
+from segue.orchestrator.requests.launching import FilesMoving
+from segue.protocol.admission import AtWork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 

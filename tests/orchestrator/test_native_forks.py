@@ -138,7 +138,6 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatr
             queue(theatre.house, t, t.sessions.current().id, plan, Purpose.WORK, theatre.environment)
 
         await theatre.house.journal.transact(view.id, as_planned_before)
-        await theatre.house.engine.look()
         await theatre.until(FORK, "completed")
         (changed,) = await theatre.events(FORK, e.WayChanged)
         assert changed.reason == "The original's conversation went on before it was copied."

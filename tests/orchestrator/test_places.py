@@ -72,7 +72,7 @@ async def test_whoever_waits_when_the_places_are_closed_is_sent_away() -> None:
     assert got == [False, False]
 
 
-# ── the line, with the engine and agents ────────────────────────────────────────────────────────────
+# ── the line, with the queue and agents ────────────────────────────────────────────────────────────
 
 
 async def claims(theatre: Theatre) -> list[tuple[str, str]]:

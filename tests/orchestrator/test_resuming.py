@@ -11,7 +11,7 @@ from segue.model.errors import BadInput, WrongState
 from segue.model.ids import AttemptId
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.settling import CRASHED, settle
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git

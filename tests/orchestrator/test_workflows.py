@@ -24,7 +24,8 @@ from segue.model.errors import (
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Answer
-from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.settling import sweep as sweeping
 from segue.orchestrator.settling.settling import settle, settling_for
@@ -368,7 +369,7 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
         lost = theatre.house.live.pop(view.id)
         hanging = settling_for(Stop(trigger=Trigger.CRASH, reason="it hung"))
         assert await settle(theatre.house, view.session.id, 1, hanging)
-        await theatre.house.engine.forget(view.session.id, 1)
+        theatre.house.queue.forget(view.session.id, 1)
         await theatre.resume("build-it")
         (worktree_of(theatre) / "go").touch()
         with anyio.fail_after(30):
@@ -379,15 +380,12 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
     assert [task.task_id for task in done] == ["a", "b"]
 
 
-async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with theatre.open():
+async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre: Theatre) -> None:
+    async with theatre.open(agents_at_once=1):
         agents = theatre.house.agents
-        # Left to the engine's own next look, the run begins when its agent is gone.
-        monkeypatch.setattr(theatre.house.engine, "look", anyio.lowlevel.checkpoint)
-        await theatre.begin(SIMPLE)
-        theatre.house.agents = {}
+        async with theatre.house.places.one(theatre.clock.now()):
+            await theatre.begin(SIMPLE)
+            theatre.house.agents = {}
         await theatre.event("build-it", e.RunEnded)
         theatre.house.agents = agents
         assert (await theatre.orchestrator.workflow("build-it")).status == "pending"

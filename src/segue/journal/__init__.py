@@ -14,7 +14,6 @@ from segue.journal.memories import MemoryStore
 from segue.journal.runtimes import Process
 from segue.journal.transaction import Transaction
 from segue.journal.workflows import NewWorkflowRow
-from segue.store.writer import as_write_failure
 
 __all__ = [
     "Entry",
@@ -23,6 +22,5 @@ __all__ = [
     "NewWorkflowRow",
     "Process",
     "Transaction",
-    "as_write_failure",
     "open_journal",
 ]

@@ -9,7 +9,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from segue.model.errors import DatabaseUnusable
 from segue.store.engines import Engines
-from segue.store.writer import as_write_failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,15 +41,7 @@ class Database:
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction, in a thread."""
-
-        def run() -> T:
-            try:
-                with self.engines.plain.begin() as connection:
-                    return work(connection)
-            except SQLAlchemyError as error:
-                raise as_write_failure(error) from error
-
-        return await run_sync(run)
+        return await run_sync(self.engines.transact, work)
 
     async def write_exclusively(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction, one caller at a time, so that what it reads stays true until it commits."""

@@ -84,7 +84,7 @@ class Journal:
         self.clock = clock
         self._lock = lock
         self._loop = asyncio.get_running_loop()
-        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group, self._deliver)
+        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines, _write_group, self._deliver)
         self._wakeups = _Wakeups()
         self._states: dict[WorkflowId, WorkflowState] = {}
         self._database = Database(engines)
@@ -95,6 +95,16 @@ class Journal:
         self.questions = QuestionReads(self._database)
         self.checkpoints = CheckpointReads(self._database)
         self.conversations = ConversationStore(self._database)
+
+    @property
+    def is_embedded(self) -> bool:
+        """Return True if the database is a file that only this process uses."""
+        return self.engines.is_sqlite
+
+    @property
+    def address(self) -> str:
+        """Return the URL of a PostgreSQL database as its own tools read it, password included."""
+        return self.engines.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,14 +147,30 @@ class Journal:
     async def create(self, new: NewWorkflowRow, then: Callable[[Transaction], T]) -> T:
         """Create a workflow, and do `then` in the same transaction."""
         now = self.clock.now()
-        result = await self._database.write(lambda connection: then(Transaction.create(connection, new, now)))
-        self.announce(new.id)
-        return result
+        return await self._commit(new.id, lambda connection: Transaction.create(connection, new, now), then)
 
     async def transact(self, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
         """Run `work` under the workflow's lock; everything it does commits together or not at all."""
         now = self.clock.now()
-        result = await self._database.write(lambda connection: work(Transaction(connection, workflow_id, now)))
+        return await self._commit(workflow_id, lambda connection: Transaction(connection, workflow_id, now), work)
+
+    async def _commit(
+        self, workflow_id: WorkflowId, begin: Callable[[Connection], Transaction], work: Callable[[Transaction], T]
+    ) -> T:
+        """Commit what `work` does, make the calls that it asked for, and wake the followers."""
+
+        def run(connection: Connection) -> tuple[T, Transaction]:
+            transaction = begin(connection)
+            return work(transaction), transaction
+
+        def commit() -> T:
+            result, transaction = self.engines.transact(run)
+            # From this thread: a caller that is cancelled meanwhile does not undo the commit.
+            for call in transaction.calls_when_committed:
+                self._loop.call_soon_threadsafe(call)
+            return result
+
+        result = await run_sync(commit)
         self.announce(workflow_id)
         return result
 
@@ -271,5 +297,4 @@ async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journa
             finally:
                 await journal.close()
     finally:
-        with anyio.CancelScope(shield=True):
-            await engines.close()
+        engines.close()

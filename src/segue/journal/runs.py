@@ -29,6 +29,13 @@ def open_runs(connection: Connection, workflow_id: WorkflowId | None = None) -> 
     return [as_value(RunRow, row) for row in connection.execute(query)]
 
 
+def queued_runs(connection: Connection, boot: BootId) -> list[RunRow]:
+    """Select the queued runs of a boot, oldest first."""
+    mine = (t.runs.c.status == RunStatus.QUEUED, t.runs.c.boot == boot)
+    query = select(t.runs).where(*mine).order_by(t.runs.c.queued_at, t.runs.c.session_id)
+    return [as_value(RunRow, row) for row in connection.execute(query)]
+
+
 def runs_by_attempt(connection: Connection, attempts: Collection[AttemptId]) -> dict[AttemptId, RunRow]:
     """Select the runs of these attempts."""
     found = connection.execute(select(t.runs).where(t.runs.c.attempt.in_(attempts)))
@@ -49,6 +56,10 @@ class RunReads:
     async def open(self, workflow_id: WorkflowId | None = None) -> list[RunRow]:
         """Return the runs that have not ended, of one workflow or of all."""
         return await self._read(open_runs, workflow_id)
+
+    async def queued(self, boot: BootId) -> list[RunRow]:
+        """Return the queued runs of a boot, oldest first."""
+        return await self._read(queued_runs, boot)
 
     async def by_attempt(self, attempts: Collection[AttemptId]) -> dict[AttemptId, RunRow]:
         """Return the runs of these attempts."""

@@ -1,7 +1,9 @@
 """One transaction on one workflow: guarded moves, each with its event, all or nothing."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, insert
 
@@ -33,8 +35,6 @@ class Transaction:
     """
 
     def __init__(self, connection: Connection, workflow_id: WorkflowId, now: datetime) -> None:
-        self.connection = connection
-        """For the run queue, which enqueues in the same transaction."""
         self.workflow_id = workflow_id
         self.now = now
         self._locked = LockedWorkflow(connection, workflow_id, now)
@@ -45,6 +45,16 @@ class Transaction:
         self.prompts = PromptWrites(self._locked, self.sessions)
         self.questions = QuestionWrites(self._locked)
         self.checkpoints = CheckpointWrites(self._locked)
+        self.calls_when_committed: list[Callable[[], None]] = []
+
+    def when_committed(self, call: Callable[[], None]) -> None:
+        """Have `call` made in the journal's event loop once this transaction has committed."""
+        self.calls_when_committed.append(call)
+
+    @property
+    def driver_connection(self) -> Any:
+        """Connection of the database driver, for a run queue that writes inside this transaction."""
+        return self._locked.connection.connection.driver_connection
 
     @classmethod
     def create(cls, connection: Connection, new: NewWorkflowRow, now: datetime) -> "Transaction":

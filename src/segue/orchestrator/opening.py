@@ -20,15 +20,14 @@ from segue.orchestrator.requests.service import Orchestrator
 from segue.orchestrator.run.runner import run_session
 from segue.orchestrator.runtime.alongside import alongside
 from segue.orchestrator.runtime.clock import SystemClock
-from segue.orchestrator.runtime.engine import open_engine
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.runtime.hearing import Hearings
-from segue.orchestrator.runtime.house import House, Rules, Stop
+from segue.orchestrator.runtime.house import House, Rules
 from segue.orchestrator.runtime.places import Places
+from segue.orchestrator.runtime.runqueue import open_queue
 from segue.orchestrator.runtime.studies import study_forever
 from segue.orchestrator.settling.sweep import settle_left_runs, sweep_forever
 
-WORKERS = 8192
-"""Runs that the engine may have taken from its queue: all of them. They stand in line for a place of their own."""
 STOP_WITHIN = 5.0
 
 STOPPED = Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work")
@@ -64,8 +63,8 @@ async def open_orchestrator(
         async def body(session_id: SessionId, number: int) -> None:
             await run_session(house, session_id, number)
 
-        async with open_engine(journal, house.boot, body, WORKERS) as engine:
-            house.furnish(engine)
+        async with open_queue(journal, house.boot, body) as queue:
+            house.furnish(queue)
             left = await settle_left_runs(house)
             await announce(house)
             resuming = Resuming(house)

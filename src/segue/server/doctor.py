@@ -10,15 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib import import_module
 
 from segue import paths, settings
 from segue.model.errors import SegueError
 from segue.model.work import DEFAULTS
 
 NEEDED_PYTHON = (3, 11)
-# The engine asks SQLite for milliseconds, which older versions do not know.
-NEEDED_SQLITE = (3, 42, 0)
+NEEDED_SQLITE = (3, 34, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +34,12 @@ def python() -> Check:
 
 
 def sqlite() -> Check:
-    """The library that the server would choose."""
-    versions = [(name, import_module(name).sqlite_version) for name in ("sqlite3", "pysqlite3.dbapi2") if _has(name)]
-    for name, version in versions:
-        if _numbers(version) >= NEEDED_SQLITE:
-            return Check(name="sqlite", ok=True, detail=f"{version} ({name.partition('.')[0]})")
-    found = ", ".join(f"{version} ({name.partition('.')[0]})" for name, version in versions) or "none"
-    hint = "Segue needs SQLite 3.42: pip install pysqlite3, or set SEGUE_DATABASE_URL to a PostgreSQL database."
-    return Check(name="sqlite", ok=False, detail=found, hint=hint)
+    """Check the SQLite of this Python."""
+    import sqlite3
+
+    ok = sqlite3.sqlite_version_info >= NEEDED_SQLITE
+    hint = "Segue needs SQLite 3.34: use another Python, or set SEGUE_DATABASE_URL to a PostgreSQL database."
+    return Check(name="sqlite", ok=ok, detail=sqlite3.sqlite_version, hint=hint)
 
 
 def git() -> Check:
@@ -68,6 +64,9 @@ def database() -> Check:
     url = paths.database_url()
     try:
         detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)
+    except ModuleNotFoundError:
+        detail = "SEGUE_DATABASE_URL names a PostgreSQL database, and Segue is installed without PostgreSQL"
+        return Check(name="database", ok=False, detail=detail, hint="Install it with: pip install 'segue[postgres]'")
     except Exception as error:  # noqa: BLE001 - whatever a database driver says is what the user must read
         words = str(error).strip().splitlines() or [type(error).__name__]
         hint = "Is it running, and is SEGUE_DATABASE_URL right?"
@@ -111,18 +110,6 @@ def agents() -> list[Check]:
         hint = f"Install {agent.program}{how}, or choose another agent with --agent or the setting agent."
         checks.append(Check(name=f"agent {name}", ok=program is not None or name != used, detail=detail, hint=hint))
     return checks
-
-
-def _has(module: str) -> bool:
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def examine() -> list[Check]:

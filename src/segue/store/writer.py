@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from segue.model.errors import SegueError, WriteFailed
+from segue.model.errors import WriteFailed
+from segue.store.engines import Engines, as_write_failure
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,9 +47,9 @@ class GroupWriter(Generic[Item, Result]):
     """Writer thread with one connection. Items submitted during one commit go into the next one."""
 
     def __init__(
-        self, engine: Engine, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
+        self, engines: Engines, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
     ) -> None:
-        self._engine = engine
+        self._engines = engines
         self._write = write
         self._deliver = deliver
         self._most = most
@@ -111,19 +112,20 @@ class GroupWriter(Generic[Item, Result]):
 
     def _in_one_transaction(self, batch: list[Item]) -> Sequence[Result]:
         idle = self._connection is not None
-        try:
-            return self._attempt(batch)
-        except _NotWritten as failure:
-            self._disconnect()
-            lost = isinstance(failure.error, DBAPIError) and failure.error.connection_invalidated
-            if not (idle and lost):
-                raise
-            # The database had closed the idle connection.
-            return self._attempt(batch)
+        with self._engines.writing:
+            try:
+                return self._attempt(batch)
+            except _NotWritten as failure:
+                self._disconnect()
+                lost = isinstance(failure.error, DBAPIError) and failure.error.connection_invalidated
+                if not (idle and lost):
+                    raise
+                # The database had closed the idle connection.
+                return self._attempt(batch)
 
     def _attempt(self, batch: list[Item]) -> Sequence[Result]:
         if self._connection is None:
-            self._connection = self._engine.connect()
+            self._connection = self._engines.plain.connect()
         driver = self._connection.connection
         try:
             results = self._write(self._connection, batch)
@@ -138,15 +140,3 @@ class GroupWriter(Generic[Item, Result]):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def as_write_failure(error: Exception) -> Exception:
-    """Return an error of the database as one of Segue's own; those pass unchanged."""
-    if isinstance(error, SegueError):
-        return error
-    failure = WriteFailed(
-        f"Nothing was written: {getattr(error, 'orig', None) or error}.",
-        hint="Check that the disk has room and that the database can be reached; what was acknowledged is safe.",
-    )
-    failure.__cause__ = error
-    return failure

@@ -12,7 +12,6 @@ from segue.model.plan import Plan
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
 from segue.orchestrator.requests.deciding import answer_person
-from segue.orchestrator.requests.launching import Leaving
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.run.planning import after_what_is_done, in_words
 from segue.orchestrator.runtime.agents import agent_named
@@ -20,6 +19,7 @@ from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.runtime.plans import read_plan
 from segue.orchestrator.runtime.views import open_question
+from segue.protocol.admission import Leaving
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 

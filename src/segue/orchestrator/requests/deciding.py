@@ -13,13 +13,13 @@ from segue.model.ids import new_attempt_id
 from segue.model.plan import Task
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.requests.launching import AtWork, Leaving
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.run.committing import commit_task
 from segue.orchestrator.run.finishing import done
 from segue.orchestrator.runtime.agents import agent_named, require
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref, write_checkpoint
+from segue.protocol.admission import AtWork, Leaving
 from segue.snapshot.gather import gather
 from segue.state.fold import WorkflowState
 

@@ -29,7 +29,6 @@ from segue.model.status import (
     Carrying,
     PromptStatus,
     Purpose,
-    RunStatus,
     SessionStatus,
     Trigger,
     Way,
@@ -45,8 +44,10 @@ from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import both, within
 from segue.orchestrator.runtime.contexts import Present
-from segue.orchestrator.runtime.house import DIVERGED, House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
+from segue.protocol.admission import Launch, LaunchCourse, Leaving, OpenRun, Standing, admit_launch
 from segue.protocol.budgets import Stopping
 from segue.protocol.capacity import Rung, usable_window
 from segue.resume.history import KINDS as HISTORY_KINDS
@@ -55,7 +56,7 @@ from segue.resume.planner import Means, ResumePlan, plan_resume
 from segue.resume.planning import planning_prompt
 from segue.resume.prompts import Occasion, task_prompt
 from segue.state.fold import TELLING, SessionState, WorkflowState
-from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.state.moves import SESSION_ENDED
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
 
@@ -64,24 +65,6 @@ W = WorkflowStatus
 
 FILES_WITHIN = 30.0
 """Seconds that whoever decides about a workflow waits until its files are in place."""
-RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
-    Purpose.WORK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.PENDING}),
-    Purpose.TALK: frozenset({W.PAUSED, W.FAILED, W.REVIEW, W.BLOCKED}),
-}
-ON_ITS_WAY = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
-"""Where a session is whose run was queued and whose agent is not up yet."""
-
-
-class Leaving(WrongState):
-    """The agent is being put away just now."""
-
-    hint = "Try again in a moment."
-
-
-class AtWork(WrongState):
-    """An agent is at work on it."""
-
-    hint = "Pause it first: segue pause."
 
 
 class Overtaken(WrongState):
@@ -121,6 +104,11 @@ class Ask:
     """What is said with the run that follows, if anything is."""
     context: str = ""
     """What the new conversation begins with, if a person wrote it."""
+
+    @property
+    def launch(self) -> Launch:
+        back, answers = self.back is not None, self.word is not None
+        return Launch(purpose=self.purpose, agent=self.agent.name, way=self.way, goes_back=back, answers=answers)
 
 
 async def means_of(house: House, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration) -> Means:
@@ -225,7 +213,6 @@ class Launching:
         crash_point("resume.before")
         launched = await self._past_leavers(row.id, go_on)
         crash_point("resume.after")
-        await self.house.engine.look()
         if (live := self.house.live.get(row.id)) is not None:
             live.spoken.set()
             live.terms.set()
@@ -263,39 +250,20 @@ class Launching:
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
-        """The run that is there already, if there is one that serves; nothing is started twice."""
-        run = t.runs.open()
-        if run is None:
-            if ask.word is None:
-                refuse_unless_resumable(t.workflow, ask.purpose, back=ask.back is not None)
+        """Join the open run, if there is one that serves; None where a new one has to begin."""
+        course, run = admit_launch(standing_of(t), ask.launch), t.runs.open()
+        if run is None or course is LaunchCourse.BEGIN:
             return None
-        if ask.back is not None:
-            refuse_at_work(t)
-        if t.workflow.status in WORKFLOW_ENDED:
-            # Cancelled just now: its run is torn away, and nobody hears anything in it any more.
-            refuse_unless_resumable(t.workflow, ask.purpose)
-        if run.purpose is Purpose.LEAVING:
-            raise Leaving
-        if ask.purpose is Purpose.WORK and ask.agent.name != t.sessions.current().agent:
-            raise AtWork(f"{t.sessions.current().agent} is at work on it.")
-        if ask.way not in (None, run.way):
-            raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
-        if ask.purpose is Purpose.WORK and run.purpose is Purpose.TALK:
-            t.runs.set_purpose(run.session_id, run.number, Purpose.WORK)
-            t.cancel_retry(state, "it goes on now, with the agent that is awake")
-            self.house.kept_environments.pop(t.workflow_id, None)
-            if t.workflow.pause_trigger is not None:
-                t.withdraw_pause()
-            if t.workflow.status is not W.IN_PROGRESS:
-                t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
-            return _answer(t, run, "resumed", "the agent is awake already")
-        if (
-            ask.purpose is Purpose.WORK
-            and t.sessions.current().status not in ON_ITS_WAY
-            and run.status is not RunStatus.QUEUED
-        ):
-            refuse_unless_resumable(t.workflow, ask.purpose)
-        return _answer(t, run, "joined", "it was on its way already")
+        if course is LaunchCourse.JOIN:
+            return _answer(t, run, "joined", "it was on its way already")
+        t.runs.set_purpose(run.session_id, run.number, Purpose.WORK)
+        t.cancel_retry(state, "it goes on now, with the agent that is awake")
+        self.house.kept_environments.pop(t.workflow_id, None)
+        if t.workflow.pause_trigger is not None:
+            t.withdraw_pause()
+        if t.workflow.status is not W.IN_PROGRESS:
+            t.move_workflow(W.IN_PROGRESS, reason=ask.reason)
+        return _answer(t, run, "resumed", "the agent is awake already")
 
     async def put_away(self, workflow_id: WorkflowId, reason: str) -> None:
         """An agent that waits for a word makes room; one that leaves anyway may finish."""
@@ -459,10 +427,16 @@ def refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
         raise Overtaken
 
 
-def refuse_at_work(t: Transaction) -> None:
-    if t.runs.open() is not None:
-        raise AtWork(f"{t.sessions.current().agent} is at work on it.")
-    refuse_unless_resumable(t.workflow, Purpose.WORK, back=True)
+def standing_of(t: Transaction) -> Standing:
+    """Read what an admission depends on."""
+    session, run = t.sessions.current(), t.runs.open()
+    return Standing(
+        status=t.workflow.status,
+        agent=session.agent,
+        session=session.status,
+        run=OpenRun(status=run.status, purpose=run.purpose, way=run.way) if run else None,
+        pause=t.workflow.pause_trigger,
+    )
 
 
 def _untold(session: SessionState) -> str:
@@ -510,18 +484,3 @@ def at_rest(t: Transaction, status: Literal["blocked", "paused", "waiting"], rea
         tasks_done=sum(task.status is TaskStatus.COMPLETED for task in tasks),
         tasks_remaining=sum(task.status is not TaskStatus.COMPLETED for task in tasks),
     )
-
-
-def refuse_unless_resumable(row: WorkflowRow, purpose: Purpose, *, back: bool = False) -> None:
-    """Whoever goes back does not wait for a word on a plan that was made since."""
-    if row.status in RESUMABLE[purpose] or (back and row.status is W.BLOCKED):
-        return
-    hints = {
-        W.IN_PROGRESS: "`segue logs -f` follows it.",
-        W.PENDING: "`segue resume` starts it.",
-        W.BLOCKED: "Its plan waits for your word: `segue approve`, or `segue reject` with a reason.",
-        W.COMPLETED: "Go on from it in a new workflow: `segue sessions fork`.",
-        W.CANCELLED: "Go on from it in a new workflow: `segue sessions fork`.",
-    }
-    what = "resume" if purpose is Purpose.WORK else "talk to"
-    raise WrongState(f"The workflow is {row.status}; there is nothing to {what}.", hint=hints.get(row.status, ""))

@@ -17,14 +17,12 @@ from segue.model.views import Resumed, Successor, WorkspaceRestored
 from segue.orchestrator.requests import forking, rewinding
 from segue.orchestrator.requests.launching import (
     Ask,
-    AtWork,
     Launching,
     Overtaken,
     at_rest,
     means_of,
-    refuse_at_work,
     refuse_if_overtaken,
-    refuse_unless_resumable,
+    standing_of,
 )
 from segue.orchestrator.requests.rewinding import Target
 from segue.orchestrator.requests.secrets import refuse_secrets
@@ -33,6 +31,7 @@ from segue.orchestrator.runtime.agents import agent_named, choices_for, require
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.remaking import made_again
 from segue.orchestrator.settling import retrying
+from segue.protocol.admission import AtWork, admit_launch, refuse_unless_resumable
 from segue.resume.planner import plan_resume
 from segue.workspace.worktrees import require_worktree
 
@@ -122,7 +121,7 @@ class Resuming:
 
         def admit(t: Transaction) -> None:
             refuse_if_overtaken(t, ask)
-            refuse_at_work(t)
+            admit_launch(standing_of(t), replace(ask.launch, goes_back=True))
 
         with self.launching.alone_with(row.id):
             await self.launching.put_away(row.id, reason)
@@ -249,7 +248,7 @@ class Resuming:
         if any(run.purpose is Purpose.WORK for run in runs):
             raise AtWork(f"{row.agent} is at work on it.")
         if not runs:
-            refuse_unless_resumable(row, Purpose.WORK, back=True)
+            refuse_unless_resumable(row.status, Purpose.WORK, goes_back=True)
 
     async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
         """A fork whose server died before its files were there gets them now."""

@@ -57,7 +57,7 @@ from segue.model.views import (
 )
 from segue.orchestrator.requests import forking, importing, sessions, snapshots
 from segue.orchestrator.requests.answering import Answering
-from segue.orchestrator.requests.launching import FilesMoving, full_context
+from segue.orchestrator.requests.launching import FilesMoving, full_context, standing_of
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.requests.secrets import refuse_secrets
 from segue.orchestrator.requests.talking import Talking
@@ -67,7 +67,8 @@ from segue.orchestrator.run.reviewing import helpers_variables, refuse_unusable
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import agents, containers, projections
 from segue.orchestrator.runtime.contexts import compile_workflow
-from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.plans import read_plan
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.views import plan_view, view_of
@@ -81,6 +82,7 @@ from segue.orchestrator.settling.settling import (
     write_checkpoint,
 )
 from segue.protocol.accounts import account_of
+from segue.protocol.admission import PauseCourse, admit_pause
 from segue.protocol.capacity import Rung
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
@@ -250,7 +252,6 @@ class Orchestrator:
         crash_point("create.before")
         await self._journal.create(new, begin)
         crash_point("create.after")
-        await self._house.engine.look()
         return await self.workflow(new.id)
 
     async def import_session(self, request: NewImport) -> Imported:
@@ -280,23 +281,18 @@ class Orchestrator:
         state = await self._journal.state(row.id)
         force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
 
-        def ask(t: Transaction) -> tuple[bool, bool]:
-            """Whether there is a run to wait for, and whether there was a retry to call off."""
-            workflow, run = t.workflow, t.runs.open()
+        def ask(t: Transaction) -> tuple[PauseCourse, bool]:
+            """Request the pause; return its course, and whether a retry was called off."""
             called_off = t.cancel_retry(state, reason or "somebody wants it paused")
-            if workflow.status is W.PAUSED:
-                return False, called_off
-            if workflow.status in FINISHED:
-                raise WrongState(f"The workflow is {workflow.status}; there is nothing to pause.")
-            if run is None or run.status is RunStatus.QUEUED or workflow.status is not W.IN_PROGRESS:
-                return False, called_off
-            if workflow.pause_trigger is not Trigger.PAUSE:
-                # Also where a limit asked before: its pause is taken back when it is raised, and this one stays.
+            course, workflow = admit_pause(standing_of(t)), t.workflow
+            if course is PauseCourse.AT_BOUNDARY and workflow.pause_trigger is not Trigger.PAUSE:
+                # A limit's pause is taken back when the limit is raised; a person's pause stays.
                 t.request_pause(Trigger.PAUSE, reason, min(workflow.force_pause_at or force_at, force_at))
-            return True, called_off
+            return course, called_off
 
         crash_point("pause.before")
-        running, called_off = await self._resuming.launching.decide(row.id, ask)
+        course, called_off = await self._resuming.launching.decide(row.id, ask)
+        running = course is PauseCourse.AT_BOUNDARY
         crash_point("pause.requested")
         self._house.kept_environments.pop(row.id, None)
         if not running:
@@ -343,7 +339,7 @@ class Orchestrator:
         for run in unstarted:
             # It stands in line for nothing, and the next one may not stand behind it.
             self._house.environments.pop((run.session_id, run.number), None)
-            await self._house.engine.forget(run.session_id, run.number)
+            self._house.queue.forget(run.session_id, run.number)
         await left_standing(self._house, row.id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
@@ -481,7 +477,7 @@ class Orchestrator:
                 await live.done.wait()
         for run in await self._journal.runs.open(workflow_id):
             await settle(self._house, run.session_id, run.number, settling)
-            await self._house.engine.forget(run.session_id, run.number)
+            self._house.queue.forget(run.session_id, run.number)
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:

@@ -16,7 +16,7 @@ from segue.model.views import Prompted, Resumed
 from segue.orchestrator.requests.launching import Ask
 from segue.orchestrator.requests.resuming import Resuming
 from segue.orchestrator.runtime.alongside import unless, within
-from segue.orchestrator.runtime.house import Urgent
+from segue.orchestrator.runtime.handle import UrgentMessage
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.state.fold import WorkflowState
 
@@ -73,13 +73,13 @@ class Talking:
         answer = await self._until_delivered(row, ask, launched, said.prompt_id, head, patience)
         return _with_what_was_decided(answer, urgent) if urgent else answer
 
-    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> Urgent | None:
+    async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> UrgentMessage | None:
         """It is decided whether a turn is broken off for it; nobody decides that before the agent is up, nor any more
         once the run is over."""
         live = self._house.live.get(row.id)
         if live is None:
             return None
-        live.urgent.put_nowait(urgent := Urgent(prompt_id, reason=NOBODY_LISTENS))
+        live.urgent.put_nowait(urgent := UrgentMessage(prompt_id, reason=NOBODY_LISTENS))
         async with within(self._house.clock, self._until(answer_by)), unless(live.done):
             await urgent.decided.wait()
         return urgent
@@ -185,7 +185,7 @@ def _refuse_unseen(state: WorkflowState, agent: str) -> None:
         raise BadInput("An open question is answered in words.", hint="Answer it first, and show the pictures after.")
 
 
-def _with_what_was_decided(answer: Prompted, urgent: Urgent) -> Prompted:
+def _with_what_was_decided(answer: Prompted, urgent: UrgentMessage) -> Prompted:
     if urgent.interrupts:
         return replace(answer, interrupted=True, reason=INTERRUPTED if answer.status == "waiting" else answer.reason)
     waits = answer.status == "waiting" and answer.reason == WAITS

@@ -1,6 +1,6 @@
 """What lies between the end of a task's turn and the task that counts as done: tests, reviews, a commit, a person."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +12,14 @@ from segue.model.codec import decode
 from segue.model.errors import WorkspaceError
 from segue.model.ids import new_prompt_id
 from segue.model.plan import Task
-from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatus
+from segue.model.status import Phase, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.run.committing import commit_task
 from segue.orchestrator.run.fixing import consult
 from segue.orchestrator.run.onlooking import files_of
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.reviewing import Round, review
 from segue.orchestrator.run.tenure import Tenure
-from segue.orchestrator.run.turns import Turns
+from segue.orchestrator.run.turns import Turns, broken_off
 from segue.orchestrator.run.verifying import run_tests
 from segue.orchestrator.runtime.agents import fixer_of
 from segue.orchestrator.settling.ends import End
@@ -66,28 +66,22 @@ class Finishing:
         turns: Turns,
         recorder: Recorder,
         environment: Mapping[str, str],
-        broken_off: Callable[[e.StopReason], End],
     ) -> None:
         self._tenure = tenure
         self._house = tenure.house
         self._turns = turns
         self._recorder = recorder
         self._environment = environment
-        self._broken_off = broken_off
         self._choices = decode(Choices, tenure.workflow.choices)
-        self.under_way = False
-        """The task goes on, though the agent may be waiting."""
 
     async def finish(self, task: Task) -> End | None:
         """None when the task is done; else why the run ends here."""
-        self.under_way = True
-        try:
-            if (end := await self._seen_to(task)) is not None:
-                return end
+        phase = self._tenure.live.phase
+        phase.move_from({Phase.IDLE}, Phase.FINISHING)
+        if (end := await self._seen_to(task)) is None:
             await self._complete(task, await self._committed(task))
-            return None
-        finally:
-            self.under_way = False
+        phase.move_from({Phase.FINISHING}, Phase.IDLE)
+        return end
 
     async def _seen_to(self, task: Task) -> End | None:
         """One turn after the other, until the tests pass, the reviewers approve, and nobody has anything to say now."""
@@ -104,8 +98,8 @@ class Finishing:
         if not self._turns.pressing:
             return None
         before = await files_of(self._tenure)
-        if (reason := await self._turns.hear_people()) is not None:
-            return self._broken_off(reason)
+        if (reason := await self._turns.take_messages()) is not None:
+            return broken_off(self._tenure.live, reason)
         return _Changed() if before is None or before != await files_of(self._tenure) else None
 
     async def _again(self, task: Task, problem: _Again | _Changed) -> End | None:
@@ -118,8 +112,8 @@ class Finishing:
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
         session_id, number = self._tenure.session_id, self._tenure.number
         await self._tenure.write("task.again", lambda t: t.prompts.queue(prompt, session_id, number))
-        reason = await self._turns.take(prompt, problem.text)
-        return None if reason == "end_turn" else self._broken_off(reason)
+        turn = await self._turns.take(prompt, problem.text)
+        return None if turn.reason == "end_turn" else broken_off(self._tenure.live, turn.reason)
 
     # ── tests ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -154,7 +148,7 @@ class Finishing:
             names = ", ".join(round_.missing)
             return self._ask_person(task, f"“{task.title}” was not reviewed by {names}")
         if round_.approved:
-            await self._tenure.step("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
+            await self._tenure.write("review.passed", lambda t: self._append(t, e.FeedbackAddressed(task_id=task.id)))
             return None
         state = await self._house.journal.state(self._tenure.workflow_id)
         # Also those of runs before: an agent that fails after each review would else be reviewed for ever.
@@ -168,7 +162,7 @@ class Finishing:
     async def _after(self, task: Task, failed: _Failed) -> _Again | End:
         """Written down first; then the table of retries says what follows."""
         told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
-        await self._tenure.step("task.failed", lambda t: self._append(t, told))
+        await self._tenure.write("task.failed", lambda t: self._append(t, told))
         state = await self._house.journal.state(self._tenure.workflow_id)
         policy, now = policy_for(self._house, self._tenure.workflow), self._house.clock.now()
         match next_step(policy, state.failures, now, self._house.chance(), replans=state.replans):

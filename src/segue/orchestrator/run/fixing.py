@@ -44,7 +44,7 @@ async def consult(tenure: Tenure, environment: Mapping[str, str], failures: Sequ
         answer = await ask_helper(tenure, environment, wanted, question, read_advice)
     answer = answer or Advice(verdict="escalate", advice="")
     told = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
-    await tenure.step("fixer.advised", lambda t: t.append(told, session_id=tenure.session_id, run=tenure.number))
+    await tenure.write("fixer.advised", lambda t: t.append(told, session_id=tenure.session_id, run=tenure.number))
     return told
 
 

@@ -19,15 +19,17 @@ from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
 from segue.model.errors import AgentError, QuotaExceeded, SegueError, WorkspaceError
 from segue.model.ids import AttemptId, SessionId, TaskId, new_prompt_id, new_session_id
-from segue.model.status import Permissions, Role, SessionStatus
+from segue.model.status import Permissions, Phase, Role, SessionStatus
 from segue.orchestrator.run.arrivals import process_of, started_of
 from segue.orchestrator.run.onlooking import changes_since, files_of
+from segue.orchestrator.run.questions import Speaker
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Tenure
-from segue.orchestrator.run.turns import Speaker, Turns
+from segue.orchestrator.run.turns import Turns
 from segue.orchestrator.runtime import projections
 from segue.orchestrator.runtime.alongside import alongside, within
 from segue.orchestrator.runtime.containers import engine_of
+from segue.orchestrator.runtime.handle import RunPhase
 from segue.snapshot.extraction import Unreadable, repair
 from segue.workspace.processes import PART
 
@@ -114,7 +116,7 @@ class _Helper:
         speaker = Speaker(session_id=self.session_id, run=None, permissions=Permissions.READ_ONLY)
         async with drivers.load(self._help.agent.driver).start(self._launch(environment)) as agent:
             await self._ready(agent)
-            turns = Turns(self._tenure, agent, self._recorder, speaker)
+            turns = Turns(self._tenure, agent, self._recorder, speaker, RunPhase(Phase.IDLE))
             async with alongside(turns.listen, turns.flush_regularly):
                 try:
                     yield turns
@@ -153,10 +155,10 @@ class _Helper:
     async def _ask(self, turns: Turns, question: str, read: Callable[[str], T | Unreadable]) -> T | Unreadable:
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=self._help.task_id)
         await self._tenure.write("helper.asked", lambda t: t.prompts.queue(prompt, self.session_id, None))
-        reason = await turns.take(prompt, question)
-        if reason != "end_turn":
-            raise _NoAnswer(f"It stopped before it had answered ({reason}).")
-        return read("".join(turns.words))
+        turn = await turns.take(prompt, question)
+        if turn.reason != "end_turn":
+            raise _NoAnswer(f"It stopped before it had answered ({turn.reason}).")
+        return read(turn.text)
 
     async def end(self, after: SessionStatus, reason: str = "") -> None:
         await self._tenure.write("helper.over", lambda t: t.end_helper(self.session_id, after, reason))

@@ -1,80 +1,59 @@
-"""A pause that was asked for waits for the end of the task, but not for ever."""
+"""Forced pauses: a requested pause waits for the end of the task, but only for a limited time."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 import anyio
 
 from segue.model import events as e
-from segue.model.status import Trigger
+from segue.model.status import Phase
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Tenure
 from segue.orchestrator.run.turns import CANCEL_GRACE, FLUSH_EVERY, Turns
 from segue.orchestrator.runtime.alongside import unless
-from segue.orchestrator.runtime.house import Stop, sleep_until
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import sleep_until
 from segue.orchestrator.settling.ends import FORCED, UNADVISED
 from segue.orchestrator.settling.settling import close_questions
+from segue.state.moves import AT_WORK
 
 INTERRUPTED = "The task did not come to its end in time; the agent is interrupted in the middle of it."
 NO_ADVICE = "The second agent did not give its advice in time; it is not waited for any longer."
 
 
-class Pausing:
-    """Forces a pause whose time has come while a task is under way; without turns, while a second agent is asked before
-    there are any."""
+async def force_pauses(tenure: Tenure, recorder: Recorder, turns: Turns | None = None) -> None:
+    """Tear the run away when a requested pause is due and work is still under way.
 
-    def __init__(
-        self,
-        tenure: Tenure,
-        recorder: Recorder,
-        turns: Turns | None = None,
-        at_work: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._tenure = tenure
-        self._house = tenure.house
-        self._live = tenure.live
-        self._turns = turns
-        self._recorder = recorder
-        self._at_work = at_work
-        self.forced: Stop | None = None
-        """A pause was forced, so a turn that ends cancelled is no failure."""
+    There are no turns yet while a second agent is asked for advice.
+    """
+    live, clock = tenure.live, tenure.house.clock
+    advising = live.phase.now is Phase.OPENING
+    stop, message = (UNADVISED, NO_ADVICE) if advising else (FORCED, INTERRUPTED)
+    while (due := await _due(tenure, stop)) is None or not live.force_pause(due):
+        if due is None:
+            await live.pause.wait()
+            live.pause = anyio.Event()
+    await recorder.record(e.Warned(code="pause_forced", message=message))
+    # A cancelled agent withdraws its requests, so they can no longer be answered.
+    await tenure.transact(lambda t: close_questions(t, tenure.session_id, tenure.number))
+    if turns and turns.under_way:
+        with anyio.move_on_after(CANCEL_GRACE):
+            await turns.cancel()
+        await clock.sleep(CANCEL_GRACE)
+    live.tear_away(due)
 
-    async def force(self) -> None:
-        # Looked at before it is waited for: somebody may have asked before there was anybody to hear it.
-        while (trigger := await self._due()) is None:
-            await self._live.pause.wait()
-            self._live.pause = anyio.Event()
-        stop, message = (FORCED, INTERRUPTED) if self._turns else (UNADVISED, NO_ADVICE)
-        self.forced = replace(stop, trigger=trigger, reason=f"{stop.reason}{await self._why()}")
-        await self._recorder.record(e.Warned(code="pause_forced", message=message))
-        # Cancelled, the agent takes its questions back, so nobody may answer them any more.
-        await self._tenure.transact(lambda t: close_questions(t, self._tenure.session_id, self._tenure.number))
-        if self._turns and self._turns.under_way:
-            with anyio.move_on_after(CANCEL_GRACE):
-                await self._turns.cancel()
-            await self._house.clock.sleep(CANCEL_GRACE)
-        self._live.tear_away(self.forced)
 
-    async def _due(self) -> Trigger | None:
-        """Why to pause, when its time has come and nobody has withdrawn it meanwhile."""
-        force_at = (await self._house.journal.workflows.get(self._tenure.workflow_id)).force_pause_at
-        if force_at is None:
-            return None
-        if not await self._slept_until(force_at):
-            return None
-        while not self._at_work():
-            await self._house.clock.sleep(FLUSH_EVERY)
-        return (await self._house.journal.workflows.get(self._tenure.workflow_id)).pause_trigger
-
-    async def _slept_until(self, moment: datetime) -> bool:
-        """False when somebody wants the pause sooner."""
-        async with unless(self._live.pause):
-            await sleep_until(self._house.clock, moment)
-            return True
-        return False
-
-    async def _why(self) -> str:
-        """What the person said who asked for the pause, or which limit it was."""
-        row = await self._house.journal.workflows.get(self._tenure.workflow_id)
-        return f": {row.pause_reason}" if row.pause_reason else ""
+async def _due(tenure: Tenure, stop: Stop) -> Stop | None:
+    """Wait until a requested pause has to be forced; None if it changes or is withdrawn meanwhile."""
+    live, clock, journal = tenure.live, tenure.house.clock, tenure.house.journal
+    force_at = (await journal.workflows.get(tenure.workflow_id)).force_pause_at
+    if force_at is None:
+        return None
+    async with unless(live.pause):
+        await sleep_until(clock, force_at)
+        while live.phase.now not in AT_WORK:
+            await clock.sleep(FLUSH_EVERY)
+    row = await journal.workflows.get(tenure.workflow_id)
+    if live.pause.is_set() or row.pause_trigger is None:
+        return None
+    why = f": {row.pause_reason}" if row.pause_reason else ""
+    return replace(stop, trigger=row.pause_trigger, reason=f"{stop.reason}{why}")

@@ -1,7 +1,7 @@
 """The plan that an agent proposes: asked for, read, checked by code, and put to a person or taken at once."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segue.journal import Transaction
@@ -16,7 +16,7 @@ from segue.model.status import SessionStatus, Trigger, WaitingFor, WorkflowStatu
 from segue.orchestrator.run.onlooking import changes_since, files_of
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Tenure
-from segue.orchestrator.run.turns import Turns
+from segue.orchestrator.run.turns import PLAN_TURN, Turns, broken_off
 from segue.orchestrator.runtime.plans import counted, read_plan
 from segue.orchestrator.settling.ends import End
 from segue.orchestrator.settling.settling import write_checkpoint
@@ -26,7 +26,6 @@ from segue.snapshot.extraction import Text, Texts, Unreadable, read_object
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
 
-READS_ONLY = "a plan is being made, and nothing is changed meanwhile"
 ONE_TASK = "the issue is one task"
 KEPT = "what was planned before is tried again"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -121,13 +120,10 @@ def in_words(plan: Plan, state: WorkflowState) -> str:
 class Planner:
     """Asks the writer's agent for a plan, in turns in which it may only read; one repair."""
 
-    def __init__(
-        self, tenure: Tenure, turns: Turns, recorder: Recorder, broken_off: Callable[[e.StopReason], End]
-    ) -> None:
+    def __init__(self, tenure: Tenure, turns: Turns, recorder: Recorder) -> None:
         self._tenure = tenure
         self._turns = turns
         self._recorder = recorder
-        self._broken_off = broken_off
         self._most = tenure.house.rules.plan_tasks
 
     def ask(self, t: Transaction, state: WorkflowState, occasion: PromptOccasion | None) -> e.PromptQueued:
@@ -147,7 +143,7 @@ class Planner:
         if isinstance(read, Unreadable):
             self._tenure.pay_for_a_turn()
             words = repair_plan(read.reason)
-            prompt = await self._tenure.step("plan.repaired", lambda t: self._queue(t, words))
+            prompt = await self._tenure.write("plan.repaired", lambda t: self._queue(t, words))
             read = await self._hear(prompt, words)
         match read:
             case Plan():
@@ -161,18 +157,14 @@ class Planner:
 
     async def _hear(self, prompt: e.PromptQueued, text: str) -> Plan | Unreadable | End:
         before = await files_of(self._tenure)
-        self._turns.reads_only = READS_ONLY
-        try:
-            reason = await self._turns.take(prompt, text)
-        finally:
-            self._turns.reads_only = ""
+        turn = await self._turns.take(prompt, text, PLAN_TURN)
         if changes := await changes_since(self._tenure, before):
             message = f"The agent was to plan only, and the worktree changed all the same: {changes}"
             await self._recorder.record(e.Warned(code="changed_while_planning", message=message))
-        if reason != "end_turn":
-            return self._broken_off(reason)
+        if turn.reason != "end_turn":
+            return broken_off(self._tenure.live, turn.reason)
         state = await self._tenure.house.journal.state(self._tenure.workflow_id)
-        return read_proposal("".join(self._turns.words), done_tasks(state), self._most)
+        return read_proposal(turn.text, done_tasks(state), self._most)
 
     async def _write_down(self, plan: Plan, prompt_id: PromptId) -> None:
         session_id, number = self._tenure.session_id, self._tenure.number
@@ -193,4 +185,4 @@ class Planner:
                 write_checkpoint(t, session_id, number, occasion, t.catch_up(state), workspace)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("plan.proposed", write)
+        await self._tenure.write("plan.proposed", write)

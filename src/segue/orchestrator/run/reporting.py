@@ -11,9 +11,9 @@ from segue.model.ids import TaskId, new_prompt_id
 from segue.model.status import SessionStatus, WaitingFor
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Tenure
-from segue.orchestrator.run.turns import CANCEL_GRACE, Turns
+from segue.orchestrator.run.turns import CANCEL_GRACE, REPORT_TURN, Turns
 from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.ends import DEAF
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
 
@@ -49,20 +49,15 @@ class Reports:
             t.prompts.queue(prompt, session_id, number)
             self._tenure.move(t, SessionStatus.RUNNING)
 
-        await self._tenure.step("report.asked", ask)
-        self._turns.aside = True
-        try:
-            reason = await self._turns.take(prompt, question)
-        finally:
-            self._turns.aside = False
-        text = "".join(self._turns.words)
+        await self._tenure.write("report.asked", ask)
+        turn = await self._turns.take(prompt, question, REPORT_TURN)
 
         def take_down(t: Transaction) -> None:
-            t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=text), session_id=session_id, run=number)
+            t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=turn.text), session_id=session_id, run=number)
             self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._tenure.step("report.given", take_down)
-        return text if reason == "end_turn" else None
+        await self._tenure.write("report.given", take_down)
+        return turn.text if turn.reason == "end_turn" else None
 
     async def _hurry(self, pause: Stop) -> None:
         """A report has its time, and an agent that goes on all the same is torn away; the work pauses for the reason

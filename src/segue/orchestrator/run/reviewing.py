@@ -74,7 +74,7 @@ async def review(tenure: Tenure, environment: Mapping[str, str], wanted: Review,
     reviewer = _reviewer(tenure, wanted)
     if not reviewer.plans:
         warning = e.Warned(code="not_reviewed", message=_only_works(reviewer))
-        await tenure.step("review.missing", lambda t: _write_down(t, tenure, warning))
+        await tenure.write("review.missing", lambda t: _write_down(t, tenure, warning))
         return Round(given=(), missing=wanted.personas)
     for persona in wanted.personas:
         helper = Help(role=Role.REVIEWER, agent=reviewer, task_id=task.id, seconds=seconds)
@@ -85,7 +85,7 @@ async def review(tenure: Tenure, environment: Mapping[str, str], wanted: Review,
             missing.append(persona)
             continue
         told = _given(task.id, number, persona, verdict, tenure)
-        await tenure.step("review.given", lambda t, told=told: _write_down(t, tenure, told))
+        await tenure.write("review.given", lambda t, told=told: _write_down(t, tenure, told))
         given.append(told)
     return Round(given=tuple(given), missing=tuple(missing))
 

@@ -43,12 +43,13 @@ from segue.orchestrator.run.capacity import Capacity
 from segue.orchestrator.run.dialogue import Dialogue
 from segue.orchestrator.run.keeping import Keeper
 from segue.orchestrator.run.limits import Allowance
-from segue.orchestrator.run.pausing import Pausing
+from segue.orchestrator.run.pausing import force_pauses
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.tenure import Superseded, Tenure
 from segue.orchestrator.runtime import containers, origins, projections
 from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import DIVERGED, House, Live
+from segue.orchestrator.runtime.handle import RunHandle
+from segue.orchestrator.runtime.house import DIVERGED, House
 from segue.orchestrator.runtime.queueing import queue
 from segue.orchestrator.runtime.remaking import made_again
 from segue.orchestrator.settling import retrying
@@ -97,7 +98,7 @@ HEARTBEAT = 10.0
 
 
 async def run_session(house: House, session_id: SessionId, number: int) -> None:
-    """What the engine calls. Nothing is raised: the engine would store it, words and all."""
+    """Execute a run that was taken from the queue; errors are logged and settled, never raised."""
     try:
         queued = await house.journal.runs.get(session_id, number)
         async with house.places.one(queued.queued_at) as place:
@@ -130,7 +131,7 @@ async def _settle_after_a_fault(house: House, session_id: SessionId, number: int
 class Run:
     """The life of one agent process: a worktree to stand in, the dialogue, and an end that is written down."""
 
-    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+    def __init__(self, house: House, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow
@@ -175,7 +176,7 @@ class Run:
         if (end := await self._advised()) is not None:
             return end
         if not self.tenure.has_worktree:
-            await self.tenure.step("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
+            await self.tenure.write("session.starting", lambda t: self.tenure.move(t, SessionStatus.STARTING))
         async with AsyncExitStack() as stack:
             left = await self._left()
             agent = await self._open_agent(stack, self._launch(directory), left)
@@ -207,7 +208,7 @@ class Run:
         if not failures:
             return None
         self.advised_on = failures[-1].step
-        async with alongside(Pausing(self.tenure, self._recorder()).force, Allowance(self.tenure).time_out):
+        async with alongside(lambda: force_pauses(self.tenure, self._recorder()), Allowance(self.tenure).time_out):
             advice = await fixing.consult(self.tenure, self._environment(), failures)
         self.advised_on = None
         match advice.verdict:
@@ -243,7 +244,7 @@ class Run:
         if not workflow.here and (worktree.made or workflow.base is None):
             await self._set_up(path)
         if workflow.base is None:
-            await self.tenure.step("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
+            await self.tenure.write("worktree.ready", lambda t: t.worktree_ready(str(path), branch, worktree.commit))
         return path, await read_state(path, self.workflow.base)
 
     async def _standing(self, path: Path) -> GitState | None:
@@ -406,7 +407,7 @@ class Run:
 
         _, _, outcome = end.ending
         # Nothing is waited for after the commit: a run that is torn away meanwhile must still say what follows it.
-        if await self.tenure.step(f"run.{outcome}", finish):
+        if await self.tenure.write(f"run.{outcome}", finish):
             self.house.kept_environments[self.tenure.workflow_id] = self._environment()
             self.house.retry_scheduled.set()
         await left_standing(self.house, self.tenure.workflow_id, state)

@@ -9,7 +9,7 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.events import UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.ends import Torn
 from segue.protocol.accounts import session_account, sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded

@@ -1,6 +1,6 @@
 """One physical try at a run, and the fence that everything it writes has to pass."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +15,8 @@ from segue.model.events import UsageReported
 from segue.model.ids import AttemptId, SessionId, new_attempt_id
 from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
 from segue.orchestrator.run.spending import Purse, limits_of
-from segue.orchestrator.runtime.house import House, Live
+from segue.orchestrator.runtime.handle import RunHandle
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref
 from segue.snapshot.gather import Workspace, gather
 from segue.state.fold import WorkflowState
@@ -32,7 +33,7 @@ class Superseded(WrongState):
 class Tenure:
     """Owns a run from its claim to its end, or until somebody takes it away."""
 
-    def __init__(self, house: House, live: Live, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
+    def __init__(self, house: House, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow) -> None:
         self.house = house
         self.live = live
         self.workflow = workflow
@@ -63,24 +64,17 @@ class Tenure:
         self.token = t.runtimes.get(self.session_id).token
         return True
 
-    async def step(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """A transaction of the engine that commits only while this attempt owns the run, and is never cut in two."""
-        return await self._whole(name, self.house.engine.step(name, self.workflow_id, self._fenced(work)))
-
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """Like a step, for what the engine need not remember: half the time, and the same fence."""
-        return await self._whole(name, self.transact(work))
-
-    async def _whole(self, name: str, writing: Awaitable[T]) -> T:
+        """Commit a transaction while this attempt owns the run, between two crash points, and never cut in two."""
         crash_point(f"{name}.before")
         with anyio.CancelScope(shield=True):
-            result = await writing
+            result = await self.transact(work)
             crash_point(f"{name}.after")
             return result
         raise AssertionError("a shielded scope swallows nothing")
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Like a step, for what happens beside the steps' order."""
+        """Commit a transaction while this attempt owns the run."""
         return await self.house.journal.transact(self.workflow_id, self._fenced(work))
 
     def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 from segue.model.clock import Clock
 
@@ -13,13 +15,13 @@ B = TypeVar("B")
 
 
 @asynccontextmanager
-async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[TaskGroup]:
     """Run jobs beside the body and end them with it; an error comes out as itself, not in a group."""
     try:
         async with anyio.create_task_group() as group:
             for job in jobs:
                 group.start_soon(job)
-            yield
+            yield group
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
@@ -49,6 +51,20 @@ async def unless(event: anyio.Event) -> AsyncGenerator[None]:
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
+
+
+async def first_of(*jobs: Callable[[], Coroutine[Any, Any, A]]) -> A:
+    """Return the result of the job that ends first, and cancel the others."""
+    results: list[A] = []
+
+    async def run(job: Callable[[], Coroutine[Any, Any, A]], scope: anyio.CancelScope) -> None:
+        results.append(await job())
+        scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        async with alongside(*(partial(run, job, scope) for job in jobs)):
+            await anyio.sleep_forever()
+    return results[0]
 
 
 async def both(

@@ -7,7 +7,8 @@ from segue.journal.rows import QuestionRow
 from segue.model.events import PermissionAnswered, PermissionRequested
 from segue.model.ids import RequestId, WorkflowId
 from segue.model.status import Permissions, SessionStatus, WaitingFor
-from segue.orchestrator.runtime.house import House, Verdict
+from segue.orchestrator.runtime.handle import PermissionReply
+from segue.orchestrator.runtime.house import House
 
 READING = frozenset({"read", "search", "think", "fetch"})
 EDITING = frozenset({"edit", "delete", "move"})
@@ -58,8 +59,8 @@ async def answer_question(
     question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
     live = house.live.get(workflow_id)
     if question is not None and live is not None:
-        verdict = Verdict(request_id=question.id, title=question.title, allow=allow, words=words)
-        live.verdicts.put_nowait(verdict)
+        verdict = PermissionReply(request_id=question.id, title=question.title, allow=allow, words=words)
+        live.replies.put_nowait(verdict)
     return question
 
 

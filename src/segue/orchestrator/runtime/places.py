@@ -1,7 +1,7 @@
 """How many agents are up at the same time, and who is next.
 
-The engine bounds how many runs are taken from its queue, but takes them in any order. So it may take all of them, and
-they stand in line here: a run that waits is still queued, for everybody who looks.
+The queue starts the body of every queued run at once, in any order. The bodies wait here before they claim their runs:
+a run that waits is still queued in the journal.
 """
 
 from collections.abc import AsyncGenerator

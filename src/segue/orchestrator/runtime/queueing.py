@@ -19,11 +19,11 @@ def queue(
     environment: Mapping[str, str],
     context: str = "",
 ) -> int:
-    """The next run of a session, in the journal and with the engine; the variables are for this run alone."""
+    """Write the next run of a session and add it to the queue; the variables are for this run alone."""
     queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices, context=context)
     number = t.runs.queue(session_id, queued, house.boot)
     house.environments[session_id, number] = environment
     if purpose is Purpose.WORK:
         house.kept_environments.pop(t.workflow_id, None)
-    house.engine.enqueue(t, session_id, number)
+    house.queue.enqueue(t, session_id, number)
     return number

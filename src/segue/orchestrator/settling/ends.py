@@ -14,7 +14,7 @@ from segue.model.errors import (
     TransportLost,
 )
 from segue.model.status import Failure, SessionStatus, Trigger, WorkflowStatus
-from segue.orchestrator.runtime.house import Stop
+from segue.orchestrator.runtime.handle import Stop
 
 FORCED = Stop(trigger=Trigger.PAUSE, reason="the pause was forced in the middle of the task")
 UNADVISED = Stop(trigger=Trigger.PAUSE, reason="the pause was forced while a second agent was asked for advice")

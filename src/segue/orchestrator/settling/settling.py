@@ -26,7 +26,8 @@ from segue.model.status import (
     WorkflowStatus,
 )
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.house import House, Stop
+from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling import retrying
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint

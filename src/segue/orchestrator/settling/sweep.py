@@ -14,7 +14,8 @@ from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.house import House, Live, Stop
+from segue.orchestrator.runtime.handle import RunHandle, Stop
+from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.settling.noting import noted
 from segue.orchestrator.settling.retiring import retire_sessions
@@ -36,7 +37,6 @@ async def settle_left_runs(house: House) -> list[RunRow]:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
         with _settled(run), anyio.move_on_after(SETTLE_AT_START):
             await settle(house, run.session_id, run.number, CRASHED)
-    await house.engine.forget_left_runs()
     return runs
 
 
@@ -86,7 +86,7 @@ def _settled(run: RunRow) -> AbstractContextManager[None]:
 async def _look_at(house: House, run: RunRow, now: datetime) -> None:
     live = house.live.get(run.workflow_id)
     if live is None:
-        if run.boot != house.boot or not await house.engine.knows(run.session_id, run.number):
+        if run.boot != house.boot or not await house.queue.knows(run):
             await settle(house, run.session_id, run.number, CRASHED)
         return
     if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
@@ -100,13 +100,13 @@ async def _look_at(house: House, run: RunRow, now: datetime) -> None:
         await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))
 
 
-async def _tear_away(house: House, run: RunRow, live: Live, stop: Stop) -> None:
+async def _tear_away(house: House, run: RunRow, live: RunHandle, stop: Stop) -> None:
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()
     # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
     if await settle(house, run.session_id, run.number, settling_for(stop)):
-        await house.engine.forget(run.session_id, run.number)
+        house.queue.forget(run.session_id, run.number)
         house.live.pop(run.workflow_id, None)
 
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import anyio
 
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import Event, Record
-from segue.model.ids import NOTHING_SEEN
+from segue.model.ids import NOTHING_SEEN, Seq
 from segue.model.plan import Issue
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import NewWorkflow, PlanText, WorkflowView
@@ -69,7 +69,7 @@ class Theatre:
         }
 
     @asynccontextmanager
-    async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncIterator["Theatre"]:
+    async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncGenerator["Theatre"]:
         agents = {
             name: AgentConfiguration(
                 name=name, command=command, environment=("SEGUE_REHEARSAL_*",), native_fork=self.native_fork
@@ -146,7 +146,7 @@ class Theatre:
         async with self.time_going_by():
             return await self.until(name, *statuses)
 
-    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[None]:
+    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[object]:
         """The clock is turned on and on beside the body."""
 
         async def turn() -> None:
@@ -160,7 +160,7 @@ class Theatre:
         """The first event of a kind."""
         workflow_id = (await self.orchestrator.workflow(name)).id
         with anyio.fail_after(WITHIN):
-            async for record in self.house.journal.follow(workflow_id, after):
+            async for record in self.house.journal.follow(workflow_id, Seq(after)):
                 if isinstance(record.event, kind):
                     return record
         raise AssertionError("a journal is followed for ever")

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from segue import paths
+from segue.memory import Memory
 from segue.model.accounts import Account, WorkflowAccount
 from segue.model.agents import Limits
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
@@ -235,6 +236,8 @@ class Standin:
     """Keeps views and events in memory; `plot` is what happens as soon as a workflow begins or goes on."""
 
     boot = BootId("boot-standin")
+    memory: Memory
+    """Past work; a test that asks for it sets it."""
 
     def __init__(self, *views: WorkflowView) -> None:
         self.views = {view.id: view for view in views}
@@ -538,7 +541,7 @@ def context(service: Standin, stopping: Stopping | None = None) -> Context:
 
 
 @contextmanager
-def serving(service: Standin) -> Iterator[Listing]:
+def serving(service: Standin) -> Generator[Listing]:
     """The stand-in behind a real server in a thread, where the client finds it: in the present SEGUE_HOME."""
     paths.ensure_home()
     listener = listen(Settings())

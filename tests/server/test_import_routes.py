@@ -2,11 +2,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, knock
-from standin_service import VIEW, Standin, context
 
 from segue.model.views import NewImport
 from segue.server.app import create_app
+from tests.server.knocking import HOSTS, TOKEN, knock
+from tests.server.standin_service import VIEW, Standin, context
 
 pytestmark = pytest.mark.anyio
 

@@ -2,14 +2,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, knock
-from standin_service import VIEW, Standin, context
 
 from segue.journal import Journal, open_journal
 from segue.memory import Memory
 from segue.model.events import AgentMessage
 from segue.server.app import create_app
 from tests.journal.workflows import TickingClock, begun
+from tests.server.knocking import HOSTS, TOKEN, knock
+from tests.server.standin_service import VIEW, Standin, context
 
 pytestmark = pytest.mark.anyio
 

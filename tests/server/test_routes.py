@@ -4,8 +4,6 @@ from typing import Any
 
 import anyio
 import pytest
-from knocking import HOSTS, TOKEN, knock
-from standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
 
 from segue import __version__
 from segue.model.agents import Choices, McpServer
@@ -17,6 +15,8 @@ from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import Answer, NewFork, NewWorkflow, PlanText, Question, Successor
 from segue.server.app import create_app
 from segue.server.stopping import Stopping
+from tests.server.knocking import HOSTS, TOKEN, knock
+from tests.server.standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
 
 pytestmark = pytest.mark.anyio
 

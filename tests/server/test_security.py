@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-from knocking import HOST, HOSTS, TOKEN, knock, knock_socket
-from standin_service import VIEW, Standin, context
 
 from segue.server.app import create_app
 from segue.server.security import Doors, own_hosts
+from tests.server.knocking import HOST, HOSTS, TOKEN, knock, knock_socket
+from tests.server.standin_service import VIEW, Standin, context
 
 pytestmark = pytest.mark.anyio
 

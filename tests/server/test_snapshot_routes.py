@@ -2,8 +2,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, Answer, knock
-from standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, VIEW, Standin, context
 
 from segue.model.checkpoint import FileChange, GitState
 from segue.model.codec import decode_checkpoint, decode_findings, encode
@@ -12,6 +10,8 @@ from segue.model.ids import CheckpointId, Seq, TaskId
 from segue.model.plan import Issue
 from segue.model.snapshots import Message, Page, Part, Snapshot
 from segue.server.app import create_app
+from tests.server.knocking import HOSTS, TOKEN, Answer, knock
+from tests.server.standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, VIEW, Standin, context
 
 pytestmark = pytest.mark.anyio
 

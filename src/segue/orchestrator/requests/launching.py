@@ -55,8 +55,9 @@ from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
 from segue.resume.planning import planning_prompt
 from segue.resume.prompts import Occasion, task_prompt
-from segue.state.fold import TELLING, SessionState, WorkflowState
+from segue.state.fold import SessionState, WorkflowState
 from segue.state.moves import SESSION_ENDED
+from segue.state.session import TELLING
 from segue.workspace.comparison import divergence
 from segue.workspace.git import read_state
 

@@ -26,8 +26,9 @@ from segue.model.status import Trigger
 from segue.orchestrator.runtime.house import House
 from segue.orchestrator.settling.settling import checkpoint_ref, write_checkpoint
 from segue.snapshot.gather import Occasion, gather
-from segue.state.fold import WorkflowState, fold, rewound
+from segue.state.fold import WorkflowState, fold
 from segue.state.story import story
+from segue.state.workflow import rewound
 from segue.workspace.checkpoints import restore, tree_in
 from segue.workspace.comparison import between, is_on_the_way
 from segue.workspace.git import read_state

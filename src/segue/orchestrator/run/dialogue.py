@@ -129,7 +129,6 @@ class Dialogue:
         turns, phase = self._turns, self._live.phase
         phase.move(Phase.IDLE)
         beside = (
-            turns.listen,
             turns.flush_regularly,
             turns.questions.deliver_replies,
             turns.yield_to_messages,

@@ -117,7 +117,7 @@ class _Helper:
         async with drivers.load(self._help.agent.driver).start(self._launch(environment)) as agent:
             await self._ready(agent)
             turns = Turns(self._tenure, agent, self._recorder, speaker, RunPhase(Phase.IDLE))
-            async with alongside(turns.listen, turns.flush_regularly):
+            async with alongside(turns.flush_regularly):
                 try:
                     yield turns
                 finally:

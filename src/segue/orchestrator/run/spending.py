@@ -13,7 +13,8 @@ from segue.orchestrator.runtime.handle import Stop
 from segue.orchestrator.settling.ends import Torn
 from segue.protocol.accounts import session_account, sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
-from segue.state.fold import SessionState, WorkflowState, reported
+from segue.state.fold import SessionState, WorkflowState
+from segue.state.session import reported
 
 
 class Purse:

@@ -1,6 +1,5 @@
 """Turns with one agent: a prompt is sent, and everything up to the agent's stop is journalled."""
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -98,17 +97,11 @@ class Turns:
         self.questions = Questions(tenure, agent, recorder, speaker)
         self._turn = _Turn(kind=TASK_TURN, watch=Watch(sent_at=self._house.clock.now()))
         self._turn.over.set()
-        self._events: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
+        self._events = agent.events()
         self._begun: set[PromptId] = set()
         self._pressing: set[PromptId] = set()
 
     # ── beside the turns ────────────────────────────────────────────────────────────────────────────
-
-    async def listen(self) -> None:
-        """Receive events all the time: an agent may act, or exit, between two turns."""
-        async for event in self._agent.events():
-            self._events.put_nowait(event)
-        self._events.put_nowait(e.AgentExited(code=None, detail="The agent's connection ended."))
 
     async def flush_regularly(self) -> None:
         while True:
@@ -118,7 +111,7 @@ class Turns:
     async def until_gone(self) -> AgentError:
         """Journal what the agent does between two turns; return when it has exited."""
         while True:
-            event = await self._events.get()
+            event = await self._next_event()
             # A message that arrives now ends this, but an event taken from the queue must still be journalled.
             with anyio.CancelScope(shield=True):
                 await self._journal(event)
@@ -308,7 +301,7 @@ class Turns:
 
     async def _until_stop(self, prompts: tuple[PromptId, ...], back: Phase, *, acknowledged: bool) -> e.StopReason:
         while True:
-            event = await self._events.get()
+            event = await self._next_event()
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
                 await self._acknowledge(prompts, understood=not isinstance(event, e.TurnFailed))
@@ -357,6 +350,12 @@ class Turns:
                     pass
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _next_event(self) -> e.AgentEvent:
+        """Wait for the agent's next event; a driver's stream loses none when the wait is cancelled."""
+        async for event in self._events:
+            return event
+        return e.AgentExited(code=None, detail="The agent's connection ended.")
 
     async def _journal(self, event: e.AgentEvent) -> None:
         """Journal one event of the agent, and do what follows from it."""

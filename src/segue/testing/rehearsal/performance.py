@@ -3,9 +3,12 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Literal, assert_never
 
-from segue.testing.rehearsal import updates
+from segue.drivers.programs import payloads
+from segue.drivers.programs.jsonrpc import RequestError
+from segue.drivers.programs.payloads import OPTIONS, StopReason, ToolStatus
 from segue.testing.rehearsal.script import (
     Aside,
     Ask,
@@ -31,8 +34,6 @@ from segue.testing.rehearsal.script import (
 )
 from segue.testing.rehearsal.stage import Stage, die_if, leave, mute
 from segue.testing.rehearsal.tools import Call, Tools, describe
-from segue.testing.rehearsal.updates import StopReason, ToolStatus
-from segue.testing.rehearsal.wire import RequestError
 
 Fate = Literal["before", "after"] | None
 """On which side of a step's effect the process dies."""
@@ -107,7 +108,7 @@ class Performance:
         match action:
             case Think(text):
                 self._stage.conversation.add("thought", text=text)
-                await self._stage.send(updates.thought(text))
+                await self._stage.send(payloads.thought(text))
             case Say(text):
                 await self._say(text)
             case Stream(text, chunks):
@@ -116,12 +117,11 @@ class Performance:
                 earlier = self._stage.conversation.prompts[:-1]
                 await self._say("\n".join(["I remember:", *earlier]) if earlier else "I remember nothing.")
             case Todo(entries):
-                await self._stage.send(updates.plan(entries))
+                await self._stage.send({"sessionUpdate": "plan", "entries": [asdict(each) for each in entries]})
             case Usage():
                 await self._report_usage(action)
             case Compact(before, after):
-                for update in updates.compaction(_call_id(), before, after):
-                    await self._stage.send(update)
+                await self._compact(before, after)
             case WaitFor(path):
                 await self._wait_for(path)
             case Ask():
@@ -147,13 +147,21 @@ class Performance:
     async def _say(self, *chunks: str) -> None:
         self._stage.conversation.add("message", text="".join(chunks))
         for chunk in chunks:
-            await self._stage.send(updates.message(chunk))
+            await self._stage.send(payloads.message(chunk))
+
+    async def _compact(self, before: int, after: int) -> None:
+        """Send the beginning and the end of a compaction, in the form that claude uses."""
+        call = payloads.call(_call_id(), "Compact conversation", "think")
+        meta = {"claudeCode": {"toolName": "compact"}}
+        await self._stage.send(payloads.call_started(call, "in_progress", meta=meta))
+        raw = {"preTokens": before, "postTokens": after}
+        await self._stage.send(payloads.call_ended(call["toolCallId"], "completed", raw=raw, meta=meta))
 
     async def _report_usage(self, usage: Usage) -> None:
         if usage.tokens is not None:
             self.tokens.append(usage.tokens)
         if usage.used is not None and usage.size is not None:
-            await self._stage.send(updates.window(usage.used, usage.size, usage.cost))
+            await self._stage.send(payloads.window(usage.used, usage.size, usage.cost))
 
     async def _wait_for(self, path: str) -> None:
         # There is no portable way to be told of a file that appears.
@@ -186,12 +194,14 @@ class Performance:
             "tool", call_id=call_id, title=call.title, tool=call.tool, input=call.input, paths=call.paths
         )
         paths = [str(self._stage.path(path)) for path in call.paths]
-        await self._stage.send(updates.tool_call(call_id, call.title, call.tool, status, paths=paths, input=call.input))
+        started = payloads.call(call_id, call.title, call.tool, paths=paths, given=call.input)
+        await self._stage.send(payloads.call_started(started, status))
         return call_id
 
     async def _permitted(self, call_id: str, call: Call, question: str) -> bool:
-        asked = updates.permission(call_id, question, call.tool, call.input)
-        outcome = (await self._stage.request("session/request_permission", **asked))["outcome"]
+        asked = payloads.call(call_id, question, call.tool, given=call.input)
+        answer = await self._stage.request("session/request_permission", toolCall=asked, options=OPTIONS)
+        outcome = answer["outcome"]
         option = outcome.get("optionId")
         self._stage.note("answer", call_id=call_id, title=question, outcome=outcome["outcome"], option=option)
         return option == "allow"
@@ -206,7 +216,7 @@ class Performance:
 
     async def _finish(self, call_id: str, status: ToolStatus, output: str) -> None:
         self._stage.conversation.add("tool_finished", call_id=call_id, status=status, output=output)
-        await self._stage.send(updates.tool_finished(call_id, status, output))
+        await self._stage.send(payloads.call_ended(call_id, status, output))
 
 
 def _call_id() -> str:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from segue.drivers.programs.payloads import Payload, present
+from segue.drivers.programs.wire import Wire
 from segue.testing.rehearsal.conversation import Conversation, Memory
 from segue.testing.rehearsal.diary import Diary
-from segue.testing.rehearsal.updates import Update, present
-from segue.testing.rehearsal.wire import Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Stage:
         self._asides.add(task)
         task.add_done_callback(self._asides.discard)
 
-    async def send(self, update: Update) -> None:
+    async def send(self, update: Payload) -> None:
         await self.wire.notify("session/update", {"sessionId": self.conversation.token, "update": update})
 
     async def request(self, method: str, **parameters: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from segue.drivers.programs.jsonrpc import RequestError
+from segue.drivers.programs.payloads import ToolKind, ToolStatus
 from segue.testing.rehearsal.script import (
     ClientRead,
     ClientRun,
@@ -19,8 +21,6 @@ from segue.testing.rehearsal.script import (
     Write,
 )
 from segue.testing.rehearsal.stage import Stage
-from segue.testing.rehearsal.updates import ToolKind, ToolStatus
-from segue.testing.rehearsal.wire import RequestError
 
 
 class ToolFailed(Exception):

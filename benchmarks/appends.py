@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
@@ -10,14 +10,13 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from sqlalchemy import event
-
 from benchmarks.disk import SliceWork
-from benchmarks.raw import LOG, RawTable, RawWriter, Row, table_of
+from benchmarks.raw import LOG, RawFile, RawTable, RawWriter, Row, table_of
 from benchmarks.sample_events import WallClock, new_workflow, outputs
 from benchmarks.slices import SECONDS, Variant, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
+from segue.model.crash import arm
 from segue.model.events import Event
 from segue.model.ids import SessionId, WorkflowId
 
@@ -55,14 +54,14 @@ class Writers:
         self._commits = 0
         self.group = 1
         """Events in one commit, the last time."""
-        event.listen(journal.engines.plain, "commit", self._count)
 
-    def _count(self, _connection: object) -> None:
-        self._commits += 1
+    def _count(self, crash_point: str) -> None:
+        self._commits += crash_point == "writer.before_commit"
 
     async def write(self) -> SliceWork:
         """Append events with all writers until the time is up."""
         self._latencies, self._commits = [], 0
+        arm(self._count)
         cpu, start = process_time(), perf_counter()
         await asyncio.gather(*(self._keep_writing(place, start + SECONDS) for place in self.places))
         work = SliceWork(
@@ -72,6 +71,7 @@ class Writers:
             latencies=self._latencies,
             group=len(self._latencies) / self._commits,
         )
+        arm(None)
         self.group = max(1, round(work.group))
         return work
 
@@ -142,13 +142,24 @@ def alone(raw: RawWriter, like: Writers) -> Variant:
 
 
 async def measure_one(directory: Path) -> dict[str, Any]:
-    """Measure one event of a single writer, and a raw commit of one row."""
+    """Measure one event by one writer, beside a raw commit of one row and a line of a plain file with its fsync."""
     file = directory / "one.db"
     async with writers_at(file, 1, 1) as writer:
-        variants = {"one_event": writer.write, "raw_commit": alone(raw_like(writer, file), writer)}
-        slices = await interleave(directory, variants, WITHIN / 2)
+        line = rows_of(writer.places)[0][-2].encode() + b"\n"
+        with closing(RawFile(file.with_suffix(".lines"), line)) as raw_file:
+
+            async def write_file() -> SliceWork:
+                return raw_file.write(SECONDS)
+
+            variants = {
+                "one_event": writer.write,
+                "raw_commit": alone(raw_like(writer, file), writer),
+                "raw_file": write_file,
+            }
+            slices = await interleave(directory, variants, WITHIN / 2)
     return {
         **coverage(slices),
-        "one_event": latencies(slices, "one_event", raw="raw_commit"),
-        "raw_commit": latencies(slices, "raw_commit"),
+        "one_event": latencies(slices, "one_event", raw="raw_file"),
+        "raw_commit": latencies(slices, "raw_commit", raw="raw_file"),
+        "raw_file": latencies(slices, "raw_file"),
     }

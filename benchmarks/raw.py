@@ -1,5 +1,6 @@
 """The building block: SQLite alone, with the same library, the same table and the same durability."""
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,29 @@ class RawTable:
 
     def close(self) -> None:
         self._connection.close()
+
+
+class RawFile:
+    """Appends lines to a plain file, each with its own fsync."""
+
+    def __init__(self, file: Path, line: bytes) -> None:
+        self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._line = line
+
+    def write(self, seconds: float) -> SliceWork:
+        """Append lines for this long, and measure each."""
+        latencies: list[float] = []
+        cpu = process_time()
+        start = now = perf_counter()
+        while now - start < seconds:
+            os.write(self._file, self._line)
+            os.fsync(self._file)
+            before, now = now, perf_counter()
+            latencies.append(now - before)
+        return SliceWork(count=len(latencies), seconds=now - start, cpu=process_time() - cpu, latencies=latencies)
+
+    def close(self) -> None:
+        os.close(self._file)
 
 
 class RawWriter:

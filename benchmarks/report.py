@@ -50,7 +50,7 @@ def _rate(figures: Figures | None) -> str:
 
 
 def one_event(figures: Figures) -> Table:
-    names = {"one_event": "journal", "raw_commit": "SQLite alone, one row"}
+    names = {"one_event": "journal", "raw_commit": "SQLite alone, one row", "raw_file": "a plain file, one line"}
     rows = [(label, *(_latency(figures[name][mode]) for mode in Mode)) for name, label in names.items()]
     return Table("One event by one writer, milliseconds until it is on disk", ("", "fast disk", "slow disk"), rows)
 
@@ -59,7 +59,7 @@ def _latency(figures: Figures | None) -> str:
     if figures is None:
         return "not seen"
     shares = [figures["p50_of_raw"], figures["p99_of_raw"]]
-    p50, p99 = ("" if share is None else f" = {share:.1f} × raw" for share in shares)
+    p50, p99 = ("" if share is None else f" = {share:.2f} × raw" for share in shares)
     return f"p50 {figures['p50_ms']:.2f}{p50}, p99 {figures['p99_ms']:.2f}{p99} ({figures['events']} events)"
 
 

@@ -44,7 +44,8 @@ async def open_orchestrator(
     chance: Callable[[], float] = random.random,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
-    """Interrupted work is settled before the context is entered; on the way out, live runs are brought to rest."""
+    """Open the orchestrator. Interrupted work is settled before the context is entered; on the way out, live runs are
+    stopped."""
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
         services = RuntimeServices(
@@ -83,7 +84,7 @@ async def open_orchestrator(
 
 
 async def _bring_to_rest(services: RuntimeServices) -> None:
-    """Within a bound: what does not settle in time is settled at the next start."""
+    """Stop the live runs within a bound; a run that takes longer is settled at the next start."""
     services.slots.close()
     with anyio.move_on_after(STOP_WITHIN, shield=True):
         lives = list(services.live.values())

@@ -1,4 +1,4 @@
-"""An agent that has come up: what is told of it, and where it runs."""
+"""An agent that has started: its journal event, and its process record."""
 
 from segue.drivers import Agent
 from segue.journal import Process

@@ -22,7 +22,7 @@ from segue.state.fold import WorkflowState
 
 
 class Allowance:
-    """What one run may use. At a boundary it says whether to stop; the time runs out in the middle of a task too."""
+    """Limits of one run, checked at each boundary; the time limit also interrupts a task."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -35,14 +35,14 @@ class Allowance:
         self._worked = True
 
     def cannot_be_kept(self, state: WorkflowState) -> str | None:
-        """A sentence, once, when the agent has worked and nobody reported what a limit is about."""
+        """Return a warning, once, when the agent has worked and reports nothing that a limit could be measured by."""
         if self._said or not self._worked:
             return None
         self._said = True
         return unmeasured(budget_of(self._limits), spent_of(state, self._services.clock.now()))
 
     def allow(self, limits: Limits) -> None:
-        """They may have been changed since this run began, by somebody whom it goes on for."""
+        """Take over limits that were changed since this run began."""
         self._limits = limits
         self._lease.meter.allow(limits)
 
@@ -52,14 +52,14 @@ class Allowance:
         return exceeded(budget_of(self._limits), used, now)
 
     def passed_over(self, end: End) -> str | None:
-        """A sentence when the run ends for another reason, and a budget is used up all the same."""
+        """Return a warning when the run ends for another reason although a budget is used up."""
         stopping = self._lease.meter.empty(self._services.clock.now())
         return stopping.reason if stopping and stopping.trigger is not end.trigger and not end.talked else None
 
     async def time_out(self) -> None:
-        """When the time is over, the work is paused like by a person: at the boundary, and by force after a while.
+        """Pause the work when its time is over, as on a person's request: at the boundary, and by force after a while.
 
-        Whoever changes the limits, or has a talk go on as work, has it looked at again when that is.
+        The time is computed again whenever the limits or the purpose of the run change.
         """
         while True:
             # Before they are read: what changes after that is not overlooked.
@@ -72,7 +72,7 @@ class Allowance:
             await changed.wait()
 
     async def _over_at(self) -> datetime | None:
-        """When the time is over, where there is a limit, and work that it is about."""
+        """Return when the time is over, or None where no time limit applies."""
         session_id, number = self._lease.session_id, self._lease.number
         self.allow(limits_of(await self._services.journal.workflows.get(self._lease.workflow_id)))
         run = await self._services.journal.runs.get(session_id, number)
@@ -99,24 +99,24 @@ def refuse_unlimited(limits: Limits) -> None:
 
 
 def changed(before: Limits, given: Limits) -> Limits:
-    """The limits with those that were given in their place; 0 lifts one."""
+    """Return the limits with the given ones in their place; 0 lifts a limit."""
     news = {name: value for name, value in asdict(given).items() if value is not None}
     return replace(before, **news)
 
 
 def used_up(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
-    """What is used up stays used up, and the work would stop again at once."""
+    """Return the limit that is still used up, so that resumed work would stop at once."""
     lasting = budget_of(replace(limits, tasks=None, seconds=None))
     return exceeded(lasting, spent_of(state, now), now)
 
 
 def time_over(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
-    """The time alone, whatever else is used up too."""
+    """Return the time limit if it is over, whatever else is used up."""
     return exceeded(budget_of(Limits(seconds=limits.seconds)), spent(Account(), state.working_since or now), now)
 
 
 def may_go_on(pause: Trigger | None, limits: Limits, state: WorkflowState, now: datetime, *, room: bool) -> bool:
-    """Whether a pause was for want of what there is again. `room`: in the window of the agent, which no limit gives."""
+    """Return True if the reason of a pause is gone. `room`: the agent's context has room again."""
     if pause not in (Trigger.TIMEOUT, Trigger.EXHAUSTION) or not room:
         return False
     return time_over(limits, state, now) is None and used_up(limits, state, now) is None

@@ -19,7 +19,7 @@ LEFT_TO_COMPACTION = ("fork", "pause", "force")
 WINDOW = ("known_window",)
 NOTHING_SAID: Mapping[str, float] = {}
 SAID_ONCE = frozenset({Rung.SNAPSHOT_BEFORE_COMPACTION, Rung.WARN})
-"""Rungs that lead to nothing at a boundary: what was said of them in the run before need not be said again."""
+"""Rungs that have no effect at a boundary, so that a run that goes on need not report them again."""
 
 
 class Capacity:
@@ -28,7 +28,7 @@ class Capacity:
     def __init__(
         self, lease: Lease, agent: AgentConfiguration, *, joined: bool, before: Sequence[UsageReported] = ()
     ) -> None:
-        """`before` is what was reported of a conversation that is joined in the middle, the oldest first."""
+        """Take up the ladder of a conversation; `before` holds its earlier usage reports, oldest first."""
         self._everybody = lease.services.rules.capacity
         self._agent = agent
         self._chosen = decode(Choices, lease.workflow.choices).model
@@ -48,12 +48,12 @@ class Capacity:
         self._estimate = estimates.prompted(self._estimate, text)
 
     def overhear(self, event: AgentEvent) -> UsageReported | None:
-        """At the end of a turn of an agent that does not tell how full its window is: what it is reckoned to hold."""
+        """Return an estimate at the end of a turn, for an agent that does not report how full its window is."""
         self._estimate = estimates.heard(self._estimate, event)
         return estimates.news(self._estimate) if isinstance(event, TurnEnded) else None
 
     def hear(self, report: UsageReported) -> tuple[Notice, ...]:
-        """What follows from the report, the highest rung last."""
+        """Return the notices that follow from a report, the highest rung last."""
         notices = self._climb(report)
         for each in notices:
             if isinstance(each, Reached) and each.rung is Rung.FORK:
@@ -81,9 +81,10 @@ def event_of(reached: Reached) -> CapacityReached:
 def ladder_of(
     everybody: Mapping[str, float], agent: AgentConfiguration, chosen: str | None, reported: str | None = None
 ) -> Ladder:
-    """What is said of the model goes before what is said of the agent, and that before what is said of everybody.
+    """Return the ladder of an agent's model: values for the model take precedence over values for the agent, and those
+    over the general ones.
 
-    The model is the one that was chosen, by that name, or as the agent itself calls it.
+    The model is the chosen one, under that name or under the name that the agent reports.
     """
     names = [name for name in (chosen, reported) if name is not None]
     ladder = ladder_for(agent, next((name for name in names if windows.window(name)), None))

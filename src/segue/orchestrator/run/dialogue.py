@@ -119,7 +119,7 @@ class Dialogue:
         self._planner = Planner(lease, self._turns, recorder)
         self._plans = lease.services.agents[lease.agent].plans
         self._occasion: PromptOccasion | None = occasion
-        """What the first prompt has to explain; None after the first task."""
+        """Introduction for the first prompt; None after the first task."""
         self._status_before_talk = WorkflowStatus.PAUSED
         self._allowance = Allowance(lease)
         self._capacity = capacity
@@ -310,7 +310,7 @@ class Dialogue:
     # ── what the agent has to be told first ─────────────────────────────────────────────────────────
 
     async def _carrying(self) -> Carrying:
-        """Return what the agent still has to be told of earlier sessions."""
+        """Return which introduction to earlier sessions the agent still needs."""
         if self._occasion is None:
             return Carrying.DONE
         return (await self._services.journal.sessions.get(self._lease.session_id)).carrying

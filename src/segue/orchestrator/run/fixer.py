@@ -21,7 +21,7 @@ from segue.workspace.git import read_state
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What the fixer answers."""
+    """Answer of the fixer."""
 
     verdict: Literal["fix", "rewind", "escalate"]
     advice: str
@@ -32,7 +32,7 @@ def read_advice(text: str) -> Advice | Unreadable:
 
 
 async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequence[FailedAttempt]) -> FixerAdvised:
-    """Ask about the step that failed, and write down what was said; no usable answer leaves it to a person."""
+    """Ask about the step that failed and journal the advice; without a usable answer a person has to decide."""
     step = failures[-1].step
     tries = [each for each in failures if each.step == step]
     fixer = fixer_of(lease.services, lease.workflow)
@@ -55,7 +55,7 @@ async def _question(lease: Lease, failures: Sequence[FailedAttempt]) -> str:
 
 
 async def _context(lease: Lease) -> str:
-    """What a successor would be told; without it the fixer still has the failures and the files."""
+    """Compile the context of a successor; without one the fixer still has the failures and the files."""
     services, workflow = lease.services, lease.workflow
     try:
         git = await read_state(Path(workflow.worktree), workflow.base)

@@ -1,7 +1,7 @@
-"""Side sessions: somebody who only reads is asked something while the one that writes waits.
+"""Helper sessions: a reviewer or fixer answers a question, read-only, while the writer waits.
 
-A helper lives inside the run of another: what it says passes that run's fence, and whatever ends the run ends it too.
-It may fail in any way without harm: then there is no answer, and a warning says why.
+A helper lives inside the run of the writer: its events pass that run's fence, and the end of the run ends it too. Its
+failure does no harm: there is no answer then, and a warning has the reason.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Help:
-    """Who is asked, about which task, and for how long at most."""
+    """Question to a helper: its role, its agent, its task and its time limit."""
 
     role: Role
     agent: AgentConfiguration
@@ -53,9 +53,9 @@ class _NoAnswer(AgentError):
 async def ask_helper(
     lease: Lease, environment: Mapping[str, str], wanted: Help, question: str, read: Callable[[str], T | Unreadable]
 ) -> T | None:
-    """What the helper answers, as `read` understands it, after one repair at most; None with a warning otherwise.
+    """Return the helper's answer as `read` parses it, after one repair at most; None with a warning otherwise.
 
-    A used-up quota is raised: whoever asks the next helper, or a person, would not have it back.
+    A used-up quota is raised, since asking another helper would not help.
     """
     lease.pay_for_a_turn()
     helper = _Helper(lease, wanted)
@@ -124,7 +124,7 @@ class _Helper:
                     await self._recorder.flush()
 
     def _launch(self, environment: Mapping[str, str]) -> Launch:
-        """Without the writer's tools: what they change, nobody would be asked about."""
+        """Build the launch without the writer's MCP tools, because their changes would need no permission."""
         agent = self._help.agent
         same = agent.name == self._lease.agent
         return Launch(

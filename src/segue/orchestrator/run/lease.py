@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class Superseded(WrongState):
-    """Somebody else decided what becomes of this run: a cancel, the sweep, or another process."""
+    """The run was ended elsewhere: by a cancel, by the sweep, or by another process."""
 
 
 class Lease:
-    """Owns a run from its claim to its end, or until somebody takes it away."""
+    """Ownership of a run by one attempt, from its claim to its end."""
 
     def __init__(
         self, services: RuntimeServices, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow
@@ -115,7 +115,7 @@ class Lease:
         self.live.pause.set()
 
     async def spend(self, session_id: SessionId, report: UsageReported) -> None:
-        """What uses up a budget asks for a pause, whoever of this run it was."""
+        """Count usage of any session of this run, and request a pause when a budget is used up."""
         now = self.services.clock.now()
         empty_before = self.meter.empty(now)
         self.meter.hear(session_id, report, now)
@@ -134,7 +134,7 @@ class Lease:
 
 
 def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
-    """A run works while its workflow is in progress; one that only talks goes on while there is a workflow."""
+    """Return True if the run may still write: work needs a workflow in progress, a chat one that is not over."""
     if run.purpose is not Purpose.WORK:
         return workflow.status not in WORKFLOW_ENDED
     return workflow.status is WorkflowStatus.IN_PROGRESS

@@ -146,6 +146,7 @@ class Run:
         """The step that a second agent is being asked about."""
 
     async def carry_out(self) -> None:
+        """Claim the run and work; settle whatever interrupts it."""
         if not await self.lease.claim():
             return
         crash_point("run.claimed")
@@ -161,7 +162,7 @@ class Run:
     # ── the shape of a run ──────────────────────────────────────────────────────────────────────────
 
     async def _until_stopped(self) -> None:
-        """Work through the plan to a clean end, unless somebody tears the run away."""
+        """Work through the plan to a clean end, unless the run is stopped."""
         with anyio.CancelScope() as scope:
             async with alongside(lambda: self._cancel_when_stopped(scope)):
                 await self._finish(await self._work())
@@ -194,7 +195,7 @@ class Run:
                 return end
 
     async def _capacity(self) -> Capacity:
-        """Of a conversation that goes on, what was reported before still counts."""
+        """Measure the context; a conversation that goes on keeps its earlier usage."""
         if self.way not in SAME_CONVERSATION:
             return Capacity(self.lease, self.agent, joined=self.way is Way.FORK)
         records = await self.services.journal.last_records(
@@ -206,7 +207,7 @@ class Run:
         return Capacity(self.lease, self.agent, joined=not whole, before=before)
 
     async def _advised(self) -> End | None:
-        """What is tried for the last time is tried with advice; None when it is to be tried."""
+        """Ask a second agent before the last try of a step; return the end of the run if no further try follows."""
         state = await self.services.journal.state(self.lease.workflow_id)
         failures = retry_schedule.to_be_advised_on(self.services, self.workflow, state)
         if not failures:
@@ -252,7 +253,7 @@ class Run:
         return path, await read_state(path, self.workflow.base)
 
     async def _standing(self, path: Path) -> GitState | None:
-        """The worktree as the run before left it, which is the ordinary case and needs only one look."""
+        """Return the git state of a worktree that is as the run before left it, which needs only one look."""
         git = await read_state(path, self.workflow.base)
         return git if self.workflow.here or git.branch == self.workflow.branch else None
 
@@ -263,7 +264,7 @@ class Run:
             await run_setup(setup, path, environment, rules.setup_watchdog, execution=self.lease.attempt)
 
     async def _look_back(self, git: GitState) -> PromptOccasion:
-        """What this run finds: the last snapshot, and what was seen to have changed in the worktree since."""
+        """Collect what the first prompt needs: the last snapshot, and changes of the worktree since."""
         state = await self.services.journal.state(self.lease.workflow_id)
         return PromptOccasion(
             way=self.way,
@@ -277,7 +278,7 @@ class Run:
         )
 
     async def _divergence(self) -> tuple[str, ...]:
-        """Whoever asked for this run has looked already, and it stands beside the run in the journal."""
+        """Read the worktree's changes from the warnings that were journalled with the request for this run."""
         warnings = await self.services.journal.last_records(self.lease.workflow_id, ["warning"], limit=50)
         mine = (record for record in reversed(warnings) if record.session_id == self.lease.session_id)
         told = (record.event for record in mine if record.run == self.lease.number)
@@ -308,7 +309,7 @@ class Run:
         return Keeper(self.services.journal, self._recorder())
 
     async def _left(self) -> Left | None:
-        """The agent to be joined again; on every other way, whoever is left over makes room."""
+        """Return the agent that is to be joined again; on every other way, end the containers that are left over."""
         if self.way is not Way.REATTACH:
             await containers.end_all(self.services, self.lease.workflow_id)
             return None
@@ -334,7 +335,7 @@ class Run:
 
     @asynccontextmanager
     async def _copied(self, driver: Driver, launch: Launch) -> AsyncGenerator[Agent]:
-        """The agent with a copy of the original's conversation, as that was at the snapshot and not later."""
+        """Copy the original's conversation up to the snapshot into a new agent."""
         original = await self._original()
         token, at = original.session.token, original.bookmark
         if token is None:
@@ -352,7 +353,7 @@ class Run:
         return original
 
     async def _begin_anew(self, error: AgentError) -> None:
-        """The agent did not copy its conversation: a new one begins with a compiled context, and that is said."""
+        """Begin a new conversation with a compiled context, because the agent did not copy its conversation."""
         self.way = Way.CONTEXT
         changed = e.WayChanged(before=Way.FORK, after=Way.CONTEXT, reason=error.message)
         session_id, number = self.lease.session_id, self.lease.number
@@ -373,7 +374,7 @@ class Run:
         self.reached_agent = True
 
     async def _container(self) -> str | None:
-        """The one that the agent is in; one that was joined again stays the one it was."""
+        """Return the name of the agent's container; an agent that was joined again keeps its own."""
         if self.agent.container is None:
             return None
         if self.way is Way.REATTACH:
@@ -381,7 +382,7 @@ class Run:
         return await containers.begun(self.services, self.lease.attempt)
 
     async def _keep_start(self) -> None:
-        """The files as they were before the first prompt, so that the first task can be undone like any other."""
+        """Save the files before the first prompt, so that the first task can be undone like any other."""
         journal, workflow_id = self.services.journal, self.lease.workflow_id
         if await journal.checkpoints.exist(workflow_id):
             return
@@ -392,7 +393,7 @@ class Run:
         )
 
     async def _show_life(self) -> None:
-        """A dead row must be told from a live one without guessing."""
+        """Record a heartbeat regularly, so that a dead run is recognised."""
         while True:
             await self.services.clock.sleep(HEARTBEAT)
             await self.lease.transact(lambda t: t.runtimes.record_heartbeat(self.lease.session_id, self.lease.attempt))
@@ -400,7 +401,7 @@ class Run:
     # ── ends ────────────────────────────────────────────────────────────────────────────────────────
 
     async def _finish(self, end: End) -> None:
-        """A clean end. The agent's process is gone by now, so the worktree holds still."""
+        """Commit a clean end. The agent's process has exited, so the worktree does not change any more."""
         state, workspace = await self.lease.gather()
         child = new_session_id(self.services.clock.now())
 
@@ -415,7 +416,7 @@ class Run:
         await left_standing(self.services, self.lease.workflow_id, state)
 
     def _end(self, t: Transaction, end: End, state: WorkflowState, workspace: Workspace, child: SessionId) -> bool:
-        """Whether it is tried again by itself."""
+        """Write the end of the run; return True if it is retried by itself."""
         kind, session_to, outcome = end.ending
         # A talk is no boundary of the work: what the last snapshot says of it still holds.
         occasion = Occasion(
@@ -448,7 +449,7 @@ class Run:
         return again is not None
 
     def _hand_over(self, t: Transaction, child: SessionId, reason: str) -> None:
-        """A new session goes on with a compiled context, before the old one is too full to."""
+        """Queue a new session with a compiled context, before the old one is full."""
         t.sessions.create(child, self.agent.name, self.lease.session_id, Carrying.NEEDED)
         queue(self.services, t, child, ResumePlan(way=Way.CONTEXT, reason=reason), Purpose.WORK, self._environment())
 
@@ -463,7 +464,7 @@ class Run:
         t.append(asked, session_id=session_id, run=number)
 
     async def _fail(self, error: SegueError) -> None:
-        """The agent did not do its part: what follows stands in the table of failures. Nothing starts in its place."""
+        """Settle a run whose agent failed, by the table of failures; no other agent is started."""
         policy = POLICIES[failure_of(error)]
         if self.lease.token is not None and not policy.keeps_token:
             session_id, number, token = self.lease.session_id, self.lease.number, self.lease.token
@@ -474,8 +475,8 @@ class Run:
             await self._discard_worktree()
 
     async def _discard_worktree(self) -> None:
-        """A first start that failed leaves nothing behind; a worktree that was there before, or is needed for the next
-        try, stays."""
+        """Remove the new worktree of a first start that failed; one that existed before, or is needed for a retry,
+        stays."""
         row = await self.services.journal.workflows.get(self.lease.workflow_id)
         if self.workflow.base is not None or row.base is None or row.here or row.retry_at is not None:
             return
@@ -491,7 +492,7 @@ class Run:
 
 
 def _unless_paused(t: Transaction, end: End) -> End:
-    """Nobody takes the work over when somebody has asked for a pause since that was decided."""
+    """Replace a hand-over by a pause if a pause was requested since it was decided."""
     trigger, reason = t.workflow.pause_trigger, t.workflow.pause_reason
     if end.status is not WorkflowStatus.IN_PROGRESS or trigger is None:
         return end
@@ -499,8 +500,8 @@ def _unless_paused(t: Transaction, end: End) -> End:
 
 
 def _move_workflow(t: Transaction, end: End) -> None:
-    """Where the run leads; a pause that was asked for meanwhile holds for what waits for a person's word, too. One for
-    want of money or room does not: waiting costs nothing."""
+    """Move the workflow to the end's status. A pause requested meanwhile also pauses a workflow that waits for a
+    person, except a pause for want of money or context, since waiting costs nothing."""
     wanted = t.workflow
     t.move_workflow(end.status, reason=end.reason, trigger=end.trigger)
     asks = end.status in (WorkflowStatus.BLOCKED, WorkflowStatus.REVIEW)

@@ -1,4 +1,4 @@
-"""What people said while nobody listened, on its way to the agent."""
+"""People's messages that waited, merged into one prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ class Said:
 
     prompt: PromptQueued
     parts: tuple[PromptId, ...] = ()
-    """The messages before that, whose words and pictures are in it too."""
+    """Earlier messages, whose text and pictures are in the prompt too."""
 
 
 def together(messages: Sequence[PromptQueued]) -> Said:
-    """In the order in which they were said."""
+    """Merge messages in the order in which they were sent."""
     *before, last = messages
     text = "\n\n".join(each.text for each in messages)
     pictures = tuple(picture for each in messages for picture in each.pictures)
@@ -25,6 +25,6 @@ def together(messages: Sequence[PromptQueued]) -> Said:
 
 
 def parts_of(prompt_id: PromptId, sent: Sequence[Record]) -> tuple[PromptId, ...]:
-    """What went out as a part of this prompt, as the journal has it."""
+    """Return the messages that were sent as parts of this prompt, according to the journal."""
     events = (record.event for record in sent)
     return tuple(each.prompt_id for each in events if isinstance(each, PromptSent) and each.part_of == prompt_id)

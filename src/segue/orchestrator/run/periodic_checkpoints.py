@@ -1,4 +1,4 @@
-"""What is kept while a conversation grows: so much new that it is worth remembering, or soon to be summarised."""
+"""Periodic checkpoints, and a snapshot before compaction."""
 
 import logging
 from dataclasses import replace
@@ -22,9 +22,9 @@ log = logging.getLogger("segue")
 
 
 async def refresh(lease: Lease, due: Refresh) -> None:
-    """A checkpoint, and an entry of the memory; no model is asked, and the conversation stays as it is.
+    """Write a checkpoint and a memory entry; no model is called, and the conversation stays as it is.
 
-    The entry is stored first: whoever dies in between leaves it, and the interrupted work gets a checkpoint anyway.
+    The entry is stored first: a crash in between leaves the entry, and the interrupted work gets a checkpoint anyway.
     """
     checkpoint = await _draft(lease, due)
     memory_id = await _memorize(lease, checkpoint)
@@ -83,7 +83,7 @@ async def _memorize(lease: Lease, checkpoint: Checkpoint) -> str | None:
 
 
 async def save_before_compaction(lease: Lease, reached: Reached) -> None:
-    """A snapshot, while the agent still has its whole conversation."""
+    """Write a snapshot while the agent still has its whole conversation."""
     state, workspace = await lease.gather()
     occasion = Occasion(
         type=CheckpointType.BEFORE_COMPACTION,

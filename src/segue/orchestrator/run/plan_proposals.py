@@ -36,6 +36,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedTask:
+    """Task of a proposed plan, as the agent wrote it."""
+
     id: str
     title: str
     description: Text = ""
@@ -45,11 +47,13 @@ class ProposedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
+    """Plan as the agent wrote it."""
+
     tasks: tuple[ProposedTask, ...]
 
 
 def read_proposal(text: str, done: Sequence[Task], most: int) -> Plan | Unreadable:
-    """The plan in an agent's answer, after what is done already; or what is wrong with it, in words for the agent."""
+    """Return the plan in an agent's answer, after the finished tasks; or its problem, in a sentence for the agent."""
     proposal = read_object(text, Proposal, ("tasks",))
     if isinstance(proposal, Unreadable):
         return proposal
@@ -79,13 +83,13 @@ def _task(proposed: ProposedTask) -> Task:
 
 
 def done_tasks(state: WorkflowState) -> tuple[Task, ...]:
-    """What a new plan begins with: it is done, and stays so."""
+    """Return the finished tasks, which a new plan begins with."""
     tasks = state.plan.tasks if state.plan else ()
     return tuple(task for task in tasks if state.tasks[task.id] is TaskStatus.COMPLETED)
 
 
 def after_what_is_done(state: WorkflowState, plan: Plan) -> Plan:
-    """A person's own plan, with what is done in front of it; a task that is done is not changed any more."""
+    """Return a person's own plan with the finished tasks in front; those are not changed any more."""
     done = done_tasks(state)
     names = {task.id for task in done}
     return Plan(tasks=(*done, *(task for task in plan.tasks if task.id not in names)))
@@ -96,7 +100,7 @@ def makes_no_plan(agent: str, instead: str) -> e.Warned:
 
 
 def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> WorkflowState:
-    """What an agent does that makes no plans: what was planned before holds, and else the issue is one task."""
+    """Adopt the earlier plan, or else the issue as one task, for an agent that makes no plans."""
     assert state.issue is not None, "every journal begins with its workflow's issue"
     stands = state.plan is not None and state.next_task is not None
     plan = state.plan if stands and state.plan else after_what_is_done(state, read_plan(state.issue, None))
@@ -106,7 +110,7 @@ def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> 
 
 
 def blocked_by(plan: Plan, state: WorkflowState) -> End:
-    """The run ends here: nobody waits for a person's word in memory."""
+    """End the run until a person approves the plan."""
     return End(WorkflowStatus.BLOCKED, f"{in_words(plan, state)} waits for approval", Trigger.PAUSE)
 
 
@@ -138,7 +142,7 @@ class Planner:
         return prompt
 
     async def make(self, prompt: e.PromptQueued, text: str) -> End | None:
-        """None when there is a plan, which waits for a word or was taken; else why the work stops here."""
+        """Ask for a plan and store it; return the end of the run if there is no usable plan."""
         read = await self._hear(prompt, text)
         if isinstance(read, Unreadable):
             self._lease.pay_for_a_turn()

@@ -82,7 +82,7 @@ class Questions:
         return True
 
     async def _too_late(self, reply: PermissionReply) -> None:
-        """Warn that an answer was not delivered; an answer in words becomes a message."""
+        """Warn that an answer was not delivered; a written answer becomes a message."""
         message = f"The answer to “{reply.title}” came too late: the agent did not wait for it any more."
         session_id, run = self._speaker.session_id, self._speaker.run
 
@@ -95,7 +95,7 @@ class Questions:
         self._lease.live.spoken.set()
 
     async def close(self) -> list[e.PermissionRequested]:
-        """Close the requests that nobody has answered, and return them; an answer on its way still arrives."""
+        """Close the unanswered requests and return them; an answer on its way still arrives."""
 
         def close(t: Transaction) -> frozenset[RequestId]:
             closed = close_questions(t, self._lease.session_id, self._lease.number)

@@ -1,4 +1,4 @@
-"""Whoever was only to read, and changed files all the same: people must know."""
+"""Read-only guard: warnings about files that changed although an agent was only to read."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from segue.workspace.comparison import between
 
 
 async def files_of(lease: Lease) -> str | None:
-    """What the worktree holds now; None where nobody can tell, which must keep nobody from going on."""
+    """Return the tree of the worktree's files, or None if it cannot be read, which must not stop the work."""
     try:
         return await tree_of(Path(lease.workflow.worktree))
     except (SegueError, OSError):
@@ -17,7 +17,7 @@ async def files_of(lease: Lease) -> str | None:
 
 
 async def changes_since(lease: Lease, before: str | None) -> str:
-    """What is different from then, in sentences; empty where nothing is, or nobody can tell."""
+    """Return sentences about changed files; empty if there are none or they are unknown."""
     after = await files_of(lease)
     if before is None or after is None or before == after:
         return ""

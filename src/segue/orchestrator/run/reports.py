@@ -1,4 +1,4 @@
-"""What an agent is asked before a pause, where that is switched on: its decisions, and what went wrong."""
+"""Reports of an agent before a pause, where they are switched on: its decisions and errors."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ class Reports:
         self._recorder = recorder
 
     async def ask(self, task: TaskId, pause: Stop) -> bool:
-        """Whether the agent was heard; the work came to a clean end before, and pauses there all the same."""
+        """Ask for a report; return True if the agent answered. The work pauses in either case."""
         try:
             async with alongside(lambda: self._hurry(pause)):
                 told = await self._hear(QUESTION, task)
@@ -41,7 +41,8 @@ class Reports:
         return True
 
     async def _hear(self, question: str, task: TaskId) -> str | None:
-        """The agent's answer, or None if it did not come to its end. The question belongs to the task it did last."""
+        """Return the agent's answer, or None if its turn was broken off. The question belongs to the last finished
+        task."""
         session_id, number = self._lease.session_id, self._lease.number
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
 
@@ -60,8 +61,7 @@ class Reports:
         return turn.text if turn.reason == "end_turn" else None
 
     async def _hurry(self, pause: Stop) -> None:
-        """A report has its time, and an agent that goes on all the same is torn away; the work pauses for the reason
-        that it was to pause for."""
+        """Stop a report that takes too long, and then the run; the work still pauses for its own reason."""
         await self._services.clock.sleep(self._services.rules.extraction.timeout)
         with anyio.move_on_after(CANCEL_GRACE):
             await self._turns.cancel()

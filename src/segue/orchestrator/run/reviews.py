@@ -1,4 +1,4 @@
-"""Reviews: somebody else looks at a task before it counts as done."""
+"""Reviews: other agents look at a task before it counts as done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from segue.workspace.commits import difference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a reviewer answers."""
+    """Answer of a reviewer."""
 
     approved: bool
     severity: Annotated[Severity, BeforeValidator(lambda given: "low" if given is None else given)] = "medium"
@@ -40,11 +40,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What all reviewers said of one state of the work."""
+    """Answers of all reviewers about one state of the work."""
 
     given: tuple[e.ReviewGiven, ...]
     missing: tuple[str, ...] = ()
-    """Those who were asked and gave no answer that can be used."""
+    """Reviewers without a usable answer."""
 
     @property
     def approved(self) -> bool:
@@ -63,7 +63,7 @@ def read_verdict(text: str) -> Verdict | Unreadable:
 
 
 async def review(lease: Lease, environment: Mapping[str, str], wanted: Review, task: Task) -> Round:
-    """Ask each reviewer, one after the other; what they say is on disk before the next is asked."""
+    """Ask each reviewer, one after the other; each answer is on disk before the next question."""
     state = await lease.services.journal.state(lease.workflow_id)
     number = 1 + max((each.round for each in state.reviews if each.task_id == task.id), default=0)
     changes = await _changes(lease)
@@ -91,14 +91,14 @@ async def review(lease: Lease, environment: Mapping[str, str], wanted: Review, t
 
 
 def helpers_variables(services: RuntimeServices, choices: Choices) -> tuple[str, ...]:
-    """The caller's variables that they need."""
+    """Return the caller's variables that the helpers need."""
     return tuple(pattern for agent in helpers(services, choices) for pattern in agent.environment)
 
 
 def refuse_unusable(
     services: RuntimeServices, agent: AgentConfiguration, choices: Choices, environment: Mapping[str, str]
 ) -> None:
-    """What cannot be done after a task is refused before the first one begins."""
+    """Refuse reviewers and fixers that cannot work, before the first task begins."""
     for helper in helpers(services, choices):
         require(helper, environment)
         if not helper.plans:
@@ -138,7 +138,7 @@ def _write_down(t: Transaction, lease: Lease, told: e.ReviewGiven | e.Warned) ->
 
 
 async def _changes(lease: Lease) -> str:
-    """What was changed since the last task was done, files that git does not know yet included."""
+    """Return the changes since the last finished task, untracked files included."""
     worktree = Path(lease.workflow.worktree)
     state = await lease.services.journal.state(lease.workflow_id)
     before = await _last_done(lease, state)
@@ -151,7 +151,7 @@ async def _changes(lease: Lease) -> str:
 
 
 async def _last_done(lease: Lease, state: WorkflowState) -> str | None:
-    """The commit that holds the files as they were when the task was begun for the first time."""
+    """Return the commit with the files as they were when the task was first begun."""
     for record in await lease.services.facts.last_records(lease.workflow_id, ["checkpoint.created"], state):
         match record.event:
             case e.CheckpointCreated(type="task_complete" | "start", commit=str() as commit):

@@ -16,7 +16,8 @@ from segue.workspace.commits import Commit, commit_all
 async def commit_task(
     row: WorkflowRow, task: Task, environment: Mapping[str, str], execution: str
 ) -> WorkCommitted | Warned | None:
-    """What is to be written down of it. Whoever dies before that leaves a commit, and the next finds nothing to do."""
+    """Commit a task's files and return the event for the journal. After a crash in between, the commit exists and the
+    next try finds nothing to commit."""
     if decode(Choices, row.choices).commit is not CommitPolicy.TASK:
         return None
     wanted = Commit(

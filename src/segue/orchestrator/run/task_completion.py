@@ -1,4 +1,4 @@
-"""What lies between the end of a task's turn and the task that counts as done: tests, reviews, a commit, a person."""
+"""Completion of a task after its turn: tests, reviews, a commit, or a person's decision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,24 +36,24 @@ from segue.workspace.worktrees import stands
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """Why the task takes another turn, in words for the agent."""
+    """Another turn for the task, with the reason for the agent."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """The agent was told something, and changed files: what was found of them before does not count."""
+    """Files changed after a message, so that earlier test and review results do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failed:
-    """A try at the task that did not hold, and what the next one would be told."""
+    """Failed try at the task, and the text for the next try."""
 
     what: WorkFailure
     reason: str
     problem: str
-    """What a person is told if there is no next one, without a mark at its end."""
+    """Sentence for a person if there is no next try, without a full stop."""
     text: str = ""
 
 
@@ -75,7 +75,7 @@ class Finishing:
         self._choices = decode(Choices, lease.workflow.choices)
 
     async def finish(self, task: Task) -> End | None:
-        """None when the task is done; else why the run ends here."""
+        """Complete the task, or return why the run ends here."""
         phase = self._lease.live.phase
         phase.move_from({Phase.IDLE}, Phase.FINISHING)
         if (end := await self._seen_to(task)) is None:
@@ -84,7 +84,7 @@ class Finishing:
         return end
 
     async def _seen_to(self, task: Task) -> End | None:
-        """One turn after the other, until the tests pass, the reviewers approve, and nobody has anything to say now."""
+        """Take turns until the tests pass, the reviewers approve and no urgent message waits."""
         while True:
             problem = await self._tested(task) or await self._told() or await self._reviewed(task) or await self._told()
             if problem is None:
@@ -94,7 +94,7 @@ class Finishing:
                 return end
 
     async def _told(self) -> _Changed | End | None:
-        """What somebody wants heard now is heard before the task counts as done."""
+        """Send urgent messages before the task counts as done."""
         if not self._turns.pressing:
             return None
         before = await files_of(self._lease)
@@ -103,7 +103,7 @@ class Finishing:
         return _Changed() if before is None or before != await files_of(self._lease) else None
 
     async def _again(self, task: Task, problem: _Again | _Changed) -> End | None:
-        """Another turn of the same task, after what people have to say."""
+        """Take another turn for the task, after people's messages."""
         if isinstance(problem, _Changed):
             return None
         if isinstance(end := await self._told(), End):
@@ -160,7 +160,7 @@ class Finishing:
     # ── what follows a failure ──────────────────────────────────────────────────────────────────────
 
     async def _after(self, task: Task, failed: _Failed) -> _Again | End:
-        """Written down first; then the table of retries says what follows."""
+        """Journal the failure, then follow the table of retries."""
         told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
         await self._lease.write("task.failed", lambda t: self._append(t, told))
         state = await self._services.journal.state(self._lease.workflow_id)
@@ -178,7 +178,7 @@ class Finishing:
                 return self._ask_person(task, failed.problem, reason)
 
     async def _helped(self, task: Task, failed: _Failed, state: WorkflowState) -> _Again | End:
-        """A second agent says how it can be done, that it leads nowhere, or that a person has to look."""
+        """Ask a second agent: it gives advice, calls the approach wrong, or asks for a person."""
         advice = await consult(self._lease, self._environment, state.failures)
         match advice.verdict:
             case "fix":

@@ -26,7 +26,7 @@ MOST_KEPT = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What the tests said, and the end of their words, which is for the agent alone."""
+    """Result of the tests; the end of their output is for the agent alone."""
 
     ran: TestsRan
     tail: str
@@ -48,7 +48,7 @@ async def run_tests(lease: Lease, environment: Mapping[str, str], verify: Verify
 
 
 def judged(done: CompletedRun, verify: Verify, task: Task, at: datetime) -> Verified:
-    """Whether the task may count as done: nothing failed, or nothing but what the plan expects."""
+    """Judge a test run: the task may count as done if nothing failed, or only expected tests."""
     failing = () if done.code == 0 else every_failing_test(done.output) or failing_targets(done.output)
     summary = test_summary(done.output)
     counts = counts_in(summary)
@@ -85,7 +85,7 @@ def _phase(done: CompletedRun, as_planned: bool) -> TestPhase:
 
 
 def _is_expected(name: str, expected: Sequence[str]) -> bool:
-    """Runners name the same test at different lengths; a whole word of one is never half a word of the other."""
+    """Compare names of tests, which runners print at different lengths, by whole words."""
     return any(_has_word(name, each) or _ends_in(each, name) for each in expected)
 
 

@@ -109,7 +109,7 @@ class Turns:
             await self._recorder.flush_words()
 
     async def until_gone(self) -> AgentError:
-        """Journal what the agent does between two turns; return when it has exited."""
+        """Process the agent's events between two turns; return when it has exited."""
         while True:
             event = await self._next_event()
             # A message that arrives now ends this, but an event taken from the queue must still be journalled.
@@ -203,7 +203,7 @@ class Turns:
         return end
 
     async def take_messages(self, kind: TurnKind = TASK_TURN) -> e.StopReason | None:
-        """Send everything that people said, in order; return the stop reason of a turn that was broken off."""
+        """Send people's messages in order; return the stop reason of a turn that was broken off."""
         back = self._phase.now
         while (said := await self._lease.write("message.now", self._take_said)) is not None:
             await self._begin(said.prompt.prompt_id, said.parts)
@@ -236,7 +236,7 @@ class Turns:
         return waiting
 
     async def _begin(self, prompt_id: PromptId, parts: tuple[PromptId, ...] = (), *, stored: bool = False) -> None:
-        """Journal the prompt as sent, together with the messages whose text it contains."""
+        """Mark the prompt as sent, together with the messages whose text it contains."""
         if not self._phase.move_from(BETWEEN_TURNS, Phase.PROMPTING):
             assert self._live.forced is not None, "only a forced pause keeps prompts back"
             raise RunStopped(self._live.forced)
@@ -358,7 +358,7 @@ class Turns:
         return e.AgentExited(code=None, detail="The agent's connection ended.")
 
     async def _journal(self, event: e.AgentEvent) -> None:
-        """Journal one event of the agent, and do what follows from it."""
+        """Store one event of the agent, and do what follows from it."""
         if self._capacity and (estimate := self._capacity.overhear(event)) is not None:
             await self._journal(estimate)
         match event:
@@ -381,7 +381,7 @@ class Turns:
                 await self._recorder.hold(event)
 
     async def _measure(self, report: e.UsageReported) -> None:
-        """Act on the rungs of the capacity ladder that a usage report reaches."""
+        """Apply the rungs of the capacity ladder that a usage report reaches."""
         for notice in self._capacity.hear(report) if self._capacity else ():
             match notice:
                 case Refresh():

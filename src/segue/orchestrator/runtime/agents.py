@@ -1,4 +1,4 @@
-"""The agents there are: whether their programs are here, and what these say of themselves."""
+"""The configured agents: their programs on this machine, and what those report."""
 
 import os
 import shutil
@@ -39,20 +39,20 @@ def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
 
 
 def helpers(services: RuntimeServices, choices: Choices) -> list[AgentConfiguration]:
-    """The agents that are chosen by name to review or to fix."""
+    """Return the agents that are chosen to review or to fix."""
     named = [choices.review.agent if choices.review else OFF, choices.fixer]
     return [agent_named(services, name) for name in named if name not in (OFF, SAME)]
 
 
 def fixer_of(services: RuntimeServices, row: WorkflowRow) -> AgentConfiguration | None:
-    """The agent that is asked for advice, if the user wants one to be and it can be asked."""
+    """Return the agent that is asked for advice, if one is wanted and available."""
     chosen = decode(Choices, row.choices).fixer
     fixer = None if chosen == OFF else services.agents.get(row.agent if chosen == SAME else chosen)
     return fixer if fixer is not None and fixer.plans else None
 
 
 def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
-    """Tools go along; a model and a mode mean something to one agent only."""
+    """Return the choices for a successor: MCP servers are kept; model and mode belong to one agent only."""
     if successor.agent == row.agent:
         if successor.model or successor.mode:
             raise BadInput(
@@ -64,7 +64,7 @@ def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
 
 
 def agents(services: RuntimeServices, environment: Mapping[str, str]) -> list[AgentView]:
-    """All of them; nothing is started."""
+    """List all agents without starting any."""
     return [_view(agent, environment) for agent in services.agents.values()]
 
 
@@ -137,7 +137,7 @@ def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentVie
 
 
 def _problem(agent: AgentConfiguration) -> str:
-    """What is wrong with a driver of the user's own; ours are not imported for that."""
+    """Return the problem of a user's own driver, or an empty string; built-in drivers are not imported for that."""
     if agent.driver in drivers.DRIVERS:
         return ""
     try:
@@ -148,7 +148,7 @@ def _problem(agent: AgentConfiguration) -> str:
 
 
 def _way(agent: AgentConfiguration, capabilities: Capabilities | None) -> str:
-    """How a conversation comes back: what the agent says counts, the table only where it says nothing."""
+    """Describe how a conversation comes back, by the agent's own report or else by the table."""
     other = "a new conversation begins with a compiled context"
     if not agent.native_resume:
         return f"{other}; its own way back was seen to lose conversations"

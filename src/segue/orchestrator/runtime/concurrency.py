@@ -29,7 +29,7 @@ async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGene
 
 @asynccontextmanager
 async def within(clock: Clock, seconds: float) -> AsyncGenerator[None]:
-    """Like `anyio.move_on_after`, by a clock that may be turned by hand."""
+    """Limit the body's time, by a clock that tests can advance."""
     with anyio.CancelScope() as scope:
         async with alongside(lambda: cancel_after(clock, seconds, scope)):
             yield
@@ -42,7 +42,7 @@ async def cancel_after(clock: Clock, seconds: float, scope: anyio.CancelScope) -
 
 @asynccontextmanager
 async def unless(event: anyio.Event) -> AsyncGenerator[None]:
-    """The body, given up as soon as this happens."""
+    """Cancel the body when the event is set."""
     with anyio.CancelScope() as scope:
         async with alongside(lambda: _cancel_when(event, scope)):
             yield
@@ -70,7 +70,7 @@ async def first_of(*jobs: Callable[[], Coroutine[Any, Any, A]]) -> A:
 async def both(
     first: Callable[[], Coroutine[Any, Any, A]], second: Callable[[], Coroutine[Any, Any, B]]
 ) -> tuple[A, B]:
-    """Two answers in the time of one."""
+    """Run two jobs at once and return both results."""
     ones: list[A] = []
     others: list[B] = []
 

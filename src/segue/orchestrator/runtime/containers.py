@@ -30,8 +30,8 @@ def engine_of(services: RuntimeServices) -> str:
 
 
 async def in_use(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> bool:
-    """Whether any agent, or any of this workflow, is to be in a container, or ever was; where none is, no engine is
-    ever asked."""
+    """Return True if any agent, or one of this workflow, runs in a container or ever did; otherwise no engine is looked
+    for."""
     if await services.journal.sessions.any_in_container(workflow_id):
         return True
     contained = {agent.name for agent in services.agents.values() if agent.container}
@@ -44,7 +44,7 @@ async def in_use(services: RuntimeServices, workflow_id: WorkflowId | None = Non
 
 
 async def closed(services: RuntimeServices, state: WorkflowState, workflow_id: WorkflowId) -> str | None:
-    """Why the agent cannot be joined in its container, empty where it can; None where it has none."""
+    """Return why the agent cannot be joined in its container: empty if it can, None if it has no container."""
     session, session_id = state.session, state.current_session
     agent = services.agents.get(session.agent) if session else None
     if session_id is None or agent is None or agent.container is None:
@@ -56,7 +56,7 @@ async def closed(services: RuntimeServices, state: WorkflowState, workflow_id: W
 
 
 async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
-    """The agent that went on in the container of this session, as far as the journal knows it."""
+    """Return the agent that went on in the session's container, according to the journal."""
     runtime = await services.journal.sessions.runtime(session_id)
     if runtime.container is None:
         return None
@@ -71,7 +71,7 @@ async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: S
 
 
 def _left(found: FoundContainer, heard: list[Record], story: list[Record]) -> Left | None:
-    """`story` is told backwards, and begins somewhere before the agent did."""
+    """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
     for number, record in enumerate(story, start=1):
         match record.event:
             case e.AgentStarted(execution=execution) as started if execution == found.execution:
@@ -93,7 +93,7 @@ def _left(found: FoundContainer, heard: list[Record], story: list[Record]) -> Le
 
 
 def _turn(life: Sequence[Record]) -> PromptId | None:
-    """The last prompt, if nobody saw its turn end."""
+    """Return the last prompt, if the end of its turn is not in the journal."""
     turn: PromptId | None = None
     for record in life:
         match record.event:
@@ -107,7 +107,7 @@ def _turn(life: Sequence[Record]) -> PromptId | None:
 
 
 def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
-    """For each question in the order in which the agent put it; whoever joined it was asked the open ones again."""
+    """Return the open requests in the order in which the agent sent them, since a joined agent repeats them."""
     asked: list[e.PermissionRequested] = []
     given: list[Given | None] = []
     again: list[int] = []
@@ -132,7 +132,7 @@ def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
 
 
 async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
-    """The container that a run has just begun."""
+    """Return the name of the container that a run has just started."""
     return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
 
 
@@ -145,17 +145,17 @@ def _introduction(started: e.AgentStarted) -> Introduction:
 
 
 async def end_all(services: RuntimeServices, workflow_id: WorkflowId) -> None:
-    """Whoever is in a container of this workflow makes room."""
+    """End the agents in this workflow's containers."""
     await _end(services, lambda _run, _found: True, workflow_id)
 
 
 async def end_helpers(services: RuntimeServices, workflow_id: WorkflowId) -> None:
-    """A helper has nobody left to answer to."""
+    """End helpers in containers, which have no run to answer to."""
     await _end(services, lambda _, found: PART in found.execution, workflow_id)
 
 
 async def tidy(services: RuntimeServices) -> None:
-    """End those that nobody will join again."""
+    """End the containers that no run will join again."""
     wanted = {found.id for found, run in await _ours(services) if await _is_wanted(services, found, run)}
     await _end(services, lambda _, found: found.id not in wanted)
 
@@ -178,7 +178,7 @@ async def _is_wanted(services: RuntimeServices, found: FoundContainer, run: RunR
 async def _end(
     services: RuntimeServices, unwanted: Callable[[RunRow, FoundContainer], bool], workflow_id: WorkflowId | None = None
 ) -> None:
-    """One that cannot be ended now is found again by the next sweep."""
+    """End the unwanted containers; one that cannot be ended now is found by the next sweep."""
     for found, run in await _ours(services, workflow_id):
         if unwanted(run, found):
             try:
@@ -190,7 +190,7 @@ async def _end(
 async def _ours(
     services: RuntimeServices, workflow_id: WorkflowId | None = None
 ) -> list[tuple[FoundContainer, RunRow]]:
-    """The containers whose runs are in this journal; others may belong to another Segue on this machine."""
+    """Return the containers whose runs are in this journal; others may belong to another Segue."""
     if not await in_use(services, workflow_id):
         return []
     try:

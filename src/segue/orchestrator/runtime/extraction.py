@@ -1,7 +1,4 @@
-"""Decisions and errors as a model or the agent itself reads them, where the user switched that on.
-
-Nothing is raised: where they give nothing of use, the findings by rule stand, and say why.
-"""
+"""Extraction of decisions and errors by a model or by the agent, where the user switched it on."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +28,7 @@ NOT_INSTALLED = "The model was not asked: what it takes is not installed. Instal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Who looks for decisions and errors, and how."""
+    """Settings of the extraction of decisions and errors."""
 
     by: Extractor = "rules"
     model: str = ""
@@ -45,7 +42,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What became of a question to a model; without a result, the problem says why."""
+    """Result of a model's extraction; without one, the problem has the reason."""
 
     result: ExtractionResult | None = None
     problem: str = ""
@@ -53,7 +50,7 @@ class Asked:
 
 
 async def extract(rules: Findings, records: Sequence[Record], settings: Extraction) -> Findings:
-    """The findings by rule with what else can be read in the journal's records, which come oldest first."""
+    """Add to the findings by rule what the records allow; records come oldest first."""
     match settings.by:
         case "rules":
             return rules
@@ -64,7 +61,7 @@ async def extract(rules: Findings, records: Sequence[Record], settings: Extracti
 
 
 def extract_from_reports(rules: Findings, shown: Sequence[Spoken], reports: Sequence[str]) -> Findings:
-    """The findings by rule, enriched by what the agent told when it was asked; the last word counts."""
+    """Add the agent's last report to the findings by rule."""
     if not reports:
         return rules
     # The tokens of these turns are counted where all turns of the agent are.
@@ -77,7 +74,7 @@ def extract_from_reports(rules: Findings, shown: Sequence[Spoken], reports: Sequ
 
 
 async def extract_by_model(rules: Findings, messages: Sequence[Spoken], settings: Extraction) -> Findings:
-    """The findings by rule, enriched by what a model reads in the latest messages."""
+    """Add a model's findings in the latest messages to those by rule."""
     shown = recent(messages, settings.messages)
     if not shown:
         return rules

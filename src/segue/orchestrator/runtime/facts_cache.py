@@ -1,4 +1,4 @@
-"""What was heard of each workflow's story so far, so that only what is new has to be read."""
+"""Cache of the facts of each workflow, so that only new events have to be read."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
@@ -19,10 +19,10 @@ from segue.state.fold import WorkflowState, fold
 from segue.state.story import story
 
 MOST_KEPT = 8
-"""Workflows whose hearing is kept; that of another begins anew when it is asked for."""
+"""Number of workflows that are kept; others are read again when they are needed."""
 MOST_RECORDS = 500
 JUDGEMENTS = ("tests.ran", "review.given", "feedback.addressed", "plan.adopted")
-"""What is said of the work by those who did not do it, and what makes that void."""
+"""Kinds of events that judge the work, or make a judgement void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Chapter:
     offset: int
     """How many lines of other journals come before this journal's first."""
     aside: frozenset[SessionId] = field(default=frozenset(), compare=False)
-    """Sessions in which reviewers and fixers were asked something; what they say is no part of the story."""
+    """Sessions of reviewers and fixers, which are no part of the story."""
 
     def holds(self, number: int) -> bool:
-        """Whether this line of the story is one of its events."""
+        """Return True if this line of the story is one of its events."""
         return self.stretch.after < number - self.offset <= self.stretch.until
 
 
@@ -45,11 +45,11 @@ class Chapter:
 class _Hearing:
     collector: Collector = field(default_factory=Collector)
     heard: list[Chapter] = field(default_factory=list[Chapter])
-    """The last one as far as it was heard."""
+    """The last chapter, as far as it was read."""
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     def precedes(self, chapters: Sequence[Chapter]) -> bool:
-        """Whether what was heard is how this story begins."""
+        """Return True if what was read is the beginning of this story."""
         if not self.heard:
             return True
         *whole, last = self.heard
@@ -77,12 +77,14 @@ class _Hearing:
 
 
 class FactsCache:
+    """Cache of facts collected from the journal, for the workflows that were used last."""
+
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._kept: OrderedDict[WorkflowId, _Hearing] = OrderedDict()
 
     async def facts(self, workflow_id: WorkflowId) -> SessionFacts:
-        """What is known of the workflow's conversations by now."""
+        """Return the facts of the workflow's conversations up to now."""
         hearing = self._keep(workflow_id)
         async with hearing.turn:
             chapters = await self._chapters(workflow_id, await self._journal.state(workflow_id))
@@ -92,7 +94,7 @@ class FactsCache:
             return await self._listen(hearing, chapters)
 
     async def facts_until(self, workflow_id: WorkflowId, last: Seq) -> SessionFacts:
-        """What was known when event `last` was written."""
+        """Return the facts up to event `last`."""
         chapters = await self._chapters_until(workflow_id, last)
         hearing = self._keep(workflow_id)
         async with hearing.turn:
@@ -103,7 +105,7 @@ class FactsCache:
     async def last_records(
         self, workflow_id: WorkflowId, kinds: Collection[str], state: WorkflowState | None = None
     ) -> list[Record]:
-        """The latest of some kinds that belong to the story, newest first."""
+        """Return the latest records of some kinds that belong to the story, newest first."""
         found: list[Record] = []
         for chapter in reversed(await self._chapters(workflow_id, state or await self._journal.state(workflow_id))):
             left = MOST_RECORDS - len(found)
@@ -114,7 +116,7 @@ class FactsCache:
         return found
 
     async def said_until(self, workflow_id: WorkflowId, last: Seq) -> WorkflowState:
-        """What tests and reviewers had said of the work when event `last` was written, and nothing else."""
+        """Return the records of tests and reviews up to event `last`."""
         found: list[Record] = []
         for chapter in await self._chapters_until(workflow_id, last):
             records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
@@ -122,7 +124,7 @@ class FactsCache:
         return fold(found)
 
     async def calendar(self, checkpoint: Checkpoint, facts: SessionFacts) -> Calendar:
-        """When what is known at a checkpoint happened, and on which task."""
+        """Return the times of a checkpoint's facts, and the starts of its tasks."""
         calendar = Calendar(times={}, default=checkpoint.created_at)
         for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
             numbers = {number - chapter.offset for number in seqs_of(facts) if chapter.holds(number)}
@@ -150,7 +152,7 @@ class FactsCache:
         return await self._chapters(workflow_id, replace(await self._journal.state(workflow_id), seq=last))
 
     async def _chapters(self, workflow_id: WorkflowId, state: WorkflowState) -> list[Chapter]:
-        """The story of a workflow up to where the state stands; that of a fork begins with its origin's."""
+        """Return a workflow's story up to the state; that of a fork begins with its origin's."""
         before: list[Chapter] = []
         offset = 0
         if (origin := state.forked_from) is not None:

@@ -6,7 +6,7 @@ from segue.state.fold import WorkflowState
 
 
 async def original(services: RuntimeServices, state: WorkflowState) -> Original | None:
-    """The conversation that a fork comes from, or None for what is no fork."""
+    """Return the conversation that a fork comes from, or None for other workflows."""
     origin = state.forked_from
     if origin is None:
         return None

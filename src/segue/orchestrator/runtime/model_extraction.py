@@ -29,7 +29,7 @@ LONGEST_REASON = 300
 
 
 async def ask(conversation: str, settings: Extraction) -> Asked:
-    """A time limit, one repair, and every call counted; whatever goes wrong is told, not raised."""
+    """Ask a model within a time limit, with one repair; every call is counted, and errors are returned, not raised."""
     usage = RunUsage()
     try:
         with anyio.fail_after(settings.timeout):
@@ -86,7 +86,7 @@ def _read(text: str) -> ExtractionResult:
 
 
 def _spent(usage: RunUsage, unanswered: int = 0) -> Spending:
-    """What the answers said that they took; of a call that was not answered, nobody knows."""
+    """Return the usage of the answered calls; that of others is unknown."""
     measured = usage.requests > usage.unmeasured_requests
     return Spending(
         calls=usage.requests + unanswered,

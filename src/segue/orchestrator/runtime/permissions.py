@@ -18,7 +18,7 @@ _REJECT = ("reject_once", "reject_always")
 
 
 def policy(permissions: Permissions, question: PermissionRequested) -> bool | None:
-    """True and False answer at once; None asks the user."""
+    """Return the policy's answer, or None to ask the user."""
     match permissions:
         case Permissions.ALL:
             return True
@@ -31,7 +31,7 @@ def policy(permissions: Permissions, question: PermissionRequested) -> bool | No
 
 
 def option_for(question: PermissionRequested, allow: bool) -> str | None:
-    """The option that says yes or no for this once; None where the agent offers none, which refuses."""
+    """Return the option that allows or refuses once; None, which refuses, where the agent offers none."""
     wanted = _ALLOW if allow else _REJECT
     by_kind = {option.kind: option.id for option in question.options}
     return next((by_kind[kind] for kind in wanted if kind in by_kind), None)
@@ -54,7 +54,7 @@ async def answer_question(
     reason: str = "",
     words: str = "",
 ) -> QuestionRow | None:
-    """Answer one question, or the oldest; None when nothing is open. The agent hears it after it is on disk."""
+    """Answer one request, or the oldest; None when none is open. The answer is on disk before the agent gets it."""
     said = words or reason
     question = await services.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
     live = services.live.get(workflow_id)

@@ -14,31 +14,31 @@ from segue.model.views import PlanText
 
 _YAML_HINT = "A plan is a list of tasks: `- {id: parser, title: Write the parser, depends_on: [lexer]}`."
 _NO_WORDS = (list, dict, set, tuple, bytes)
-"""What YAML may make of a value that is no word; written out, one that names itself again and again has no end."""
+"""Types that YAML may make of a value other than text; written out, a value that refers to itself has no end."""
 _CHECKBOX = re.compile(r"^\s*[-*+] \[(?P<tick>[ xX])\] +(?P<title>\S.*?)\s*$")
 _AFTER = re.compile(r"\s*\((?:after|depends on):? +(?P<names>[^()]+)\)$", re.IGNORECASE)
 _NAMED = re.compile(r"^(?P<id>[A-Za-z0-9][A-Za-z0-9_.-]*): +(?P<title>\S.*)$")
 
 
 def read_plan(issue: Issue, text: PlanText | None) -> Plan:
-    """The user's plan; without one the issue is one task."""
+    """Read the user's plan; without one the issue is one task."""
     if text is None:
         return Plan(tasks=(Task(id=TaskId("issue"), title=issue.title, description=issue.description),))
     return _READERS[text.format](text.text)
 
 
 def write_plan(tasks: Sequence[Task]) -> str:
-    """As YAML that `read_plan` reads: only what is said of each task."""
+    """Write a plan as YAML that `read_plan` reads, without empty fields."""
     return yaml.safe_dump({"tasks": [_table(task) for task in tasks]}, sort_keys=False, allow_unicode=True, width=100)
 
 
 def to_do(tasks: Sequence[Task], statuses: Mapping[TaskId, TaskStatus]) -> tuple[Task, ...]:
-    """Without those that were done before the plan was made."""
+    """Return the tasks that were not done before the plan was made."""
     return tuple(task for task in tasks if statuses.get(task.id) is not TaskStatus.COMPLETED)
 
 
 def counted(tasks: Sequence[Task], statuses: Mapping[TaskId, TaskStatus]) -> str:
-    """How much there is to do, in words."""
+    """Describe the number of tasks."""
     new = to_do(tasks, statuses)
     kind = "task" if len(new) == len(tasks) else "new task"
     return f"{len(new)} {kind}{'' if len(new) == 1 else 's'}"
@@ -103,7 +103,7 @@ def _word(table: dict[str, Any], key: str, position: int) -> str:
 
 
 def _names(table: dict[str, Any], key: str, position: int) -> tuple[str, ...]:
-    """One name, or a list of them."""
+    """Return a list of names from one name or a list."""
     given: Any = table.get(key) or []
     if isinstance(given, str):
         return (given,)
@@ -113,7 +113,7 @@ def _names(table: dict[str, Any], key: str, position: int) -> tuple[str, ...]:
 
 
 def _read_markdown(text: str) -> Plan:
-    """One task for each open box; the lines below it are its description, ticked boxes are done already."""
+    """Read one task for each open box; the lines below it are its description, and ticked boxes are done."""
     tasks: list[Task] = []
     ticked: set[TaskId] = set()
     lines: list[str] | None = None

@@ -46,6 +46,7 @@ class DistributedQueue:
         app.task(name=TASK, queue=QUEUE, retry=False)(self._execute)
 
     def enqueue(self, t: Transaction, session_id: SessionId, number: int) -> None:
+        """Defer a job on the transaction's own connection."""
         deferrer = self._deferring.configure_task(
             TASK,
             queue=QUEUE,

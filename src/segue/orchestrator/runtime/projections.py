@@ -1,11 +1,4 @@
-"""Files for people and other programs, written from the journal: what was said in each session.
-
-`sessions/<id>.jsonl` has one line for each thing said or done, and grows with the session. The whole conversation in
-one document, `agent-sessions/<id>/session.json`, is written when its session ends, and when somebody asks for it.
-Neither is ever read as truth: what is missing, torn or changed is written again.
-
-When nobody is likely to ask for them any more, both are moved to the same place below `archive/`, and stay there.
-"""
+"""Projections: the files of each session, written from the journal for people and other programs."""
 
 import json
 import logging
@@ -61,7 +54,7 @@ async def extend(services: RuntimeServices, session_id: SessionId) -> None:
 
 
 async def refresh(services: RuntimeServices, session_id: SessionId) -> None:
-    """The files are for reading only: what goes wrong with them is noted, and the next run mends it."""
+    """Update a session's files; an error is logged, and the next run repairs the files."""
     try:
         await extend(services, session_id)
     except Exception:  # a full disk, perhaps
@@ -69,7 +62,7 @@ async def refresh(services: RuntimeServices, session_id: SessionId) -> None:
 
 
 async def rebuild(services: RuntimeServices, session_id: str) -> SessionFiles:
-    """Write both files anew from the journal, and tell whether those that were there had been right."""
+    """Write both files anew from the journal; return whether the old ones were right."""
     row = await services.journal.sessions.get(session_id)
     state = await services.journal.state(row.workflow_id)
     entries = [entry async for entry in _entries(services, row.id, NOTHING_SEEN)]
@@ -88,7 +81,7 @@ async def rebuild(services: RuntimeServices, session_id: str) -> SessionFiles:
 
 
 async def not_archived(services: RuntimeServices) -> set[SessionId]:
-    """The sessions that have a file outside the archive."""
+    """Return the sessions with a file outside the archive."""
 
     def names() -> set[SessionId]:
         lines = [file.stem for file in (services.home / "sessions").glob("*.jsonl")]
@@ -99,7 +92,7 @@ async def not_archived(services: RuntimeServices) -> set[SessionId]:
 
 
 async def archive(services: RuntimeServices, session_id: SessionId) -> None:
-    """Write the last word on a session, and move it. Cut off anywhere, the next try moves what is left."""
+    """Write a session's files for the last time and archive them; an interrupted call is completed by the next one."""
     await rebuild(services, session_id)
     await run_sync(_move, _files_in(services.home, session_id), _files_in(services.home / ARCHIVE, session_id))
 
@@ -120,7 +113,7 @@ class _Files(NamedTuple):
 
 
 def _files(services: RuntimeServices, session_id: SessionId) -> _Files:
-    """Where a session's files are, or would be."""
+    """Return the directory of a session's files."""
     archived = _files_in(services.home / ARCHIVE, session_id)
     return archived if archived.lines.exists() else _files_in(services.home, session_id)
 
@@ -148,7 +141,7 @@ async def _entries(services: RuntimeServices, session_id: SessionId, after: Seq)
 
 
 async def _told(services: RuntimeServices, record: e.Record, names: dict[str, str]) -> list[Entry]:
-    """A prompt was said when it was sent; its words stand in the event that queued it, perhaps of another session."""
+    """Return a prompt's text, which is in the event that queued it, perhaps in another session."""
     event = record.event
     if isinstance(event, e.PromptSent):
         queued = await services.journal.prompts.queued(event.prompt_id)
@@ -206,7 +199,7 @@ def _document(
 
 
 def _messages(entries: list[Entry]) -> list[dict[str, Any]]:
-    """Blocks of one speaker in a row are one message; the results of tools come from the user's side."""
+    """Join blocks of one speaker to one message; tool results come from the user's side."""
     messages: list[dict[str, Any]] = []
     for entry in entries:
         if (spoken := _block(entry)) is None:
@@ -235,7 +228,7 @@ def _block(entry: Entry) -> tuple[str, Entry] | None:
 
 
 def _join(blocks: list[Entry], block: Entry) -> None:
-    """Streamed text comes in pieces, which are one text."""
+    """Join pieces of streamed text."""
     if blocks and blocks[-1]["type"] == block["type"] == "text":
         blocks[-1]["text"] += block["text"]
     else:
@@ -246,7 +239,7 @@ def _join(blocks: list[Entry], block: Entry) -> None:
 
 
 def _last_seq(file: Path) -> Seq | None:
-    """How far the file reaches; None when it must be written anew."""
+    """Return the last event in the file; None if the file must be written anew."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - 1_000_000))

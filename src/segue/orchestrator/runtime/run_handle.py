@@ -23,14 +23,14 @@ class Stop:
 
 @dataclass(slots=True, eq=False)
 class UrgentMessage:
-    """What somebody said, and wants heard before the turn under way is over."""
+    """A message that a person wants delivered before the turn under way is over."""
 
     prompt_id: PromptId
     decided: anyio.Event = field(default_factory=anyio.Event)
     interrupts: bool = False
-    """Whether a turn was broken off for it; true or not when it is decided."""
+    """A turn is interrupted for it; valid when it is decided."""
     reason: str = ""
-    """When it is heard instead, where that is known."""
+    """When it is delivered instead, where that is known."""
 
     def decide(self, interrupts: bool, reason: str = "") -> None:
         self.interrupts, self.reason = interrupts, reason
@@ -39,13 +39,13 @@ class UrgentMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionReply:
-    """A person's word on a question, or that of the sweep; it is written down already."""
+    """Answer to a permission request by a person or the sweep; it is journalled already."""
 
     request_id: RequestId
     title: str
     allow: bool
     words: str = ""
-    """What was said, if the question was answered in words."""
+    """Text of the answer, if it was given in words."""
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ class Executions:
         return run in self._over
 
     def start(self, workflow_id: WorkflowId, session_id: SessionId, number: int) -> anyio.Event:
-        """Have the body called after those of the workflow's earlier runs; the event is set when it has returned."""
+        """Call the body after those of the workflow's earlier runs; the event is set when it has returned."""
         if (over := self._over.get((session_id, number))) is None:
             before = self._last.get(workflow_id)
             over = self._last[workflow_id] = self._over[session_id, number] = anyio.Event()

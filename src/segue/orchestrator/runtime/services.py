@@ -1,4 +1,4 @@
-"""What everybody in the orchestrator shares: the journal, the queue of runs, the rules and the runs that are alive."""
+"""Services that all parts of the orchestrator share: journal, run queue, settings, and the handles of live runs."""
 
 import asyncio
 import random
@@ -69,17 +69,19 @@ class Rules:
     stall_notice: float
     stall_look: float
     container_engine: str
-    """Where the engine's socket is; empty for the usual places."""
+    """Address of the container engine's socket; empty for the usual ones."""
     reattach_at_start: bool
     recovery: Recovery
 
     def setup_for(self, choices: Choices) -> str | None:
-        """The command that makes the worktree of such a workflow ready."""
+        """Return the command that makes the worktree of such a workflow ready."""
         return self.setup if choices.setup is None else choices.setup or None
 
 
 @dataclass(slots=True, kw_only=True)
 class RuntimeServices:
+    """Services and shared state of one server process."""
+
     journal: Journal
     clock: Clock
     boot: BootId
@@ -91,11 +93,11 @@ class RuntimeServices:
     environments: dict[RunId, Mapping[str, str]] = field(default_factory=dict[RunId, Mapping[str, str]])
     """The callers' variables for each run that is queued or alive, in memory only."""
     kept_environments: dict[WorkflowId, Mapping[str, str]] = field(default_factory=dict[WorkflowId, Mapping[str, str]])
-    """Those of runs that failed and are tried again."""
+    """Variables of runs that failed and are retried."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """The server's own variables, for a retry whose caller's are gone."""
     retry_scheduled: anyio.Event = field(default_factory=anyio.Event)
-    """Something is to be tried again; look at the workflows for what, and when."""
+    """A retry was scheduled; the workflows have which, and when."""
     chance: Callable[[], float] = random.random
     """Numbers from 0 up to 1, which keep retries apart."""
     facts: FactsCache

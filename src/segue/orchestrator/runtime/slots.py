@@ -24,7 +24,7 @@ class _Turn:
 
 
 class Slots:
-    """A place is free, or goes to whoever waits for the longest time."""
+    """Free a slot, or give it to the run that waits for the longest time."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -48,7 +48,7 @@ class Slots:
                 self._give()
 
     def close(self) -> None:
-        """Nobody gets a place from now on; those who wait are sent away."""
+        """Give out no further slots, and turn away the runs that wait."""
         self._closed = True
         self._give()
 

@@ -1,8 +1,4 @@
-"""The second look at snapshots: what was decided, what went wrong, and whether a successor would know.
-
-A snapshot is safe on disk before anybody studies it. The look comes right after, beside everything else; where it was
-cut off or failed, it is taken when somebody asks.
-"""
+"""Studies of snapshots: decisions, errors, and the exam of a successor's context."""
 
 import logging
 from dataclasses import replace
@@ -37,7 +33,7 @@ async def study_latest(services: RuntimeServices, workflow_id: WorkflowId) -> No
 
 
 async def _read_along(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
-    """Let somebody else read too, once; whoever asks meanwhile gets what the rules found."""
+    """Read a snapshot with a model too, once; meanwhile the findings by rule are returned."""
     extraction, workflow_id = services.rules.extraction, checkpoint.workflow_id
     if extraction.by == "rules" or found.spending.calls or found.problem:
         return
@@ -49,7 +45,7 @@ async def _read_along(services: RuntimeServices, checkpoint: Checkpoint, found: 
 
 
 async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
-    """What the second look at a snapshot found; it is taken now if nobody has."""
+    """Return the findings of a snapshot; study it now if that was not done."""
     workflow_id = checkpoint.workflow_id
     async with services.studying:
         known = await services.journal.checkpoints.findings(workflow_id, checkpoint.id)
@@ -80,7 +76,7 @@ async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
 async def _examined(
     services: RuntimeServices, checkpoint: Checkpoint, facts: SessionFacts, found: Findings
 ) -> Findings:
-    """With the exam of the context that this snapshot gives."""
+    """Add the exam of the context that this snapshot gives."""
     state = await services.journal.state(checkpoint.workflow_id)
     present = Present(git=checkpoint.git, at=checkpoint.created_at)
     handover = handover_of(state, checkpoint.workflow_id, checkpoint, present, services.rules.lengths)

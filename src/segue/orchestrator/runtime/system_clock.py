@@ -12,7 +12,7 @@ WORTH_A_NOTE = timedelta(seconds=60)
 
 
 class SystemClock:
-    """Tells what a laptop sleeps from what an agent is silent, by the clock that stands still meanwhile."""
+    """Clock that separates suspended time from silence, by comparison with a clock that stands still during suspend."""
 
     def __init__(self, awake: Callable[[], float] = time.monotonic) -> None:
         self._awake = awake
@@ -33,5 +33,5 @@ class SystemClock:
         return self._absences.since(moment)
 
     def _lead(self) -> timedelta:
-        """How far the time of day is ahead of the clock that stands still while the machine sleeps."""
+        """Return the lead of the time of day over the clock that stands still during suspend."""
         return timedelta(seconds=time.time() - self._awake())

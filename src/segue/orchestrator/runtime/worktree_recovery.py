@@ -23,7 +23,7 @@ class Saved:
 
 
 async def files_to_bring(services: RuntimeServices, row: WorkflowRow) -> Saved | None:
-    """What was saved last of work that has begun."""
+    """Return the last saved commit of work that has begun."""
     for record in await services.facts.last_records(row.id, ["checkpoint.created"]):
         made = record.event
         if isinstance(made, CheckpointCreated) and record.workflow_id == row.id and made.commit is not None:
@@ -32,7 +32,7 @@ async def files_to_bring(services: RuntimeServices, row: WorkflowRow) -> Saved |
 
 
 async def made_again(services: RuntimeServices, row: WorkflowRow) -> tuple[Worktree, Warned | None]:
-    """The worktree, and what is to be said of it where it was gone."""
+    """Make the worktree again if it is gone, and return a warning about it."""
     repository, path = Path(row.repository), Path(row.worktree)
     if row.base is None or stands(path):
         return await ensure_worktree(repository, path, row.branch), None

@@ -1,4 +1,4 @@
-"""What goes wrong with one of many is written down, and stays with that one."""
+"""Errors of one item that are logged, so that the others are still processed."""
 
 import logging
 from collections.abc import Generator
@@ -9,7 +9,7 @@ log = logging.getLogger("segue")
 
 @contextmanager
 def noted(what: str) -> Generator[None]:
-    """`what` names the one, and what could not be done with it; the others have their turn."""
+    """Log an error with `what` as its message, and go on."""
     try:
         yield
     except Exception:  # whatever it is

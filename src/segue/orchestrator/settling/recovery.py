@@ -1,4 +1,4 @@
-"""Settling: bring interrupted work to rest, whoever interrupted it, and start nothing."""
+"""Crash recovery: bring an interrupted run to rest, and start nothing."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class Settling:
     incident: bool = True
     checkpoint: bool = True
     session_to: SessionStatus = SessionStatus.SUSPENDED
-    """Where a session goes that was torn out of a turn or a start."""
+    """Status of a session that was interrupted in a turn or a start."""
     back_to_before: bool = False
     """A failed start returns to the state before it; a first start goes to `session_to`."""
     ends_session: bool = False
@@ -55,7 +55,7 @@ class Settling:
     workflow_to: WorkflowStatus = WorkflowStatus.PAUSED
     failure: Failure | None = None
     reached: bool = True
-    """Whether the agent had come up."""
+    """The agent had started."""
     advised_on: str | None = None
     """The step that a second agent was being asked about, before the agent was to come up."""
     reset_at: datetime | None = None
@@ -69,7 +69,7 @@ CRASHED = Settling(
 
 
 def settling_for(stop: Stop) -> Settling:
-    """What each kind of stop means for the session and the workflow."""
+    """Return how a stop is settled."""
     if stop.trigger is Trigger.CANCEL:
         return Settling(
             stop=stop, outcome="cancelled", incident=False, session_to=SessionStatus.CANCELLED, ends_session=True
@@ -80,8 +80,8 @@ def settling_for(stop: Stop) -> Settling:
 
 
 def settling_after(error: SegueError, *, reached: bool, advised_on: str | None = None) -> Settling:
-    """What the table of failures says; `reached` tells a failure of the work from one of the start, and `advised_on`
-    one of the second agent that is asked before it."""
+    """Look a failure up in the table of failures. `reached`: the agent had started. `advised_on`: the step that a
+    second agent was being asked about."""
     failure = failure_of(error)
     policy = POLICIES[failure]
     stop = Stop(trigger=Trigger.CRASH, reason=error.message)
@@ -142,7 +142,7 @@ async def settle(services: RuntimeServices, session_id: SessionId, number: int, 
 
 
 async def left_standing(services: RuntimeServices, workflow_id: WorkflowId, before: WorkflowState) -> None:
-    """A run is over: its snapshot wants a second look, and a pause that came of it is said in the log."""
+    """Request the study of the run's snapshot, and log a pause that the run ended in."""
     services.unstudied.put_nowait(workflow_id)
     after = await services.journal.state(workflow_id)
     if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
@@ -151,7 +151,7 @@ async def left_standing(services: RuntimeServices, workflow_id: WorkflowId, befo
 
 
 def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:
-    """Named by the last event it can know of, so that a second try writes the same ref."""
+    """Name the checkpoint's ref by the last event it can contain, so that a second try writes the same ref."""
     return f"refs/segue/checkpoints/{workflow_id}/{state.seq:08d}"
 
 
@@ -163,7 +163,7 @@ def _settle(
     state: WorkflowState,
     workspace: Workspace,
 ) -> bool:
-    """Whether it is tried again by itself."""
+    """Write everything that ends the run; return True if it is retried by itself."""
     found = t.runs.open()
     if found is None or (found.session_id, found.number) != (run.session_id, run.number):
         return False
@@ -210,7 +210,7 @@ def _settle(
 
 
 def _at_work(t: Transaction, run: RunRow) -> bool:
-    """Also when all was done and it only had to leave."""
+    """Return True if the run worked on the plan, or had just completed it."""
     leaves = run.purpose is Purpose.LEAVING and t.workflow.status is WorkflowStatus.IN_PROGRESS
     return run.purpose is Purpose.WORK or leaves
 
@@ -218,7 +218,7 @@ def _at_work(t: Transaction, run: RunRow) -> bool:
 def _failed(
     services: RuntimeServices, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState
 ) -> FailedAttempt | None:
-    """The step that failed with the agent, or with the server; while people only talk to it, nothing is being tried."""
+    """Return the step that failed with the agent or the server; None while people only talked to the agent."""
     if not _at_work(t, run):
         return None
     if settling.failure is None:
@@ -258,7 +258,7 @@ def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: 
 
 
 def _workflow_after(session: SessionRow, settling: Settling) -> WorkflowStatus:
-    """A start that failed on the way back is no failure of the work: it can be tried again."""
+    """Return the workflow's next status; a failed start on the way back is no failure of the work."""
     if settling.back_to_before and (_was_resuming(session) or session.run_count > 1 or session.parent is not None):
         return WorkflowStatus.PAUSED
     return settling.workflow_to
@@ -269,13 +269,13 @@ def _was_resuming(session: SessionRow) -> bool:
 
 
 def is_mid_turn(session: SessionRow) -> bool:
-    """A pending permission counts as mid-turn; waiting for a prompt does not."""
+    """Return True if the session is in a turn, which includes an open permission request."""
     asking = session.status is SessionStatus.WAITING_FOR_INPUT and session.waiting_for is WaitingFor.PERMISSION
     return asking or session.status is SessionStatus.RUNNING
 
 
 def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozenset[RequestId]:
-    """A question dies with the process that asked it, or with its turn; those that were open."""
+    """Close the open permission requests, whose process or turn is over, and return them."""
     closed = frozenset(question.id for question in t.questions.open())
     for request_id in closed:
         t.questions.answer(
@@ -285,7 +285,7 @@ def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozense
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
-    """What never left is marked so, or waits again; what was sent stays as it is, for people to see."""
+    """Queue unsent messages again and mark other unsent prompts; sent ones stay as they are, for people to see."""
     for prompt in t.prompts.open(session_id, run):
         if prompt.status is not PromptStatus.QUEUED:
             continue
@@ -296,19 +296,19 @@ def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
 
 
 def withdraw_messages(t: Transaction) -> None:
-    """There will be no agent any more to hear them, and the journal says so."""
+    """Mark waiting messages as not sent, since there will be no agent for them."""
     for message in t.prompts.waiting():
         t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
 
 
 def _end_helpers(t: Transaction, reason: str) -> None:
-    """Whoever helped inside the run ends with it."""
+    """End the helpers of the run."""
     for helper in t.sessions.open_helpers():
         t.end_helper(helper.id, SessionStatus.TERMINATED, reason)
 
 
 def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
-    """Whether somebody had one."""
+    """Make the task pending again; return True if there was one."""
     for task in t.tasks.all():
         if task.status is TaskStatus.IN_PROGRESS:
             t.tasks.interrupt(task.id, session_id, run, reason)
@@ -319,6 +319,7 @@ def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str)
 def write_checkpoint(
     t: Transaction, session_id: SessionId, run: int, occasion: Occasion, state: WorkflowState, workspace: Workspace
 ) -> None:
+    """Write a checkpoint of the present state."""
     place = Place(
         id=t.checkpoints.next_id(occasion.type),
         workflow_id=t.workflow_id,

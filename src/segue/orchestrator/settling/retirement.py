@@ -1,8 +1,4 @@
-"""Sessions that nobody comes back to: suspended when they are idle, expired in the end, and their files put away.
-
-A session is retired by its row, under the workflow's lock; its files follow. What a sweep did not get to, or was cut
-off in, the next one finds again: an expired session whose files are still where they were.
-"""
+"""Retirement of unused sessions: suspended when idle, expired later, and their files archived."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -27,7 +23,7 @@ MOST_ARCHIVED = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """What becomes of sessions that rest for too long."""
+    """Rule for sessions that rest for too long."""
 
     of: Collection[SessionStatus]
     within: Collection[WorkflowStatus]
@@ -52,7 +48,7 @@ EXPIRY = Retirement(
 
 
 async def retire_sessions(services: RuntimeServices) -> None:
-    """One look at all sessions. No workflow moves, and no agent is started or ended."""
+    """Retire the sessions that are due. No workflow moves, and no agent is started or ended."""
     now = services.clock.now()
     idle_since = now - timedelta(seconds=services.rules.session_idle)
     old_since = now - timedelta(seconds=services.rules.session_ttl)
@@ -70,7 +66,7 @@ async def _retire_all(services: RuntimeServices, retirement: Retirement, since: 
 
 
 async def _retire(services: RuntimeServices, session: SessionRow, retirement: Retirement, since: datetime) -> bool:
-    """False when somebody came back to it meanwhile."""
+    """Retire one session; return False if it was used meanwhile."""
 
     def move(t: Transaction) -> bool:
         resting = t.sessions.resting(retirement.of, retirement.within, since)
@@ -83,7 +79,8 @@ async def _retire(services: RuntimeServices, session: SessionRow, retirement: Re
 
 
 async def _archive_all(services: RuntimeServices, since: datetime) -> None:
-    """Whether a session is in the archive, its files say; so what was cut off is found again."""
+    """Return the sessions that are not archived yet according to their files, so that an interrupted archival is
+    completed."""
     for session in islice(await _to_archive(services, since), MOST_ARCHIVED):
         with noted(f"session {session.id} could not be retired"):
             await projections.archive(services, session.id)
@@ -99,7 +96,7 @@ async def _to_archive(services: RuntimeServices, since: datetime) -> list[Sessio
 
 
 def _forget(services: RuntimeServices, workflow_id: WorkflowId) -> None:
-    """What is kept in memory of a workflow that nobody works on makes room."""
+    """Free the memory of a workflow without a live run."""
     if workflow_id not in services.live:
         services.journal.forget(workflow_id)
         services.facts.forget(workflow_id)

@@ -1,4 +1,4 @@
-"""What follows a failed step: written down in the transaction that brings its run to rest."""
+"""Retry schedule: what follows a failed step, journalled with the end of its run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,11 +19,11 @@ from segue.protocol.retries import AskPerson, Fixer, Retry, RetryPolicy, Undo, W
 from segue.state.fold import FailedAttempt, WorkflowState
 
 START = "start"
-"""The step that an agent fails which never came up."""
+"""Step of an agent that failed while it only answered a message."""
 RESTART = "restart"
 """The step that fails when the server dies under the work."""
 TALK = "talk"
-"""The step that an agent fails which was only answering somebody."""
+"""Step of an agent that failed while it only answered a message."""
 
 
 BY_SETTING = "the server was started anew, and the setting `recovery` says that the work goes on"
@@ -31,7 +31,7 @@ TOO_OFTEN = "the server was stopped in the middle of the work again and again, s
 
 
 def step_of(state: WorkflowState, *, reached: bool) -> str:
-    """What was being tried."""
+    """Return the step that was being tried."""
     if not reached:
         return START
     return state.current_task or (PLANNING if state.planning is not None else TALK)
@@ -44,7 +44,7 @@ def policy_for(services: RuntimeServices, row: WorkflowRow) -> RetryPolicy:
 def what_follows(
     services: RuntimeServices, row: WorkflowRow, state: WorkflowState, failed: FailedAttempt
 ) -> RetryScheduled | None:
-    """The retry, if one is made by itself. Whoever has asked for a pause wants none."""
+    """Return the retry that follows by itself; none if a pause was requested."""
     if row.pause_trigger is not None:
         return None
     failures = (*state.failures, failed)
@@ -65,8 +65,7 @@ def what_follows(
 
 
 def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: datetime) -> FailedAttempt | None:
-    """Work that a dead server left, where the user's setting says that it goes on; else a person says so. What somebody
-    wants paused stays so."""
+    """Return a failed step for work that a dead server left, where the user's setting lets it go on by itself."""
     wanted = services.rules.recovery == "continue" and row.pause_trigger is None
     if not wanted or run.boot == services.boot or row.status is not WorkflowStatus.IN_PROGRESS:
         return None
@@ -74,7 +73,7 @@ def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: dat
 
 
 def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> Sequence[FailedAttempt]:
-    """The failures that a second agent is asked about before the next try; none, if it is tried without."""
+    """Return the failures that a second agent is asked about before the next try, if it is asked."""
     failures = list(state.failures)
     while failures and failures[-1].what in (Failure.QUOTA, WorkFailure.SERVER_DIED):
         # It is over, and it was perhaps whoever was to advise that met it; what failed before still has.
@@ -87,7 +86,7 @@ def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: Workflo
 
 
 def until_full(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:
-    """The wait for a used-up quota that somebody asks for, if it is known when that is full again, and not yet."""
+    """Return the requested wait for a used-up quota, if the time of its reset is known and not over."""
     if state.failures:
         policy = replace(policy_for(services, row), wait_for_quota=True, attempts=2)
         match next_step(policy, state.failures[-1:], (now := services.clock.now()), chance=0):
@@ -102,7 +101,7 @@ def until_full(services: RuntimeServices, row: WorkflowRow, state: WorkflowState
 
 
 def start_over(step: str, reason: str, now: datetime) -> End:
-    """This way leads nowhere: what was done for the step is undone, and what is left is planned again."""
+    """Undo the step and plan the rest again, because the approach failed."""
     retry = RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
     return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
 
@@ -114,7 +113,7 @@ def start_over_as_advised(advice: FixerAdvised, now: datetime) -> End:
 
 
 def _may_be_helped(services: RuntimeServices, row: WorkflowRow, step: str) -> bool:
-    """An agent that does not come up is not helped by advice."""
+    """Return the retry policy, without advice for an agent that does not start."""
     return step != START and fixer_of(services, row) is not None
 
 

@@ -49,17 +49,17 @@ TALKED: Ending = (CheckpointType.PAUSE, SessionStatus.WAITING_FOR_INPUT, "talked
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why there is no more to do in this run."""
+    """End of a run: its reason, and what follows."""
 
     status: WorkflowStatus
     reason: str = ""
     trigger: Trigger = Trigger.TASK_COMPLETE
     talked: bool = False
-    """Nothing moves: the session waits for a word, and the workflow stands where it stood."""
+    """Nothing moves: the session waits for a message, and the workflow keeps its status."""
     asks: e.PersonAsked | None = None
-    """The task in hand is given back, and somebody says what becomes of it."""
+    """The task becomes pending again, and a person decides about it."""
     retry: e.RetryScheduled | None = None
-    """How it goes on by itself; the task in hand is given back."""
+    """The retry that follows by itself; the task becomes pending again."""
 
     @property
     def ending(self) -> Ending:

@@ -1,5 +1,5 @@
-"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused, and
-what nobody comes back to is retired."""
+"""The sweep, so that no state is sticky: it stops runs that hang, settles runs without a process, refuses overdue
+permission requests and retires unused sessions."""
 
 import logging
 import signal
@@ -31,7 +31,7 @@ SETTLE_GRACE = 15.0
 
 
 async def settle_left_runs(services: RuntimeServices) -> list[RunRow]:
-    """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
+    """Settle the runs of earlier boots before serving, queued ones included. No agent is started."""
     runs = await services.journal.runs.open()
     for run in runs:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
@@ -41,6 +41,7 @@ async def settle_left_runs(services: RuntimeServices) -> list[RunRow]:
 
 
 async def sweep_forever(services: RuntimeServices) -> None:
+    """Sweep at regular intervals; stop the server when another one owns the database."""
     while True:
         await services.clock.sleep(services.rules.sweep_interval)
         try:
@@ -54,7 +55,7 @@ async def sweep_forever(services: RuntimeServices) -> None:
 
 
 async def sweep(services: RuntimeServices) -> None:
-    """One look at everything that should move."""
+    """Check everything that should move."""
     await services.journal.check_lock()
     now = services.clock.now()
     for question in await _questions_past(services, now):
@@ -73,7 +74,7 @@ async def sweep(services: RuntimeServices) -> None:
 
 
 async def _questions_past(services: RuntimeServices, now: datetime) -> list[QuestionRow]:
-    """Nobody could answer while the machine was asleep."""
+    """Return the overdue permission requests; time during which the machine was suspended does not count."""
     patience = timedelta(seconds=services.rules.permission_timeout)
     past = await services.journal.questions.overdue(now)
     return [each for each in past if each.deadline + services.clock.away_since(each.deadline - patience) <= now]
@@ -116,7 +117,7 @@ async def _last_sign(services: RuntimeServices, workflow_id: WorkflowId, session
 
 
 def _lateness(services: RuntimeServices, session: SessionRow, last_sign: datetime, now: datetime) -> str | None:
-    """Why this session counts as hanging, if it does."""
+    """Return why a session counts as hanging, or None."""
     rules = services.rules
     watchdogs = {
         SessionStatus.CREATED: (rules.setup_watchdog, "the worktree was not ready"),

@@ -78,7 +78,7 @@ class Gauge:
     """The window as the agent reported it."""
     reached: frozenset[Rung] = frozenset()
     """The rungs below the context as it is now; they were said."""
-    said_unknown: bool = False
+    unknown_reported: bool = False
     estimated: bool = False
     """The last that was heard was reckoned, and not measured."""
 
@@ -177,9 +177,9 @@ def _refresh(ladder: Ladder, gauge: Gauge, notices: list[Notice]) -> Gauge:
 def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
     window = usable_window(ladder, gauge.window)
     if window is None:
-        if not gauge.said_unknown:
+        if not gauge.unknown_reported:
             notices.append(WindowUnknown(context_tokens=tokens))
-        return replace(gauge, said_unknown=True)
+        return replace(gauge, unknown_reported=True)
     below = [rung for rung, mark in ladder.marks if tokens >= mark * window]
     notices.extend(
         Reached(rung=rung, context_tokens=tokens, window=window, estimated=gauge.estimated)

@@ -11,7 +11,7 @@ from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, 
 CHARACTERS_PER_TOKEN = 4
 LONGEST_OUTPUT = 30_000
 """Characters of a tool's output that count: agents cut what is longer before their model sees it."""
-WORTH_A_WORD = 2_000
+REPORT_AFTER = 2_000
 """Tokens more than the last time, from which on an estimate is given."""
 
 
@@ -20,13 +20,13 @@ class Estimate:
     """What one conversation is reckoned to hold."""
 
     characters: int = 0
-    said: int = 0
+    reported: int = 0
     """Tokens that were given as the last estimate."""
-    told: bool = False
+    measured: bool = False
     """The agent tells by itself, so nobody has to reckon."""
     model: str | None = None
     """Who was asked the most in the turn, as far as the agent told."""
-    asked: int = 0
+    model_tokens: int = 0
     """Tokens that this model was asked."""
 
     @property
@@ -34,12 +34,12 @@ class Estimate:
         return self.characters // CHARACTERS_PER_TOKEN
 
 
-def prompted(estimate: Estimate, text: str) -> Estimate:
+def add_prompt(estimate: Estimate, text: str) -> Estimate:
     """The agent got a prompt, and a turn begins."""
-    return replace(_more(estimate, len(text)), model=None, asked=0)
+    return replace(_more(estimate, len(text)), model=None, model_tokens=0)
 
 
-def heard(estimate: Estimate, event: AgentEvent) -> Estimate:
+def add_event(estimate: Estimate, event: AgentEvent) -> Estimate:
     """The agent said or did something."""
     match event:
         case TextDelta(text=text):
@@ -49,26 +49,26 @@ def heard(estimate: Estimate, event: AgentEvent) -> Estimate:
         case ToolFinished(output=output):
             return _more(estimate, min(len(output), LONGEST_OUTPUT))
         case UsageReported():
-            return reported(estimate, event)
+            return add_report(estimate, event)
         case _:
             return estimate
 
 
-def reported(estimate: Estimate, report: UsageReported) -> Estimate:
+def add_report(estimate: Estimate, report: UsageReported) -> Estimate:
     """A report came, or is found in the journal where the conversation goes on."""
     if report.estimated:
         tokens = report.context_tokens or 0
-        return replace(estimate, characters=tokens * CHARACTERS_PER_TOKEN, said=tokens)
+        return replace(estimate, characters=tokens * CHARACTERS_PER_TOKEN, reported=tokens)
     if report.context_tokens:
-        return replace(estimate, told=True)
-    if report.model is not None and (asked := report.input_tokens or 0) >= estimate.asked:
-        return replace(estimate, model=report.model, asked=asked)
+        return replace(estimate, measured=True)
+    if report.model is not None and (tokens := report.input_tokens or 0) >= estimate.model_tokens:
+        return replace(estimate, model=report.model, model_tokens=tokens)
     return estimate
 
 
-def news(estimate: Estimate) -> UsageReported | None:
+def due_report(estimate: Estimate) -> UsageReported | None:
     """What is to be said at the end of a turn, if anything."""
-    if estimate.told or estimate.tokens < estimate.said + WORTH_A_WORD:
+    if estimate.measured or estimate.tokens < estimate.reported + REPORT_AFTER:
         return None
     return UsageReported(context_tokens=estimate.tokens, estimated=True, model=estimate.model)
 

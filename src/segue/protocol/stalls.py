@@ -13,14 +13,14 @@ class Watch:
     """One prompt, and what was heard since. While a question to the user is open, nobody is looked at."""
 
     sent_at: datetime
-    heard_at: datetime | None = None
+    last_sign_at: datetime | None = None
     """When the agent last gave a sign of life."""
-    said: bool = False
+    reported: bool = False
 
     @property
     def since(self) -> datetime:
         """Since when nothing was heard."""
-        return self.heard_at or self.sent_at
+        return self.last_sign_at or self.sent_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +39,20 @@ class NoReaction:
     reason: str
 
 
-def hear(watch: Watch, at: datetime) -> Watch:
+def observe(watch: Watch, at: datetime) -> Watch:
     """An event came."""
-    return replace(watch, heard_at=at)
+    return replace(watch, last_sign_at=at)
 
 
-def look(
+def check(
     watch: Watch, now: datetime, notice_after: timedelta = NOTICE_AFTER
 ) -> tuple[Watch, Stalled | NoReaction | None]:
     """Whether the silence is to be said now: once for each prompt, however often the agent falls silent."""
-    if watch.said or now - watch.since < notice_after:
+    if watch.reported or now - watch.since < notice_after:
         return watch, None
     silence, since = duration(now - watch.since), watch.since
-    if watch.heard_at is None:
+    if watch.last_sign_at is None:
         notice = NoReaction(since=since, reason=f"The agent has not reacted to its prompt for {silence}.")
     else:
         notice = Stalled(since=since, reason=f"Nothing was heard of the agent for {silence}.")
-    return replace(watch, said=True), notice
+    return replace(watch, reported=True), notice

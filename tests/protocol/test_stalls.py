@@ -15,7 +15,7 @@ def test_five_silent_minutes_are_said_once_for_each_prompt() -> None:
     watch, early = check(watch, SENT + 6 * MINUTE - timedelta(seconds=1))
     watch, notice = check(watch, SENT + 6 * MINUTE)
     assert early is None
-    assert notice == Stalled(since=SENT + MINUTE, reason="Nothing was heard of the agent for 5 min.")
+    assert notice == Stalled(since=SENT + MINUTE, reason="The agent has been silent for 5 min.")
     assert check(watch, SENT + 7 * MINUTE)[1] is None
     assert check(observe(watch, SENT + 8 * MINUTE), SENT + 20 * MINUTE)[1] is None
 

@@ -1,6 +1,6 @@
-"""How full the window of an agent is that says nothing of it: counted from what it was told, said and did.
+"""Estimate of the context's size for an agent that does not report it, from its prompts, messages and tool calls.
 
-It is an estimate. What the agent is told by its own maker is not in it, nor what it left out or summed up unseen.
+The vendor's own instructions are not counted, nor does the estimate know what the agent dropped or summarised.
 """
 
 import json
@@ -10,24 +10,24 @@ from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, 
 
 CHARACTERS_PER_TOKEN = 4
 LONGEST_OUTPUT = 30_000
-"""Characters of a tool's output that count: agents cut what is longer before their model sees it."""
+"""Maximum characters of a tool's output that count: agents cut longer ones before their model reads them."""
 REPORT_AFTER = 2_000
-"""Tokens more than the last time, from which on an estimate is given."""
+"""Growth in tokens after which a new estimate is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one conversation is reckoned to hold."""
+    """Estimated size of one conversation."""
 
     characters: int = 0
     reported: int = 0
-    """Tokens that were given as the last estimate."""
+    """Tokens of the last reported estimate."""
     measured: bool = False
-    """The agent tells by itself, so nobody has to reckon."""
+    """True if the agent reports the size itself, so that no estimate is needed."""
     model: str | None = None
-    """Who was asked the most in the turn, as far as the agent told."""
+    """Model with the most input in the turn, as far as the agent reported it."""
     model_tokens: int = 0
-    """Tokens that this model was asked."""
+    """Input tokens of this model."""
 
     @property
     def tokens(self) -> int:
@@ -35,12 +35,12 @@ class Estimate:
 
 
 def add_prompt(estimate: Estimate, text: str) -> Estimate:
-    """The agent got a prompt, and a turn begins."""
+    """Return the estimate after a prompt, with which a turn begins."""
     return replace(_more(estimate, len(text)), model=None, model_tokens=0)
 
 
 def add_event(estimate: Estimate, event: AgentEvent) -> Estimate:
-    """The agent said or did something."""
+    """Return the estimate after an event of the agent."""
     match event:
         case TextDelta(text=text):
             return _more(estimate, len(text))
@@ -55,7 +55,7 @@ def add_event(estimate: Estimate, event: AgentEvent) -> Estimate:
 
 
 def add_report(estimate: Estimate, report: UsageReported) -> Estimate:
-    """A report came, or is found in the journal where the conversation goes on."""
+    """Return the estimate after a usage report, a new one or one from the journal of a resumed conversation."""
     if report.estimated:
         tokens = report.context_tokens or 0
         return replace(estimate, characters=tokens * CHARACTERS_PER_TOKEN, reported=tokens)
@@ -67,7 +67,7 @@ def add_report(estimate: Estimate, report: UsageReported) -> Estimate:
 
 
 def due_report(estimate: Estimate) -> UsageReported | None:
-    """What is to be said at the end of a turn, if anything."""
+    """Return the report that is due at the end of a turn, if any."""
     if estimate.measured or estimate.tokens < estimate.reported + REPORT_AFTER:
         return None
     return UsageReported(context_tokens=estimate.tokens, estimated=True, model=estimate.model)

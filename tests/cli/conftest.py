@@ -8,7 +8,8 @@ from click.testing import CliRunner, Result
 from segue import client
 from segue.cli.app import segue as command_line
 from tests.server import STANDIN_SERVER, end_started_servers
-from tests.server.standin_service import VIEW, Standin, serving
+from tests.server.serving import serving
+from tests.server.standin_service import VIEW, Standin
 
 Segue = Callable[..., Result]
 

@@ -10,7 +10,7 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.events import RetryScheduled, RunStarted
-from segue.orchestrator.settling.retrying import BY_SETTING, TOO_OFTEN
+from segue.orchestrator.settling.retry_schedule import BY_SETTING, TOO_OFTEN
 from segue.testing.armed import CRASH_AT
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage

@@ -5,21 +5,10 @@ import pytest
 
 from segue.model import errors
 from segue.model.errors import SegueError
-from segue.server.app import create_app
-from tests.server.knocking import HOSTS, TOKEN, Answer, knock
-from tests.server.standin_service import VIEW, Standin, context
+from tests.server.knocking import Answer, knock
+from tests.server.standin_service import Standin
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def service() -> Standin:
-    return Standin(VIEW)
-
-
-@pytest.fixture
-def app(service: Standin) -> Any:
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator.runtime.house import Rules
+from segue.orchestrator.runtime.services import Rules
 from segue.snapshot.compare import SnapshotDiff
 
 

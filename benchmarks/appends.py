@@ -10,9 +10,9 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks.disk import Work
-from benchmarks.history import WallClock, new_workflow, outputs
+from benchmarks.disk import SliceWork
 from benchmarks.raw import LOG, RawFile, RawTable, RawWriter, Row, table_of
+from benchmarks.sample_events import WallClock, new_workflow, outputs
 from benchmarks.slices import SECONDS, Variant, coverage, interleave, latencies, rates
 from segue.journal import Journal, open_journal
 from segue.model.codec import encode_event
@@ -22,7 +22,7 @@ from segue.model.ids import SessionId, WorkflowId
 
 WITHIN = 45.0
 SEQ = 1
-"""Where the sequence number stands in a row of the journal."""
+"""Index of the sequence number in a row of the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ SHAPES: Mapping[str, Shape] = {
     "one_workflow": Shape(50, 1),
 }
 
-Place = tuple[WorkflowId, SessionId]
+Target = tuple[WorkflowId, SessionId]
 
 
 class Writers:
     """So many at once, each of them waiting for its event to be on disk before it brings the next one."""
 
-    def __init__(self, journal: Journal, places: Sequence[Place], writers: int) -> None:
+    def __init__(self, journal: Journal, places: Sequence[Target], writers: int) -> None:
         self._journal = journal
         self.places = [places[number % len(places)] for number in range(writers)]
         self._events: Iterator[Event] = outputs()
@@ -58,12 +58,13 @@ class Writers:
     def _count(self, crash_point: str) -> None:
         self._commits += crash_point == "writer.before_commit"
 
-    async def write(self) -> Work:
+    async def write(self) -> SliceWork:
+        """Append events with all writers until the time is up."""
         self._latencies, self._commits = [], 0
         arm(self._count)
         cpu, start = process_time(), perf_counter()
         await asyncio.gather(*(self._keep_writing(place, start + SECONDS) for place in self.places))
-        work = Work(
+        work = SliceWork(
             count=len(self._latencies),
             seconds=perf_counter() - start,
             cpu=process_time() - cpu,
@@ -74,14 +75,14 @@ class Writers:
         self.group = max(1, round(work.group))
         return work
 
-    async def _keep_writing(self, place: Place, deadline: float) -> None:
+    async def _keep_writing(self, place: Target, deadline: float) -> None:
         workflow_id, session_id = place
         now = perf_counter()
         while True:
             await self._journal.append(workflow_id, next(self._events), session_id=session_id, run=1)
             before, now = now, perf_counter()
             self._latencies.append(now - before)
-            # Not before the first: on a busy machine the time may be up before anybody has begun.
+            # Not before the first append: on a busy machine the time may be up before any writer has begun.
             if now >= deadline:
                 return
 
@@ -93,8 +94,8 @@ async def writers_at(database: Path, workflows: int, writers: int) -> AsyncItera
         yield Writers(journal, places, writers)
 
 
-def rows_of(places: Sequence[Place]) -> list[Row]:
-    """A row for each place, as the journal would write it."""
+def rows_of(places: Sequence[Target]) -> list[Row]:
+    """Make a row for each place, as the journal would write it."""
     at, digest = "2026-01-01T00:00:00.000000+00:00", "0" * 64
     bodies = [encode_event(result).decode() for result in islice(outputs(), len(places))]
     return [
@@ -104,18 +105,18 @@ def rows_of(places: Sequence[Place]) -> list[Row]:
 
 
 def raw_like(writers: Writers, database: Path) -> RawWriter:
-    """SQLite alone, with the rows that these writers write."""
+    """Write the same rows with SQLite alone."""
     return RawWriter(RawTable(database.with_suffix(".raw"), table_of(database)), rows_of(writers.places), SEQ)
 
 
 def log_like(writers: Writers, database: Path) -> RawWriter:
-    """The same bodies in the plainest table there is."""
+    """Write the same bodies into a table of a number and a text."""
     bodies = [(0, row[-2]) for row in rows_of(writers.places)]
     return RawWriter(RawTable(database.with_suffix(".log"), LOG), bodies, 0)
 
 
 async def measure(directory: Path) -> dict[str, Any]:
-    """Each shape beside the same rows in the same table without Segue, in groups as large as Segue's were."""
+    """Measure each shape, and the same rows without Segue, in groups of the same size."""
     variants: dict[str, Variant] = {}
     async with AsyncExitStack() as stack:
         for name, shape in SHAPES.items():
@@ -134,7 +135,7 @@ async def measure(directory: Path) -> dict[str, Any]:
 
 
 def alone(raw: RawWriter, like: Writers) -> Variant:
-    async def write() -> Work:
+    async def write() -> SliceWork:
         return raw.write(SECONDS, like.group)
 
     return write
@@ -147,7 +148,7 @@ async def measure_one(directory: Path) -> dict[str, Any]:
         line = rows_of(writer.places)[0][-2].encode() + b"\n"
         with closing(RawFile(file.with_suffix(".lines"), line)) as raw_file:
 
-            async def write_file() -> Work:
+            async def write_file() -> SliceWork:
                 return raw_file.write(SECONDS)
 
             variants = {

@@ -1,4 +1,4 @@
-"""The journal: one object for all writes and reads."""
+"""Journal: one object for all writes and reads."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence

@@ -77,6 +77,8 @@ class Transaction:
 
     def catch_up(self, state: WorkflowState) -> WorkflowState:
         """Return the present state, from one that was folded before the lock was taken."""
+        if state.seq == self.head:
+            return state
         return fold(records_after(self._locked.connection, self.workflow_id, state.seq, NO_LIMIT), state)
 
     # ── the workflow ────────────────────────────────────────────────────────────────────────────────

@@ -42,7 +42,7 @@ from segue.orchestrator.runtime.concurrency import alongside, first_of
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped
-from segue.protocol.budgets import Stopping
+from segue.protocol.budgets import LimitReached
 from segue.protocol.steps import (
     AdoptPlan,
     AskForPlan,
@@ -234,7 +234,7 @@ class Dialogue:
         workflow, full = t.workflow, self._capacity.hand_over
         self._allowance.allow(limits_of(workflow))
         trigger, reason = workflow.pause_trigger, workflow.pause_reason or ""
-        pause = None if trigger is None else Stopping(trigger=trigger, reason=reason)
+        pause = None if trigger is None else LimitReached(trigger=trigger, reason=reason)
         return Situation(
             purpose=purpose,
             message_waits=bool(t.prompts.waiting() if pause else self._turns.waiting(t)),

@@ -6,18 +6,25 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 TESTS ?= tests
+FAST := $(addprefix tests/,model state protocol resume snapshot memory journal rehearsal model_server)
+
+# Without byte code, each of the many processes that the tests start would compile Segue again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak certify check format bench build lock clean
+.PHONY: help demo test test-fast soak certify check format bench build lock clean
 
 help:             ## What can be made
-	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(RUN)      ## Watch a workflow survive a pause and a kill -9
 	@$(BIN)/python -m segue demo
 
 test: $(DEV)      ## Run the tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+
+test-fast: $(DEV) ## Run the tests that start no server and no workflow, in under a minute
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST)
 
 soak: $(DEV)      ## Run the long tests too
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "soak or not soak" $(TESTS)
@@ -31,6 +38,7 @@ check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright
+	@$(BIN)/python scripts/ratchet.py
 	@$(BIN)/python scripts/generated.py --check
 
 format: $(DEV)    ## Format the code, and write the generated files again
@@ -59,7 +67,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "No virtual environment could be made; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
-# The files name all there is: asked to resolve as well, pip refuses the lot when psycopg has a newer release.
+# The files name all there is, so pip need not resolve anything.
 $(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what Segue needs"
 	@$(PIP) install --no-deps --require-hashes -r requirements/run.txt

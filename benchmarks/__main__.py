@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,7 +18,6 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import report
-from segue.store.library import choose_sqlite
 
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build"
@@ -131,12 +131,11 @@ async def _run(work: Callable[[Path], Awaitable[dict[str, Any]]], directory: Pat
 
 
 def machine() -> dict[str, Any]:
-    library = choose_sqlite()
     return {
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "sqlite": f"{library.sqlite_version} ({library.__name__.partition('.')[0]})",
+        "sqlite": sqlite3.sqlite_version,
     }
 
 

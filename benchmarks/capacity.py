@@ -15,9 +15,9 @@ from segue.model.accounts import ModelUsage
 from segue.model.agents import AgentConfiguration, Limits
 from segue.model.events import Event, UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.capacity import Capacity, event_of
-from segue.orchestrator.spending import Purse
-from segue.orchestrator.tenure import Tenure
+from segue.orchestrator.run.capacity_meter import Capacity, event_of
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.spending import SpendingMeter
 from segue.protocol.capacity import Reached
 from segue.state.fold import SessionState, WorkflowState
 
@@ -69,17 +69,17 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
 
 def new_capacity() -> Capacity:
     """Of a new conversation with an agent that does not compact; of a run it asks only what the user chose."""
-    house = SimpleNamespace(rules=SimpleNamespace(capacity={}))
-    run = SimpleNamespace(house=house, workflow=SimpleNamespace(choices="{}"))
-    return Capacity(cast(Tenure, run), AgentConfiguration(name="any", command=("any",)), joined=False)
+    services = SimpleNamespace(rules=SimpleNamespace(capacity={}))
+    run = SimpleNamespace(services=services, workflow=SimpleNamespace(choices="{}"))
+    return Capacity(cast(Lease, run), AgentConfiguration(name="any", command=("any",)), joined=False)
 
 
-def full_purse() -> Purse:
+def full_purse() -> SpendingMeter:
     """Of a workflow with a long story, which has limits of both kinds and keeps them."""
     used = {MODEL: ModelUsage(input_tokens=10_000, output_tokens=1_000, cost_usd=1.0, last_on=NOW.date())}
     before = SessionState(number=0, agent="any", parent=WRITER, models=used)
     others = {SessionId(f"session-{number}"): before for number in range(SESSIONS)}
-    purse = Purse(WRITER)
+    purse = SpendingMeter(WRITER)
     writer = SessionState(number=1, agent="any", parent=None)
     purse.fill(Limits(usd=1e9, tokens=10**12), WorkflowState(sessions={WRITER: writer, **others}))
     return purse

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data, sessions
-from segue.orchestrator.contextfile import facts_of_file
+from segue.contextfile import facts_of_file
 from segue.resume.exam import compile_examined
 
 BUDGETS = (4000, 1000)

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import sessions
 from benchmarks.doors import timed
 from benchmarks.figures import spread
-from segue.orchestrator.contextfile import facts_of_file
+from segue.contextfile import facts_of_file
 from segue.resume.compiler import DEFAULT_BUDGET
 from segue.resume.exam import compile_examined
 

@@ -1,6 +1,7 @@
 """Fifty pauses must cost fifty times one: how the database grows while a workflow is paused and resumed."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -25,7 +26,6 @@ from segue.model.views import NewWorkflow, PlanText
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.server.rules import rules_of
 from segue.settings import Settings
-from segue.store.library import choose_sqlite
 
 CYCLES = 50
 CALLS = 5
@@ -128,7 +128,7 @@ Size = dict[str, int]
 
 def size_of(database: Path) -> Size:
     """Bytes in use, those that wait in the write-ahead log included, and rows of the journal."""
-    connection = choose_sqlite().connect(str(database))
+    connection = sqlite3.connect(str(database))
     try:
         pages, free, page = (
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
@@ -141,7 +141,7 @@ def size_of(database: Path) -> Size:
 
 def content_of(database: Path) -> dict[str, int]:
     """Bytes of what was written down: the bodies of events, and the documents of checkpoints."""
-    connection = choose_sqlite().connect(str(database))
+    connection = sqlite3.connect(str(database))
     try:
         return {
             "events": connection.execute("SELECT sum(length(body)) FROM events").fetchone()[0],

@@ -84,8 +84,8 @@ async def new_workflow(journal: Journal, number: int) -> tuple[WorkflowId, Sessi
     session_id = SessionId(f"session-{number}")
 
     def begin(t: Transaction) -> None:
-        t.create_session(session_id, new.agent)
-        t.queue_run(session_id, RunQueued(way=Way.FIRST, reason="new"), new_boot_id())
+        t.sessions.create(session_id, new.agent)
+        t.runs.queue(session_id, RunQueued(way=Way.FIRST, reason="new"), new_boot_id())
 
     await journal.create(new, begin)
     return new.id, session_id

@@ -1,12 +1,12 @@
 """The building block: SQLite alone, with the same library, the same table and the same durability."""
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.disk import Work
-from segue.store.library import choose_sqlite
 
 Row = tuple[Any, ...]
 
@@ -15,7 +15,7 @@ LOG = "CREATE TABLE events (id INTEGER PRIMARY KEY, body TEXT NOT NULL)"
 
 def table_of(database: Path) -> str:
     """How the journal's table of events was created."""
-    connection = choose_sqlite().connect(str(database))
+    connection = sqlite3.connect(str(database))
     try:
         return connection.execute("SELECT sql FROM sqlite_master WHERE name = 'events'").fetchone()[0]
     finally:
@@ -26,7 +26,7 @@ class RawTable:
     """A table that nobody else knows, filled by hand."""
 
     def __init__(self, file: Path, create: str) -> None:
-        self._connection = choose_sqlite().connect(str(file), isolation_level=None)
+        self._connection = sqlite3.connect(str(file), isolation_level=None)
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", create):
             self._connection.execute(statement)
         columns = len(self._connection.execute("PRAGMA table_info(events)").fetchall())

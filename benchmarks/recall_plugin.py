@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
-from segue.journal.search import SHELF, Shelf, count_clippings, shelve
+from segue.journal.search import SHELF, SearchIndex, Shelf
 from segue.memory.asking import ranked
 from segue.memory.words import names
 from segue.model.ids import Seq, WorkflowId
 from segue.model.memories import Clipping
-from segue.store.library import choose_sqlite
 from segue.store.tables import metadata
 
 Search = Callable[[str, int], list[int]]
@@ -24,16 +23,17 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
 def build(docs: Sequence[str]) -> Search:
-    engine = create_engine("sqlite://", module=choose_sqlite(), poolclass=StaticPool)
+    engine = create_engine("sqlite://", poolclass=StaticPool)
     connection = engine.connect()
     metadata.create_all(connection)
     clippings = [Clipping(kind="message", text=doc, at=NOON) for doc in docs]
     shelf = Shelf(workflow_id=WorkflowId("bench"), number=None, seq=Seq(0), clippings=0)
-    shelve(connection, shelf, Seq(len(docs)), clippings, [names(doc) for doc in docs], rules=0)
-    total = count_clippings(connection)
+    index = SearchIndex(connection)
+    index.add(shelf, Seq(len(docs)), clippings, [names(doc) for doc in docs], rules=0)
+    total = index.count()
 
     def search(query: str, k: int) -> list[int]:
-        places = (each.id - SHELF - 1 for each in ranked(connection, query, total, k + MARGIN))
+        places = (each.id - SHELF - 1 for each in ranked(index, query, total, k + MARGIN))
         return [place for place in places if 0 <= place < len(docs)][:k]
 
     return search

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
 from itertools import islice
@@ -15,7 +16,6 @@ from benchmarks.history import WallClock, conversation, new_workflow
 from segue.journal import open_journal
 from segue.model.ids import WorkflowId
 from segue.state.fold import fold
-from segue.store.library import choose_sqlite
 
 EVENTS = 1_500
 FIRST = 3
@@ -91,7 +91,7 @@ async def fold_alone(database: Path, workflow_id: WorkflowId) -> float:
 def raw(database: Path, workflow_id: WorkflowId) -> float:
     """The building block: open the file, read the rows, parse their JSON."""
     start = perf_counter()
-    connection = choose_sqlite().connect(str(database))
+    connection = sqlite3.connect(str(database))
     query = "SELECT * FROM events WHERE workflow_id = ? ORDER BY seq"
     bodies = [json.loads(row[6]) for row in connection.execute(query, (workflow_id,))]
     connection.close()

@@ -1,4 +1,4 @@
-"""`docs/reference/agents.md`, written from the results, and read again: not every agent is certified everywhere."""
+"""Page `docs/reference/agents.md`: written from results, and read again to keep agents certified elsewhere."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,16 +9,15 @@ HEAD = """# Agents
 
 <!-- Written by `python -m certify --page` from build/certify.json and from itself; do not edit. -->
 
-`make certify` installs the real programs at the versions below, lets Segue work with each one against the
-[scripted model](scripted-model.md), kills the server with SIGKILL twice (in the middle of a shell command, and while a
-permission waits for an answer), and resumes. *Verified* means that the same conversation went on both times: the
-model's request log shows the earlier prompts, answers, tool calls and results in the first request after each resume;
-no answer and no tool call stands twice in the journal, nothing acknowledged is lost, and no process is left over.
-*After compaction* is the same with one kill, after the agent has summed up its conversation by itself because the model
-said that the window was full. The model is scripted, so nothing here speaks of the quality of an answer.
+`make certify` installs the real programs at the versions below and runs Segue with each one against the [scripted
+model](scripted-model.md). It kills the server with SIGKILL twice (in the middle of a shell command, and while a
+permission request is open), and resumes. *Verified* means that the same conversation continued both times: in the
+model's request log the first request after each resume contains the earlier prompts, answers, tool calls and
+results; the journal contains no answer and no tool call twice; nothing acknowledged is lost; and no process is
+left. *After compaction* is the same with one kill, after the agent has compacted its conversation because the model
+reported a full window. The model is scripted, so the table shows nothing about the quality of answers.
 
-*Not certified* means that something that belongs to the agent cannot be had here. What was seen all the same stands
-below.
+*Not certified* means that something that the agent needs was not available. What was seen is listed below.
 
 | agent | program | advertises | way back | native resume | after compaction | checked |
 |---|---|---|---|---|---|---|
@@ -28,9 +27,9 @@ below.
 HANDED = """
 ## From one agent to another
 
-The first agent is paused after two tasks, the server is killed and started again, and `segue resume --agent OTHER` lets
-the other one go on from a compiled context. *Verified* means that the successor's first request in the model's log
-holds what it must know, that it did the next task and no other, and that the exam's score is in the journal.
+The first agent is paused after two tasks, the server is killed and restarted, and `segue resume --agent OTHER` lets
+the other agent continue with a resume context. *Verified* means that the successor's first request in the model's
+log contains what it must know, that it did only the next task, and that the exam's score is in the journal.
 
 | from | to | hand-over | exam | tokens | checked |
 |---|---|---|---|---|---|
@@ -39,25 +38,29 @@ holds what it must know, that it did the next task and no other, and that the ex
 STORY = """
 ## The whole story
 
-One agent proposes a plan, which waits for approval through a kill of the server; the first task is reviewed, not
-approved, mended and approved; at the soft cap a second session goes on with a compiled context by itself; the server is
-killed in the middle of a command; the work is resumed, and completed.
+An agent proposes a plan, which waits for approval through a kill of the server. The first task is reviewed,
+rejected, corrected and approved. At the soft cap a second session continues with a resume context. The server is
+killed in the middle of a command, and the work is resumed and completed.
 
 | agent | program | story | checked |
 |---|---|---|---|
 """
 
+SHARED = "Evidence"
+"""Heading of the sentences that several rows have in common."""
+
 
 def page(
     rows: Sequence[Mapping[str, Any]], handovers: Sequence[Mapping[str, Any]], stories: Sequence[Mapping[str, Any]]
 ) -> str:
+    """Return the text of the page."""
     lines = [_line(row) for row in rows]
     handed = HANDED + "".join(map(_handed, handovers)) if handovers else ""
-    shown = [_evidence(row["agent"], row) for row in rows]
-    shown += [_evidence(f"{row['before']} → {row['after']}", row) for row in handovers]
-    shown += [_evidence(f"The whole story: {row['agent']}", row) for row in stories]
     told = STORY + "".join(map(_told, stories)) if stories else ""
-    return HEAD + "\n".join(lines) + "\n" + handed + told + "".join(shown)
+    titled = [(row["agent"], row) for row in rows]
+    titled += [(f"{row['before']} → {row['after']}", row) for row in handovers]
+    titled += [(f"The whole story: {row['agent']}", row) for row in stories]
+    return HEAD + "\n".join(lines) + "\n" + handed + told + _evidence(titled)
 
 
 def _told(row: Mapping[str, Any]) -> str:
@@ -81,20 +84,30 @@ def _line(row: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _evidence(title: str, row: Mapping[str, Any]) -> str:
-    found = "".join(f"- {sentence}\n" for sentence in row["evidence"])
-    problems = "".join(f"- **not so:** {sentence}\n" for sentence in row["problems"])
-    return f"\n## {title}\n\n{found}{problems}"
+def _evidence(titled: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return the sections of evidence: first the sentences of several rows, then the others under each row's title."""
+    owners: dict[str, list[str]] = {}
+    for title, row in titled:
+        for sentence in row["evidence"]:
+            owners.setdefault(sentence, []).append(title)
+    shared = {sentence: titles for sentence, titles in owners.items() if len(titles) > 1}
+    common = "".join(f"- {each} ({', '.join(f'`{title}`' for title in titles)})\n" for each, titles in shared.items())
+    text = f"\n## {SHARED}\n\n{common}" if shared else ""
+    for title, row in titled:
+        own = "".join(f"- {sentence}\n" for sentence in row["evidence"] if sentence not in shared)
+        own += "".join(f"- **not so:** {sentence}\n" for sentence in row["problems"])
+        text += f"\n## {title}\n\n{own}" if own else ""
+    return text
 
 
-# ── what a page says ────────────────────────────────────────────────────────────────────────────────
+# ── reading a page ──────────────────────────────────────────────────────────────────────────────────
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The rows of a page."""
+    """Rows of a page."""
 
     rows: list[Row]
     handovers: list[Row]
@@ -102,7 +115,7 @@ class Told:
 
 
 def told(text: str) -> Told:
-    """A page's own rows, with their evidence."""
+    """Return the rows of a page, with their evidence."""
     head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     found = {title: body for title, _, body in (section.partition("\n") for section in sections)}
     return Told(
@@ -168,6 +181,15 @@ def _shown(sections: Mapping[str, str], title: str) -> Row:
     lines = [line.removeprefix("- ") for line in sections.get(title, "").splitlines() if line.startswith("- ")]
     problem = "**not so:** "
     return {
-        "evidence": [line for line in lines if not line.startswith(problem)],
+        "evidence": [
+            *_common(sections.get(SHARED, ""), title),
+            *(line for line in lines if not line.startswith(problem)),
+        ],
         "problems": [line.removeprefix(problem) for line in lines if line.startswith(problem)],
     }
+
+
+def _common(section: str, title: str) -> Iterator[str]:
+    for sentence, titles in re.findall(r"^- (.*) \((`.*`)\)$", section, re.MULTILINE):
+        if f"`{title}`" in titles.split(", "):
+            yield sentence

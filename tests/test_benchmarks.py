@@ -31,7 +31,7 @@ from benchmarks.report import BEGIN, END, put_into
 from benchmarks.resumes import PHASES, taken_apart
 from benchmarks.slices import interleave, kept, latencies, rates
 from benchmarks.traced import GIT, GIT_END, Mark
-from segue.orchestrator.contextfile import facts_of_file
+from segue.contextfile import facts_of_file
 from segue.testing.rehearsal.diary import DiaryEntry
 
 FAST, SLOW, BETWEEN = 7_000.0, 250.0, 1_000.0

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
 
 from segue import client, paths
 from segue.cli import app
@@ -30,6 +29,7 @@ from segue.model.views import (
     Undelivered,
     WorkflowView,
 )
+from tests.server.standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
 
 QUESTION = Question(
     request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON

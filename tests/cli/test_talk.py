@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import ID, NOON, SESSION, VIEW, Standin, serving
 
 from segue import client
 from segue.cli import talk
@@ -30,6 +29,8 @@ from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.pictures import Shown
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
 from segue.model.views import FailureView, Question
+from tests.server.serving import serving
+from tests.server.standin_service import ID, NOON, SESSION, VIEW, Standin
 
 BOUND = 30.0
 MINE = PromptId("prompt-1")

@@ -114,7 +114,7 @@ class ApiCandidate:
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
         # A prompt that failed stays in the conversation, before the next one.
-        times = {Fail: 1}
+        times: dict[type[Act], int] = {Fail: 1}
         rules = tuple(rule(line.prompt, *_answers(line.act), times=times.get(type(line.act))) for line in lines)
         async with self.launch(Script(rules=rules)) as launch:
             yield launch

@@ -5,13 +5,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
-
 from segue.journal import Journal, open_journal
 from segue.model.events import Warned
 from segue.model.ids import WorkflowId, new_attempt_id
-from segue.orchestrator.keeping import Keeper
-from segue.orchestrator.recorder import Recorder
+from segue.orchestrator.run.conversation_keeper import Keeper
+from segue.orchestrator.run.recorder import Recorder
+from tests.journal.statements import execute
 from tests.journal.workflows import BOOT, TickingClock, begun
 
 
@@ -39,7 +38,7 @@ class Desk:
         return [each.event.message for each in records if isinstance(each.event, Warned)]
 
     async def run(self, statement: str) -> None:
-        await self.journal.write(lambda c: c.execute(text(statement)))
+        await execute(self.journal, statement)
 
 
 @asynccontextmanager
@@ -47,7 +46,7 @@ async def desk_at(url: str, clock: TickingClock) -> AsyncGenerator[Desk]:
     async with open_journal(url, clock) as journal:
         workflow_id, session_id = await begun(journal)
         attempt = new_attempt_id()
-        await journal.transact(workflow_id, lambda t: t.claim_run(session_id, 1, attempt, BOOT))
+        await journal.transact(workflow_id, lambda t: t.runs.claim(session_id, 1, attempt, BOOT))
         recorder = Recorder(journal=journal, workflow_id=workflow_id, session_id=session_id, run=1, attempt=attempt)
         yield Desk(journal, workflow_id, recorder)
 

@@ -62,6 +62,9 @@ class Examination(Turn):
         await Channel(self._wire, self.token).update(message(result))
         return turn_ended("end_turn")
 
+    async def cancel(self) -> None:
+        """Let the suite come to its end."""
+
 
 class Examiner(AgentProgram[Examination]):
     def __init__(self, wire: Wire, client: Parameters) -> None:

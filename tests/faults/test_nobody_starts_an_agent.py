@@ -1,4 +1,4 @@
-"""After a crash no agent runs until the user says so: not by a restart, not by the engine, not as time goes by.
+"""After a crash no agent runs until the user says so: not by a restart, not by the queue, not as time goes by.
 
 A setting may say so beforehand.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.events import RetryScheduled, RunStarted
-from segue.orchestrator.retrying import BY_SETTING, TOO_OFTEN
+from segue.orchestrator.settling.retry_schedule import BY_SETTING, TOO_OFTEN
 from segue.testing.armed import CRASH_AT
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
@@ -30,7 +30,7 @@ async def test_no_agent_runs_after_a_kill_and_a_restart_until_resume(stage: Stag
     theatre = Theatre(stage.home, stage.repository)
     async with theatre.open():
         assert (await theatre.orchestrator.workflow(held.work.id)).status == "paused"
-        # Somebody else's work is done meanwhile, so the engine is awake and looks into its queue.
+        # Somebody else's work is done meanwhile, so the queue is read.
         other = await theatre.begin("turns: []", title="Another work")
         await theatre.until(other.id, "completed")
         for _ in range(60):

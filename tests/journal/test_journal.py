@@ -6,7 +6,6 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from segue.journal import Journal, Transaction, open_journal
-from segue.journal.reading import shown_with
 from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WriteFailed, WrongState
 from segue.model.events import AgentMessage, Event, PromptQueued, ToolCalled, Warned
 from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id, new_prompt_id
@@ -57,11 +56,11 @@ async def test_pictures_are_kept_beside_the_prompts_that_they_go_with(journal: J
         PromptQueued(prompt_id=new_prompt_id(), text="Look.", pictures=pictures_of(each))
         for each in (shown, shown[::-1])
     )
-    await journal.transact(workflow_id, lambda t: t.queue_prompt(one, session_id, None, shown))
+    await journal.transact(workflow_id, lambda t: t.prompts.queue(one, session_id, None, shown))
     # The same again, in another order.
-    await journal.transact(workflow_id, lambda t: t.queue_prompt(two, session_id, None, shown[::-1]))
-    assert await journal.read(lambda c: shown_with(c, one)) == [each.data for each in shown]
-    assert await journal.read(lambda c: shown_with(c, two)) == [each.data for each in shown[::-1]]
+    await journal.transact(workflow_id, lambda t: t.prompts.queue(two, session_id, None, shown[::-1]))
+    assert await journal.prompts.pictures(one) == [each.data for each in shown]
+    assert await journal.prompts.pictures(two) == [each.data for each in shown[::-1]]
     assert (await journal.verify(workflow_id)).verified
 
 
@@ -215,7 +214,9 @@ async def test_secrets_do_not_reach_the_database(journal: Journal) -> None:
     await journal.append(
         workflow_id, ToolCalled(call_id="c", title=f"echo {secret}", tool="execute", input={"k": secret})
     )
-    await journal.transact(workflow_id, lambda t: t.refuse_token(session_id, 1, "not a secret", f"it says {secret}"))
+    await journal.transact(
+        workflow_id, lambda t: t.runtimes.refuse_token(session_id, 1, "not a secret", f"it says {secret}")
+    )
     with journal.engines.plain.connect() as connection:
         stored = [
             str(row)
@@ -232,7 +233,7 @@ async def test_secrets_do_not_reach_the_database(journal: Journal) -> None:
 async def test_a_move_and_its_event_commit_together(journal: Journal) -> None:
     workflow_id, _ = await begun(journal)
     await journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.IN_PROGRESS))
-    assert (await journal.workflow(workflow_id)).status is WorkflowStatus.IN_PROGRESS
+    assert (await journal.workflows.get(workflow_id)).status is WorkflowStatus.IN_PROGRESS
     assert (await journal.state(workflow_id)).status is WorkflowStatus.IN_PROGRESS
 
 
@@ -242,7 +243,7 @@ async def test_an_illegal_move_changes_nothing(journal: Journal) -> None:
     with pytest.raises(IllegalMove, match="pending to completed"):
         await journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.COMPLETED))
     with pytest.raises(IllegalMove, match="created to completed"):
-        await journal.transact(workflow_id, lambda t: t.move_session(session_id, SessionStatus.COMPLETED))
+        await journal.transact(workflow_id, lambda t: t.sessions.move(session_id, SessionStatus.COMPLETED))
     assert await journal.head(workflow_id) == head
 
 
@@ -267,12 +268,12 @@ async def test_a_task_is_completed_only_by_the_attempt_that_has_it(journal: Jour
     workflow_id, session_id = await begun(journal)
     mine, other = new_attempt_id(), new_attempt_id()
     task = TaskId("a")
-    await journal.transact(workflow_id, lambda t: t.start_task(task, mine, session_id, 1))
+    await journal.transact(workflow_id, lambda t: t.tasks.start(task, mine, session_id, 1))
     with pytest.raises(WrongState, match="another attempt"):
-        await journal.transact(workflow_id, lambda t: t.complete_task(task, other, session_id, 1))
-    await journal.transact(workflow_id, lambda t: t.complete_task(task, mine, session_id, 1))
+        await journal.transact(workflow_id, lambda t: t.tasks.complete(task, other, session_id, 1))
+    await journal.transact(workflow_id, lambda t: t.tasks.complete(task, mine, session_id, 1))
     with pytest.raises(WrongState):
-        await journal.transact(workflow_id, lambda t: t.complete_task(task, mine, session_id, 1))
+        await journal.transact(workflow_id, lambda t: t.tasks.complete(task, mine, session_id, 1))
 
 
 async def test_a_run_that_another_boot_queued_is_not_claimed(journal: Journal) -> None:
@@ -280,7 +281,7 @@ async def test_a_run_that_another_boot_queued_is_not_claimed(journal: Journal) -
     attempt = new_attempt_id()
 
     def claim(boot: str, attempt: AttemptId):
-        return lambda t: t.claim_run(session_id, 1, attempt, boot)
+        return lambda t: t.runs.claim(session_id, 1, attempt, boot)
 
     assert not await journal.transact(workflow_id, claim("boot-of-somebody-else", attempt))
     assert await journal.transact(workflow_id, claim(BOOT, attempt))
@@ -301,7 +302,7 @@ async def test_a_transaction_that_fails_in_the_middle_leaves_nothing(journal: Jo
     head = await journal.head(workflow_id)
 
     def fail(t: Transaction) -> None:
-        t.move_session(session_id, SessionStatus.STARTING)
+        t.sessions.move(session_id, SessionStatus.STARTING)
         raise WrongState("changed my mind")
 
     with pytest.raises(WrongState):

@@ -1,14 +1,16 @@
 """The tables and the migrations say the same, on both engines."""
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
 from segue.journal import open_journal
-from segue.journal.rows import current_session, open_runs
+from segue.journal.runs import open_runs
+from segue.journal.sessions import current_session
 from segue.model.errors import DatabaseTooNew, DatabaseUnusable
 from segue.model.ids import WorkflowId
 from segue.store.engines import open_engines, parse_url
-from segue.store.migrate import VERSION_TABLE, migrate, upgrade
+from segue.store.migrate import NEWEST, VERSION_TABLE, configuration, migrate, upgrade
 from segue.store.tables import metadata
 from tests.journal.workflows import TickingClock
 
@@ -16,6 +18,8 @@ pytestmark = pytest.mark.anyio
 
 INDEX = "clipping_index"
 """The index for searching: no table of SQLAlchemy's, and on SQLite several of the engine's own."""
+QUEUE = "procrastinate_"
+"""The tables of the queue of runs on PostgreSQL, which its own library describes."""
 
 
 def plainly(index: dict[str, object]) -> str:
@@ -36,20 +40,23 @@ def describe(engine: Engine) -> dict[str, object]:
             "indexes": sorted(map(plainly, inspector.get_indexes(table))),
         }
         for table in sorted(inspector.get_table_names())
-        if table != VERSION_TABLE
+        if table != VERSION_TABLE and not table.startswith(QUEUE)
     }
 
 
 @pytest.fixture
-async def two_databases(request: pytest.FixtureRequest, database_url: str, tmp_path):
+async def two_databases(request: pytest.FixtureRequest, empty_database_url: str, tmp_path):
     """The same place twice: one for the tables, one for the migrations."""
-    engines = open_engines(database_url)
+    engines = open_engines(empty_database_url)
     yield engines.plain
-    await engines.close()
+    engines.close()
 
 
 async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
-    migrate(two_databases)
+    with two_databases.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        upgrade(connection, "head")
     migrated = describe(two_databases)
     with two_databases.begin() as connection:
         metadata.drop_all(connection)
@@ -59,6 +66,16 @@ async def test_migrations_arrive_at_the_schema(two_databases: Engine) -> None:
     assert INDEX in migrated
 
 
+async def test_a_new_database_is_at_the_newest_step(database_url: str) -> None:
+    engines = open_engines(database_url)
+    migrate(engines.plain)
+    with engines.plain.connect() as connection:
+        scripts = ScriptDirectory.from_config(configuration(connection))
+        assert scripts.get_current_head() == NEWEST
+        assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one() == NEWEST
+    engines.close()
+
+
 async def test_migrating_twice_changes_nothing(two_databases: Engine) -> None:
     migrate(two_databases)
     before = describe(two_databases)
@@ -66,17 +83,17 @@ async def test_migrating_twice_changes_nothing(two_databases: Engine) -> None:
     assert describe(two_databases) == before
 
 
-async def test_a_database_from_the_future_is_refused_untouched(database_url: str, clock: TickingClock) -> None:
-    engines = open_engines(database_url)
+async def test_a_database_from_the_future_is_refused_untouched(empty_database_url: str, clock: TickingClock) -> None:
+    engines = open_engines(empty_database_url)
     migrate(engines.plain)
     with engines.plain.begin() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
     before = describe(engines.plain)
     with pytest.raises(DatabaseTooNew, match="9999"):
-        async with open_journal(database_url, clock):
+        async with open_journal(empty_database_url, clock):
             pass
     assert describe(engines.plain) == before
-    await engines.close()
+    engines.close()
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://host/name", "sqlite://", "sqlite:///:memory:"])
@@ -92,9 +109,9 @@ async def test_a_postgres_that_cannot_be_reached_is_named_in_a_sentence(clock: T
             pass
 
 
-async def test_a_database_of_the_first_schema_keeps_its_rows(database_url: str, clock: TickingClock) -> None:
+async def test_a_database_of_the_first_schema_keeps_its_rows(empty_database_url: str, clock: TickingClock) -> None:
     """What the step to the second schema must carry over: tokens, runs and prompts."""
-    engines = open_engines(database_url)
+    engines = open_engines(empty_database_url)
     with engines.plain.begin() as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -110,7 +127,7 @@ async def test_a_database_of_the_first_schema_keeps_its_rows(database_url: str, 
         prompts = connection.execute(text("SELECT id, run, status, seq FROM prompts"))
         assert [tuple(row) for row in prompts] == [("p1", 1, "sent", 4)]
         assert current_session(connection, WorkflowId("w")).carrying == "nothing"
-    await engines.close()
+    engines.close()
 
 
 FIRST_ROWS = (

@@ -1,27 +1,28 @@
-import sys
+import sqlite3
 from types import SimpleNamespace
 
 import pytest
 
 from segue.model.errors import UnsupportedPlatform
-from segue.store.library import can_search, choose_sqlite
+from segue.store.engines import refuse_unfit_sqlite
 
 
-def test_the_chosen_library_can_search() -> None:
-    assert can_search(choose_sqlite())
+def test_the_standard_librarys_sqlite_is_accepted() -> None:
+    refuse_unfit_sqlite(sqlite3)
 
 
-@pytest.mark.parametrize(("version", "problem"), [((3, 50, 0), "has no full-text search"), ((3, 40, 0), "is too old")])
+@pytest.mark.parametrize(
+    ("version", "searches", "problem"),
+    [((3, 50, 0), False, "has no full-text search"), ((3, 33, 0), True, "is too old")],
+)
 def test_a_library_that_cannot_be_used_is_named_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], problem: str
+    version: tuple[int, int, int], searches: bool, problem: str
 ) -> None:
     def connect(_name: str) -> SimpleNamespace:
-        nothing = SimpleNamespace(fetchone=lambda: None)
-        return SimpleNamespace(execute=lambda _query: nothing, close=lambda: None)
+        found = SimpleNamespace(fetchone=lambda: (1,) if searches else None)
+        return SimpleNamespace(execute=lambda _query: found, close=lambda: None)
 
     poor = SimpleNamespace(sqlite_version_info=version, sqlite_version=".".join(map(str, version)), connect=connect)
-    monkeypatch.setitem(sys.modules, "sqlite3", poor)
-    monkeypatch.setitem(sys.modules, "pysqlite3.dbapi2", poor)
     with pytest.raises(UnsupportedPlatform, match=problem) as refused:
-        choose_sqlite()
+        refuse_unfit_sqlite(poor)
     assert "SEGUE_DATABASE_URL" in refused.value.hint

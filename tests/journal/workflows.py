@@ -24,6 +24,9 @@ class TickingClock:
         self.time += timedelta(milliseconds=1)
         return self.time
 
+    def away_since(self, moment: datetime) -> timedelta:
+        return timedelta(0)
+
     async def sleep(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 
@@ -50,8 +53,8 @@ async def begun(journal: Journal, new: NewWorkflowRow | None = None) -> tuple[Wo
     session_id = SessionId(f"session-of-{new.id}")
 
     def begin(t: Transaction) -> None:
-        t.create_session(session_id, new.agent)
-        t.queue_run(session_id, RunQueued(way=Way.FIRST, reason="new"), BOOT)
+        t.sessions.create(session_id, new.agent)
+        t.runs.queue(session_id, RunQueued(way=Way.FIRST, reason="new"), BOOT)
 
     await journal.create(new, begin)
     return new.id, session_id

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import anyio
 import pytest
-from sqlalchemy import text
 
 from segue.journal import Journal
 from segue.memory import Memory
 from segue.model import events as e
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound, WorkflowNotFound
 from segue.model.memories import Keeping, Memorized, Note, Question
+from tests.journal.statements import execute
 from tests.journal.workflows import TickingClock, begun
 from tests.memory.test_recall import findings_at, with_snapshot
 
@@ -76,7 +76,7 @@ async def test_different_entries_of_one_title_stored_at_once_are_all_kept(journa
     done = await stored_at_once(memory, *(Note(content=f"On deployment\npart {n}") for n in range(12)))
     assert {each.status for each in done} == {"stored"}
     assert len({each.memory.tag for each in done}) == 12
-    assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 12
+    assert await execute(journal, "SELECT count(*) FROM memories") == [(12,)]
 
 
 async def test_a_key_stores_once_and_never_something_else(memory: Memory) -> None:
@@ -131,10 +131,10 @@ async def test_what_is_private_is_blocked_and_never_written(journal: Journal, me
     with pytest.raises(SecretFound, match="Nothing was stored") as refused:
         await store(memory, f"Ask jane.doe@acme-corp.com for {token}.")
     assert "a secret (github-token) and an e-mail address" in refused.value.message
-    (row,) = await journal.read(lambda c: c.execute(text("SELECT operation, outcome, detail FROM memory_log")).all())
+    (row,) = await execute(journal, "SELECT operation, outcome, detail FROM memory_log")
     assert (row.operation, row.outcome) == ("new", "blocked")
     assert token not in row.detail + refused.value.message
-    assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 0
+    assert await execute(journal, "SELECT count(*) FROM memories") == [(0,)]
 
 
 @pytest.mark.parametrize("field", ["content", "key", "domain", "tags", "tag"])
@@ -144,8 +144,8 @@ async def test_a_secret_is_blocked_in_whichever_field_it_stands(journal: Journal
     for mode in ("new", "auto"):
         with pytest.raises(SecretFound):
             await memory.memorize(note, mode)
-    details = await journal.read(lambda c: c.execute(text("SELECT detail FROM memory_log")).scalars().all())
-    assert [json.loads(detail) for detail in details] == [{"found": "a secret (github-token)"}] * 2
+    details = await execute(journal, "SELECT detail FROM memory_log")
+    assert [json.loads(row.detail) for row in details] == [{"found": "a secret (github-token)"}] * 2
 
 
 async def test_bad_notes_are_refused(memory: Memory) -> None:
@@ -215,7 +215,7 @@ async def test_an_expired_entry_is_erased_when_it_need_not_be_kept(
     entry = (await store(memory, RETRIES, keeping=Keeping.WORKING)).memory
     clock.time += timedelta(days=7 + 181)
     await memory.search("anything")
-    assert (await journal.read(lambda c: c.execute(text("SELECT count(*) FROM memories")).scalar())) == 0
+    assert await execute(journal, "SELECT count(*) FROM memories") == [(0,)]
     assert [each.operation for each in await memory.accesses(entry.id)] == ["new", "expire", "erase"]
 
 
@@ -254,7 +254,7 @@ async def test_a_workflow_is_put_down_in_eight_sections_and_once(
     journal: Journal, memory: Memory, clock: TickingClock
 ) -> None:
     workflow, session = await begun(journal)
-    slug = (await journal.workflow(workflow)).slug
+    slug = (await journal.workflows.get(workflow)).slug
     await with_snapshot(journal, workflow, session, findings_at(clock))
     first = (await memory.memorize_workflow(slug)).memory
     assert [line[3:] for line in first.content.splitlines() if line.startswith("## ")] == SECTIONS
@@ -271,5 +271,5 @@ async def test_a_workflow_is_put_down_in_eight_sections_and_once(
 async def test_what_is_private_is_left_out_of_a_workflows_sections(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, None)
-    await journal.write(lambda c: c.execute(text("UPDATE workflows SET title = 'Mail jane.doe@acme-corp.com'")))
+    await execute(journal, "UPDATE workflows SET title = 'Mail jane.doe@acme-corp.com'")
     assert "Mail [an e-mail address]" in (await memory.memorize_workflow(workflow)).memory.content

@@ -4,10 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
 
 from segue.journal import Journal, Transaction
-from segue.journal.search import behind, forget_clippings
 from segue.memory import Memory
 from segue.model import events as e
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark
@@ -17,6 +15,7 @@ from segue.model.ids import PromptId, SessionId, TaskId, WorkflowId
 from segue.model.memories import Question, Recollection
 from segue.model.plan import TaskStatus
 from segue.model.status import Trigger
+from tests.journal.statements import execute
 from tests.journal.workflows import TickingClock, begun, new_workflow
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +47,7 @@ async def test_words_find_the_message_that_has_them_and_where_it_comes_from(jour
     assert best.text == "We cap the retries of the payment gateway at five."
     assert (best.provenance.workflow_id, best.provenance.session_id) == (workflow, session)
     assert best.provenance.seq == at + 1
-    assert best.provenance.workflow == (await journal.workflow(workflow)).slug
+    assert best.provenance.workflow == (await journal.workflows.get(workflow)).slug
     assert not best.stale
 
 
@@ -138,7 +137,7 @@ async def test_everything_that_matters_is_found(journal: Journal, memory: Memory
 async def with_snapshot(journal: Journal, workflow: WorkflowId, session: SessionId, findings: Findings | None) -> None:
     def save(t: Transaction) -> None:
         checkpoint = Checkpoint(
-            id=t.next_checkpoint_id(),
+            id=t.checkpoints.next_id(),
             workflow_id=workflow,
             session_id=session,
             session_number=1,
@@ -156,9 +155,9 @@ async def with_snapshot(journal: Journal, workflow: WorkflowId, session: Session
             commit=None,
             next_steps=("Wake the iguana",),
         )
-        t.save_checkpoint(checkpoint, 1)
+        t.checkpoints.save(checkpoint, 1)
         if findings is not None:
-            t.study(replace(findings, checkpoint_id=checkpoint.id), session)
+            t.checkpoints.save_findings(replace(findings, checkpoint_id=checkpoint.id), session)
 
     await journal.transact(workflow, save)
 
@@ -210,8 +209,8 @@ async def test_the_same_words_are_shown_once(journal: Journal, memory: Memory, c
 
 
 async def clippings_of_kind(journal: Journal, kind: str) -> int:
-    query = text("SELECT count(*) FROM clippings WHERE kind = :kind")
-    return (await journal.read(lambda c: c.execute(query, {"kind": kind}).scalar())) or 0
+    [(count,)] = await execute(journal, "SELECT count(*) FROM clippings WHERE kind = :kind", kind=kind)
+    return count
 
 
 async def test_findings_that_every_study_repeats_are_clipped_once(
@@ -246,7 +245,7 @@ async def test_an_error_is_shown_once_and_as_it_is_known_last(
     journal: Journal, memory: Memory, clock: TickingClock
 ) -> None:
     workflow, session = await begun(journal)
-    slug = (await journal.workflow(workflow)).slug
+    slug = (await journal.workflows.get(workflow)).slug
     error = await with_failure(journal, workflow, session, clock)
     for known in (error, replace(error, resolution="fixed", resolution_notes="It was installed, and the tests pass.")):
         await with_snapshot(journal, workflow, session, Findings(checkpoint_id="", errors=(known,)))
@@ -266,7 +265,7 @@ async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
     await with_snapshot(journal, workflow, session, replace(findings, decisions=(decision,)))
     best = (await recall(memory, "falcon library")).results[0]
     assert (best.kind, best.provenance.seq, best.provenance.session_id) == ("decision", said, session)
-    slug = (await journal.workflow(workflow)).slug
+    slug = (await journal.workflows.get(workflow)).slug
     assert [each.kind for each in (await recall(memory, f"{slug}#{said}")).results] == ["message", "decision"]
 
 
@@ -307,7 +306,7 @@ async def test_what_is_new_is_found_by_the_next_question(journal: Journal, memor
     assert (await recall(memory, "aardvark")).verdict == "recalled"
     await journal.append(workflow, *say("Then comes the zebra."), session_id=session)
     assert (await recall(memory, "zebra")).verdict == "recalled"
-    assert await journal.read(behind) == []
+    assert await journal.read_memories(lambda store: store.index.behind()) == []
 
 
 async def test_more_events_than_one_step_takes_are_all_found(journal: Journal, memory: Memory) -> None:
@@ -322,7 +321,7 @@ async def test_an_index_that_is_thrown_away_is_made_again(journal: Journal, memo
     await journal.append(workflow, *say(*CHATTER, "The zeppelin lands."), session_id=session)
     kept = await memory.store_memory("Zeppelins need helium.")
     before = (await recall(memory, "zeppelin")).results
-    await journal.write(forget_clippings)
+    await journal.write_memories(lambda store: store.index.clear())
     assert (await recall(memory, "zeppelin")).results == before
     assert kept.id in {each.provenance.memory_id for each in before}
 
@@ -331,8 +330,8 @@ async def test_an_index_of_other_rules_is_made_again(journal: Journal, memory: M
     workflow, session = await begun(journal)
     await journal.append(workflow, *say("The zeppelin lands."), session_id=session)
     await recall(memory, "zeppelin")
-    await journal.write(lambda c: c.execute(text("UPDATE shelves SET rules = 0")))
-    await journal.write(lambda c: c.execute(text("UPDATE clippings SET text = 'of other rules'")))
+    await execute(journal, "UPDATE shelves SET rules = 0")
+    await execute(journal, "UPDATE clippings SET text = 'of other rules'")
     assert (await recall(memory, "zeppelin")).results[0].text == "The zeppelin lands."
 
 
@@ -340,7 +339,7 @@ async def test_a_question_can_be_put_to_one_workflow(journal: Journal, memory: M
     (one, first), (other, second) = await begun(journal), await begun(journal)
     await journal.append(one, *say("A zeppelin here."), session_id=first)
     await journal.append(other, *say("A zeppelin there."), session_id=second)
-    found = await recall(memory, "zeppelin", workflow=(await journal.workflow(other)).slug)
+    found = await recall(memory, "zeppelin", workflow=(await journal.workflows.get(other)).slug)
     assert found.results[0].text == "A zeppelin there."
     assert {each.provenance.workflow_id for each in found.results} == {other}
     with pytest.raises(WorkflowNotFound, match="nobody"):
@@ -349,7 +348,7 @@ async def test_a_question_can_be_put_to_one_workflow(journal: Journal, memory: M
 
 async def test_a_workflow_is_recalled_by_its_name(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
-    slug = (await journal.workflow(workflow)).slug
+    slug = (await journal.workflows.get(workflow)).slug
     await journal.append(workflow, *say("The last word."), session_id=session)
     note = await memory.memorize_workflow(slug)
     found = await recall(memory, slug)
@@ -361,7 +360,7 @@ async def test_a_workflow_is_recalled_by_its_name(journal: Journal, memory: Memo
 
 async def test_an_event_is_recalled_by_its_number(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
-    slug = (await journal.workflow(workflow)).slug
+    slug = (await journal.workflows.get(workflow)).slug
     long = "\n".join(f"Line {n} of what was said." for n in range(400))
     seq = await journal.append(workflow, *say(long), session_id=session)
     found = await recall(memory, f"{slug}#{seq}", limit=50)
@@ -370,7 +369,7 @@ async def test_an_event_is_recalled_by_its_number(journal: Journal, memory: Memo
 
 async def test_an_event_that_does_not_exist_or_has_no_words_is_said_to(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
-    slug = (await journal.workflow(workflow)).slug
+    slug = (await journal.workflows.get(workflow)).slug
     silent = await journal.append(workflow, e.TodoUpdated(entries=()), session_id=session)
     for seq in (0, 999, 10**30):
         with pytest.raises(NotFound, match=f"{slug} has no event {seq}") as refused:
@@ -382,7 +381,7 @@ async def test_an_event_that_does_not_exist_or_has_no_words_is_said_to(journal: 
 
 async def test_a_name_is_looked_for_in_the_workflow_that_is_asked(journal: Journal, memory: Memory) -> None:
     (one, first), (other, second) = await begun(journal), await begun(journal)
-    names = [(await journal.workflow(each)).slug for each in (one, other)]
+    names = [(await journal.workflows.get(each)).slug for each in (one, other)]
     await journal.append(one, *say("The first word."), session_id=first)
     await journal.append(other, *say(f"As was done in {names[0]}."), session_id=second)
     for name in (names[0], first):
@@ -419,7 +418,7 @@ async def test_recalling_changes_no_journal_and_is_logged_without_secrets(journa
     token = "ghp_" + "a" * 36
     found = await recall(memory, f"what about {token}")
     assert await journal.head(workflow) == head
-    rows = await journal.read(lambda c: c.execute(text("SELECT id, operation, detail FROM memory_log")).all())
+    rows = await execute(journal, "SELECT id, operation, detail FROM memory_log")
     assert [(row.id, row.operation) for row in rows] == [(found.access_log_id, "recall")]
     assert token not in rows[0].detail + found.query
 
@@ -453,6 +452,6 @@ async def test_a_checkpoint_that_was_tampered_with_hides_nothing_else(
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, None)
     await journal.append(workflow, *say("The zeppelin lands."), session_id=session)
-    await journal.write(lambda c: c.execute(text("UPDATE checkpoints SET hash = 'x'")))
+    await execute(journal, "UPDATE checkpoints SET hash = 'x'")
     assert (await recall(memory, "zeppelin")).verdict == "recalled"
     assert (await recall(memory, "giraffe")).results == ()

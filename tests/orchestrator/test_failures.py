@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from segue.journal.rows import runtime_of
 from segue.model import events as e
 from segue.model.agents import Choices, McpServer
 from segue.model.errors import AgentMissing, BadInput
@@ -72,7 +71,7 @@ async def assert_as_the_table_says(theatre: Theatre, view: WorkflowView, case: C
     assert view.reason
     session = view.session
     assert session is not None
-    runtime = await theatre.house.journal.read(lambda c: runtime_of(c, session.id))
+    runtime = await theatre.services.journal.sessions.runtime(session.id)
     refused = (await theatre.orchestrator.session(session.id)).refused_tokens
     assert (runtime.token is not None, len(refused)) == ((True, 0) if case.keeps_token else (False, 1))
     assert POLICIES[case.failure].keeps_token is case.keeps_token

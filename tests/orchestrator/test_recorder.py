@@ -5,7 +5,7 @@ import pytest
 from segue.journal import open_journal
 from segue.model.events import AgentMessage, AgentThought, TextDelta, ToolCalled
 from segue.model.ids import new_attempt_id
-from segue.orchestrator.recorder import LONGEST_PIECE, Recorder
+from segue.orchestrator.run.recorder import LONGEST_PIECE, Recorder
 from tests.journal.workflows import BOOT, TickingClock, begun
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ async def recorder(tmp_path):
     async with open_journal(f"sqlite:///{tmp_path}/segue.db", TickingClock()) as journal:
         workflow_id, session_id = await begun(journal)
         attempt = new_attempt_id()
-        await journal.transact(workflow_id, lambda t: t.claim_run(session_id, 1, attempt, BOOT))
+        await journal.transact(workflow_id, lambda t: t.runs.claim(session_id, 1, attempt, BOOT))
         yield Recorder(journal=journal, workflow_id=workflow_id, session_id=session_id, run=1, attempt=attempt)
 
 

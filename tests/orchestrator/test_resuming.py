@@ -6,14 +6,13 @@ import signal
 import anyio
 import pytest
 
-from segue.journal.rows import runtime_of
 from segue.model import events as e
 from segue.model.errors import BadInput, WrongState
 from segue.model.ids import AttemptId
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.house import Stop
-from segue.orchestrator.settling import CRASHED, settle
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.recovery import CRASHED, settle
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 
@@ -58,7 +57,7 @@ async def standing_still(theatre: Theatre) -> None:
     with anyio.fail_after(30):
         seen = 0
         while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.PAUSED:
-            seen = (await theatre.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+            seen = (await theatre.services.journal.wait(view.id, max(seen, view.head)))[-1].seq
 
 
 async def test_what_somebody_says_wakes_the_agent_and_leaves_the_plan_alone(theatre: Theatre) -> None:
@@ -322,9 +321,9 @@ async def test_what_a_dead_execution_still_says_is_dropped_and_counted(theatre: 
         assert isinstance(started, e.AgentStarted)
         session = await session_of(theatre)
         await theatre.event("build-it", e.ToolFinished)
-        await settle(theatre.house, session, 1, CRASHED)
+        await settle(theatre.services, session, 1, CRASHED)
         late = e.AgentMessage(text="too late")
-        await theatre.house.journal.append(
+        await theatre.services.journal.append(
             view.id, late, late, session_id=session, run=1, attempt=AttemptId(started.execution)
         )
         assert late not in await theatre.events("build-it", e.AgentMessage)
@@ -338,10 +337,10 @@ async def test_only_the_execution_in_charge_may_change_the_token(theatre: Theatr
         await theatre.event("build-it", e.AgentStarted)
         session = await session_of(theatre)
         with pytest.raises(WrongState, match="another execution"):
-            await theatre.house.journal.transact(
-                view.id, lambda t: t.capture_token(session, 1, AttemptId("attempt-of-yesterday"), "other")
+            await theatre.services.journal.transact(
+                view.id, lambda t: t.runtimes.capture_token(session, 1, AttemptId("attempt-of-yesterday"), "other")
             )
-        runtime = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+        runtime = await theatre.services.journal.sessions.runtime(session)
         assert (runtime.token != "other", runtime.generation) == (True, 1)
 
 
@@ -350,15 +349,15 @@ async def test_a_live_run_shows_that_it_lives(theatre: Theatre) -> None:
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
         session = await session_of(theatre)
-        before = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+        before = await theatre.services.journal.sessions.runtime(session)
         with anyio.fail_after(30):
             while True:
                 await theatre.clock.advance(11)
-                now = await theatre.house.journal.read(lambda c: runtime_of(c, session))
+                now = await theatre.services.journal.sessions.runtime(session)
                 assert before.last_seen_at is not None and now.last_seen_at is not None
                 if now.last_seen_at > before.last_seen_at:
                     break
-        theatre.house.live[(await theatre.orchestrator.workflow("build-it")).id].tear_away(
+        theatre.services.live[(await theatre.orchestrator.workflow("build-it")).id].tear_away(
             Stop(trigger=CRASHED.stop.trigger, reason="the test is over")
         )
 

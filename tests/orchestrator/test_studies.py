@@ -12,8 +12,8 @@ from segue.model import events as e
 from segue.model.errors import CheckpointNotFound, DatabaseTooNew
 from segue.model.ids import CheckpointId
 from segue.model.snapshots import GitChanges, Page, Part
-from segue.orchestrator import studies
-from segue.orchestrator.snapshots import meant
+from segue.orchestrator.requests.snapshots import meant
+from segue.orchestrator.runtime import snapshot_studies
 from segue.resume.handover import PARTS
 from segue.snapshot.forms import session_form
 from tests.orchestrator.test_workflows import worktree_of
@@ -92,7 +92,7 @@ async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_
     theatre.database_url = database_url
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
-        await theatre.house.studying.acquire()  # nobody gets to look before the server is gone
+        await theatre.services.studying.acquire()  # nobody gets to look before the server is gone
         await stop(theatre, "go")
     async with theatre.open():
         (kept,) = await theatre.orchestrator.snapshots("build-it")
@@ -108,7 +108,7 @@ async def test_a_look_that_fails_leaves_the_snapshot_and_says_so(
     async def broken(*_: object) -> None:
         raise RuntimeError("out of paper")
 
-    monkeypatch.setattr(studies, "_study", broken)
+    monkeypatch.setattr(snapshot_studies, "_study", broken)
     async with paused(theatre):
         kept = await theatre.orchestrator.snapshot("build-it", "latest")
         assert kept.checkpoint.reason == "lunch"
@@ -141,7 +141,7 @@ async def test_a_snapshot_tells_what_was_committed_from_what_was_not(theatre: Th
 async def test_findings_of_a_newer_segue_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with paused(theatre):
         await theatre.orchestrator.snapshot("build-it", "latest")
-        monkeypatch.setattr("segue.journal.reading.FINDINGS_VERSION", 0)
+        monkeypatch.setattr("segue.journal.checkpoints.FINDINGS_VERSION", 0)
         with pytest.raises(DatabaseTooNew, match="written by a newer Segue"):
             await theatre.orchestrator.snapshots("build-it")
 
@@ -178,7 +178,7 @@ async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_
 async def test_long_conversations_are_read_in_several_goes(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with paused(theatre):
         whole = await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES)
-        monkeypatch.setattr("segue.orchestrator.snapshots.MOST_READ", 2)
+        monkeypatch.setattr("segue.orchestrator.requests.snapshots.MOST_READ", 2)
         assert await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES) == whole
 
 

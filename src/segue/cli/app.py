@@ -129,7 +129,7 @@ def context(out: Output, source: str | None, budget: int | None, exam: bool) -> 
         return
     size = [] if budget is None else ["--budget", str(budget)]
     options = [*size, *(["--exam"] if exam else []), *(["--json"] if out.as_json else [])]
-    _become(sys.executable, "-P", "-m", "segue.orchestrator.contextfile", *options, "--", source)
+    _become(sys.executable, "-P", "-m", "segue.contextfile", *options, "--", source)
 
 
 @command

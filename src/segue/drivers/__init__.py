@@ -170,7 +170,10 @@ class Agent(Protocol):
     def guardian_pid(self) -> int: ...
 
     def events(self) -> AsyncIterator[AgentEvent]:
-        """Everything the agent does, in order, across turns; ends after `AgentExited`."""
+        """Return the stream of everything the agent does, in order, across turns; it ends after `AgentExited`.
+
+        Waiting for the next event can be cancelled without losing it, as with `Events`.
+        """
         ...
 
     async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The journal: one object for everything that is written and read."""
+"""The journal: one object for all writes and reads."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
@@ -10,35 +10,35 @@ from typing import TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection
 
-from segue.journal import reading, rows
+from segue.journal import records
 from segue.journal.chain import Entry, append_all_in
-from segue.journal.transaction import NewWorkflowRow, Transaction
-from segue.model.checkpoint import Checkpoint
+from segue.journal.checkpoints import CheckpointReads
+from segue.journal.conversations import ConversationStore
+from segue.journal.database import Database
+from segue.journal.memories import MemoryStore
+from segue.journal.prompts import PromptReads
+from segue.journal.questions import QuestionReads
+from segue.journal.records import ChainCheck
+from segue.journal.rows import WorkflowRow
+from segue.journal.runs import RunReads
+from segue.journal.sessions import SessionReads
+from segue.journal.transaction import Transaction
+from segue.journal.workflows import NewWorkflowRow, WorkflowReads
 from segue.model.clock import Clock
 from segue.model.crash import crash_point
-from segue.model.errors import DatabaseUnusable
 from segue.model.events import Event, Record, Stretch
-from segue.model.ids import NOTHING_SEEN, AttemptId, Seq, SessionId, WorkflowId
-from segue.model.status import WorkflowStatus
+from segue.model.ids import NOTHING_SEEN, AttemptId, Seq, SessionId, TaskId, WorkflowId
 from segue.state.fold import WorkflowState, fold
+from segue.store.database_lock import DatabaseLock, lock_database
 from segue.store.engines import Engines, open_engines
-from segue.store.exclusive import Hold, hold_database
 from segue.store.migrate import migrate
-from segue.store.writer import GroupWriter, Outcome, as_write_failure
+from segue.store.writer import GroupWriter, Outcome
 
 T = TypeVar("T")
 
 PAGE = 500
-
-_ALONE = {
-    "sqlite": text("BEGIN IMMEDIATE"),
-    # Any number does but that of the server's own lock.
-    "postgresql": text("SELECT pg_advisory_xact_lock(386063)"),
-}
-"""How a transaction gets the lock that `Journal.write` holds from its beginning."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Append:
 
 
 def _write_group(connection: Connection, appends: Sequence[_Append]) -> Sequence[Seq]:
-    """Appends to the same workflow become one; each is answered with the head after it."""
+    """Write appends of many callers in one transaction; each gets the last number of its workflow."""
     by_workflow: dict[WorkflowId, list[Entry]] = {}
     for append in appends:
         by_workflow.setdefault(append.workflow_id, []).extend(append.entries)
@@ -59,30 +59,52 @@ def _write_group(connection: Connection, appends: Sequence[_Append]) -> Sequence
 
 
 @dataclass(slots=True)
-class _News:
-    """Wakes those who wait for a workflow's next event."""
+class _Wakeups:
+    """Callers that wait for a workflow's next event."""
 
     waiting: dict[WorkflowId, anyio.Event] = field(default_factory=dict[WorkflowId, anyio.Event])
 
     def next(self, workflow_id: WorkflowId) -> anyio.Event:
         return self.waiting.setdefault(workflow_id, anyio.Event())
 
-    def announce(self, workflow_id: WorkflowId) -> None:
+    def wake(self, workflow_id: WorkflowId) -> None:
         if (event := self.waiting.pop(workflow_id, None)) is not None:
             event.set()
 
 
 class Journal:
-    """Made by `open_journal`. Reads and transactions run in threads; the caller's loop never waits for a disk."""
+    """Journal of one database, opened by `open_journal`.
 
-    def __init__(self, engines: Engines, clock: Clock, hold: Hold) -> None:
+    Its own methods append, follow and fold events. Each part reads one subject. Reads and transactions run in threads,
+    so the caller's event loop never waits for a disk.
+    """
+
+    def __init__(self, engines: Engines, clock: Clock, lock: DatabaseLock) -> None:
         self.engines = engines
         self.clock = clock
-        self._hold = hold
+        self._lock = lock
         self._loop = asyncio.get_running_loop()
-        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines.plain, _write_group, self._deliver)
-        self._news = _News()
+        self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines, _write_group, self._deliver)
+        self._wakeups = _Wakeups()
         self._states: dict[WorkflowId, WorkflowState] = {}
+        self._database = Database(engines)
+        self.workflows = WorkflowReads(self._database)
+        self.sessions = SessionReads(self._database)
+        self.runs = RunReads(self._database)
+        self.prompts = PromptReads(self._database)
+        self.questions = QuestionReads(self._database)
+        self.checkpoints = CheckpointReads(self._database)
+        self.conversations = ConversationStore(self._database)
+
+    @property
+    def is_embedded(self) -> bool:
+        """Return True if the database is a file that only this process uses."""
+        return self.engines.is_sqlite
+
+    @property
+    def address(self) -> str:
+        """Return the URL of a PostgreSQL database as its own tools read it, password included."""
+        return self.engines.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,23 +116,23 @@ class Journal:
         run: int | None = None,
         attempt: AttemptId | None = None,
     ) -> Seq:
-        """Returns when the events are on disk; many callers share one commit.
+        """Append events, and return when they are on disk; many callers share one commit.
 
-        With `attempt`, they are written only while that physical try owns its run; late ones are dropped and counted.
+        With `attempt`, they are written only while that attempt owns its run; late ones are dropped and counted.
         """
         now = self.clock.now()
         entries = [Entry(event, now, session_id, run, attempt) for event in events]
         answer = self._loop.create_future()
-        # What is submitted will be written, whether or not the caller still waits for it.
+        # A submitted event is written even if the caller stops waiting for it.
         self._writer.submit(_Append(workflow_id, entries, answer))
         return await answer
 
     def _deliver(self, outcomes: Sequence[Outcome[_Append, Seq]]) -> None:
-        """Called by the writer's thread after each commit."""
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
-            self._loop.call_soon_threadsafe(self._tell, outcomes)
+        """Hand the outcomes of a commit from the writer's thread to the event loop."""
+        with suppress(RuntimeError):  # the loop is closed, so no caller waits any more
+            self._loop.call_soon_threadsafe(self._resolve, outcomes)
 
-    def _tell(self, outcomes: Sequence[Outcome[_Append, Seq]]) -> None:
+    def _resolve(self, outcomes: Sequence[Outcome[_Append, Seq]]) -> None:
         for outcome in outcomes:
             answer = outcome.item.answer
             if answer.done():
@@ -125,69 +147,54 @@ class Journal:
     async def create(self, new: NewWorkflowRow, then: Callable[[Transaction], T]) -> T:
         """Create a workflow, and do `then` in the same transaction."""
         now = self.clock.now()
-        result = await self._transact(lambda connection: then(Transaction.create(connection, new, now)))
-        self.announce(new.id)
-        return result
+        return await self._commit(new.id, lambda connection: Transaction.create(connection, new, now), then)
 
     async def transact(self, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
         """Run `work` under the workflow's lock; everything it does commits together or not at all."""
         now = self.clock.now()
-        result = await self._transact(lambda connection: work(Transaction(connection, workflow_id, now)))
+        return await self._commit(workflow_id, lambda connection: Transaction(connection, workflow_id, now), work)
+
+    async def _commit(
+        self, workflow_id: WorkflowId, begin: Callable[[Connection], Transaction], work: Callable[[Transaction], T]
+    ) -> T:
+        """Commit what `work` does, make the calls that it asked for, and wake the followers."""
+
+        def run(connection: Connection) -> tuple[T, Transaction]:
+            transaction = begin(connection)
+            return work(transaction), transaction
+
+        def commit() -> T:
+            result, transaction = self.engines.transact(run)
+            # From this thread: a caller that is cancelled meanwhile does not undo the commit.
+            for call in transaction.calls_when_committed:
+                self._loop.call_soon_threadsafe(call)
+            return result
+
+        result = await run_sync(commit)
         self.announce(workflow_id)
         return result
 
-    async def _transact(self, work: Callable[[Connection], T]) -> T:
-        def run() -> T:
-            try:
-                with self.engines.plain.begin() as connection:
-                    return work(connection)
-            except SQLAlchemyError as error:
-                raise as_write_failure(error) from error
+    async def write_memories(self, work: Callable[[MemoryStore], T]) -> T:
+        """Run `work` on the memory in one transaction, one caller at a time."""
+        return await self._database.write_exclusively(lambda connection: work(MemoryStore(connection)))
 
-        return await run_sync(run)
+    async def read_memories(self, work: Callable[[MemoryStore], T]) -> T:
+        """Run `work` on the memory, which only reads."""
+        return await self._database.read(lambda connection: work(MemoryStore(connection)))
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run one of the functions of `search`, `memories` or `kept`: what is written there is no event of a workflow.
-
-        One at a time, so that what `work` reads stays true until it commits.
-        """
-
-        def alone(connection: Connection) -> T:
-            connection.execute(_ALONE[connection.dialect.name])
-            return work(connection)
-
-        return await self._transact(alone)
-
-    async def keep_hold(self) -> None:
-        """Make sure that the database is still ours; raises when another server has taken it."""
-        await run_sync(self._hold.keep)
+    async def check_lock(self) -> None:
+        """Take the lock on the database again if it was lost; raise when another server has taken it."""
+        await run_sync(self._lock.check)
 
     def announce(self, workflow_id: WorkflowId) -> None:
-        """Something was committed: wake the followers."""
-        self._news.announce(workflow_id)
+        """Wake the workflow's followers after a commit."""
+        self._wakeups.wake(workflow_id)
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────────
-
-    async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run one of the functions of `rows`."""
-
-        def run() -> T:
-            try:
-                with self.engines.plain.connect() as connection:
-                    return query(connection)
-            except SQLAlchemyError as error:
-                raise DatabaseUnusable(f"The database could not be read: {getattr(error, 'orig', error)}.") from error
-
-        return await run_sync(run)
-
-    async def workflow(self, name: str) -> rows.WorkflowRow:
-        return await self.read(lambda c: rows.workflow_named(c, name))
-
-    async def workflows(self, statuses: Collection[WorkflowStatus] = ()) -> list[rows.WorkflowRow]:
-        return await self.read(lambda c: rows.all_workflows(c, statuses))
+    # ── events ──────────────────────────────────────────────────────────────────────────────────────
 
     async def records(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN, limit: int = PAGE) -> list[Record]:
-        return await self.read(lambda c: reading.records_after(c, workflow_id, after, limit))
+        """Return the events after this number, oldest first."""
+        return await self._database.read(records.records_after, workflow_id, after, limit)
 
     async def last_records(
         self,
@@ -198,45 +205,61 @@ class Journal:
         within: Stretch | None = None,
         aside: Collection[SessionId] = (),
     ) -> list[Record]:
-        """Newest first, without those of the sessions that are left aside."""
-        return await self.read(lambda c: reading.last_records(c, workflow_id, kinds, limit, within, aside))
+        """Return the latest events of some kinds, newest first, without those of the sessions `aside`."""
+        return await self._database.read(records.last_records, workflow_id, kinds, limit, within, aside)
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
-        return await self.read(lambda c: rows.head_of(c, workflow_id))
+        """Return the number of the workflow's last event."""
+        return await self._database.read(records.head_of, workflow_id)
 
     async def last_event_at(self, workflow_id: WorkflowId) -> datetime | None:
-        return await self.read(lambda c: rows.last_event_at(c, workflow_id))
+        """Return the time of the workflow's last event."""
+        return await self._database.read(records.last_event_at, workflow_id)
+
+    async def event_times(self, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[int, datetime]:
+        """Return the times of some events."""
+        return await self._database.read(records.times_of, workflow_id, seqs)
+
+    async def task_starts(self, workflow_id: WorkflowId) -> list[tuple[int, TaskId]]:
+        """Return the events at which tasks began, oldest first."""
+        return await self._database.read(records.task_starts, workflow_id)
+
+    async def verify(self, workflow_id: WorkflowId) -> ChainCheck:
+        """Recompute the workflow's hash chain."""
+        return await self._database.read(records.verify_chain, workflow_id)
 
     async def wait(self, workflow_id: WorkflowId, after: Seq, limit: int = PAGE) -> list[Record]:
-        """Like `records`, but waits until there is something."""
+        """Wait for events after this number, and return them."""
         while True:
-            # Asked for before reading, so that what comes in between is not missed.
-            news = self._news.next(workflow_id)
+            # Taken before reading, so that a commit between the two is not missed.
+            wakeup = self._wakeups.next(workflow_id)
             if found := await self.records(workflow_id, after, limit):
                 return found
-            await news.wait()
+            await wakeup.wait()
 
     async def follow(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN) -> AsyncIterator[Record]:
-        """Every event after `after`, for ever, without gap or duplicate."""
+        """Yield every event after `after`, without end, gap or duplicate."""
         while True:
             for record in await self.wait(workflow_id, after):
                 after = record.seq
                 yield record
 
+    # ── state ───────────────────────────────────────────────────────────────────────────────────────
+
     async def state(self, workflow_id: WorkflowId) -> WorkflowState:
-        """The folded state; only what is new since the last time is read."""
+        """Return the folded state; only events since the last call are read."""
         return await self._folded(workflow_id)
 
-    async def present(self, name: str) -> tuple[rows.WorkflowRow, WorkflowState]:
-        """A workflow and its state after one and the same event, so that whoever waits for the next one misses none."""
+    async def present(self, name: str) -> tuple[WorkflowRow, WorkflowState]:
+        """Return a workflow and its state after the same event, so that waiting for the next event misses none."""
         while True:
-            row, head = await self.read(lambda c: rows.workflow_at_head(c, name))
+            row, head = await self.workflows.at_head(name)
             state = await self._folded(row.id, head)
             if state.seq <= head:
                 return row, state
 
     async def _folded(self, workflow_id: WorkflowId, head: float = inf) -> WorkflowState:
-        """Up to the head, or further if somebody else has read on already."""
+        """Fold up to the head, or further if another caller has folded more already."""
         while (state := self._states.get(workflow_id, WorkflowState())).seq < head:
             most = int(min(PAGE, head - state.seq))
             page = await self.records(workflow_id, state.seq, most)
@@ -246,22 +269,8 @@ class Journal:
         return state
 
     def forget(self, workflow_id: WorkflowId) -> None:
-        """Free the memory that a workflow's state takes; whoever asks for it next has it read anew."""
+        """Free the memory of a workflow's state; the next call of `state` folds it again."""
         self._states.pop(workflow_id, None)
-
-    async def checkpoint(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
-        return await self.read(lambda c: reading.checkpoint_named(c, workflow_id, name))
-
-    async def standing(self, workflow_id: WorkflowId, state: WorkflowState) -> Checkpoint | None:
-        """The checkpoint that the work goes on from: the newest snapshot, or the one that it was taken back to."""
-        return await self.checkpoint(workflow_id, state.last_snapshot) if state.last_snapshot else None
-
-    async def snapshots(self, workflow_id: WorkflowId, limit: int | None = None) -> list[Checkpoint]:
-        """Newest first."""
-        return await self.read(lambda c: reading.snapshots_of(c, workflow_id, limit))
-
-    async def verify(self, workflow_id: WorkflowId) -> reading.Verdict:
-        return await self.read(lambda c: reading.verify_chain(c, workflow_id))
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────
 
@@ -269,24 +278,23 @@ class Journal:
         self._writer.start()
 
     async def close(self) -> None:
-        """Writes what was submitted."""
+        """Write what was submitted, then stop."""
         with anyio.CancelScope(shield=True):
             await run_sync(self._writer.close)
 
 
 @asynccontextmanager
 async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journal]:
-    """Open the database for this process alone, bring it to the present schema, and close it at the end."""
+    """Open the database for this process alone, migrate it to the present schema, and close it at the end."""
     engines = open_engines(database_url)
     try:
-        with hold_database(engines) as hold:
+        with lock_database(engines) as lock:
             await run_sync(migrate, engines.plain)
-            journal = Journal(engines, clock, hold)
+            journal = Journal(engines, clock, lock)
             journal.start()
             try:
                 yield journal
             finally:
                 await journal.close()
     finally:
-        with anyio.CancelScope(shield=True):
-            await engines.close()
+        engines.close()

@@ -3,13 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection
-
-from segue.journal import Journal
-from segue.journal import memories as kept
+from segue.journal import Journal, MemoryStore
 from segue.journal.redaction import redact_text
-from segue.journal.rows import workflow_named
-from segue.journal.search import take_memory
 from segue.memory.index import Index
 from segue.memory.memorizing import (
     LONGEST,
@@ -63,7 +58,7 @@ class Memory:
             raise BadInput("There is nothing to look for.", hint="Give some words, or the name of a workflow.")
         await self._index.catch_up()
         now = self._now
-        results = await self._journal.read(lambda c: answers(c, question, now))
+        results = await self._journal.read_memories(lambda store: answers(store, question, now))
         verdict, found, others = judged(results)
         query = redact_text(question.query)
         log_id = await self._log("recall", verdict, detail={"query": query, "results": str(len(results))})
@@ -79,7 +74,7 @@ class Memory:
             raise BadInput("Entries are searched by their words; there are no vectors to compare meanings with.")
         await self._index.catch_up()
         now = self._now
-        found = await self._journal.read(lambda c: by_words(c, query, limit, now, MEMORIZED))
+        found = await self._journal.read_memories(lambda store: by_words(store, query, limit, now, MEMORIZED))
         await self._log("search", "done", detail={"query": redact_text(query)})
         return [each for each in found if each.score >= threshold]
 
@@ -104,7 +99,7 @@ class Memory:
 
     async def get_memory_by_id(self, name: str) -> MemoryEntry:
         """By its id or its tag."""
-        entry = (await self._journal.read(lambda c: entry_named(c, name))).entry
+        entry = (await self._journal.read_memories(lambda store: entry_named(store, name))).entry
         await self._log("read", "done", entry.id)
         if is_over(entry, self._now):
             raise MemoryNotFound(f"The entry {name!r} has expired.", hint="`segue memorize update` brings it back.")
@@ -113,18 +108,18 @@ class Memory:
     async def delete(self, name: str) -> Forgotten:
         now = self._now
 
-        def delete(connection: Connection) -> Forgotten:
-            found = entry_named(connection, name)
-            take_memory(connection, found.number)
-            kept.erase_memory(connection, found.entry.id)
-            log_id = kept.log_access(connection, now, "delete", "done", found.entry.id)
+        def delete(store: MemoryStore) -> Forgotten:
+            found = entry_named(store, name)
+            store.index.remove_memory(found.number)
+            store.entries.erase(found.entry.id)
+            log_id = store.entries.log_access(now, "delete", "done", found.entry.id)
             return Forgotten(memory_id=found.entry.id, access_log_id=log_id)
 
-        return await self._journal.write(delete)
+        return await self._journal.write_memories(delete)
 
     async def accesses(self, memory_id: str) -> list[AccessRecord]:
         """Everything that was done with an entry, also after it was deleted."""
-        return await self._journal.read(lambda c: kept.accesses(c, MemoryId(memory_id)))
+        return await self._journal.read_memories(lambda store: store.entries.accesses(MemoryId(memory_id)))
 
     # ── memorize ────────────────────────────────────────────────────────────────────────────────────
 
@@ -137,11 +132,11 @@ class Memory:
             raise
         now = self._now
         if mode == "update":
-            return await self._journal.write(lambda c: update(c, name or "", note, now))
+            return await self._journal.write_memories(lambda store: update(store, name or "", note, now))
         if mode == "new":
-            return await self._journal.write(lambda c: store_new(c, note, now))
+            return await self._journal.write_memories(lambda store: store_new(store, note, now))
         try:
-            return await self._journal.write(lambda c: store_or_update(c, note, now))
+            return await self._journal.write_memories(lambda store: store_or_update(store, note, now))
         except MemoryUnclear:
             await self._log("auto", "unclear")
             raise
@@ -150,20 +145,20 @@ class Memory:
         """Put down a workflow as it stands, in sections; there is one such entry for each."""
         now = self._now
 
-        def memorize(connection: Connection) -> Memorized:
-            workflow = workflow_to_tell(connection, name)
-            content = without_private(sections_of(connection, workflow))
+        def memorize(store: MemoryStore) -> Memorized:
+            workflow = workflow_to_tell(store, name)
+            content = without_private(sections_of(store, workflow))
             note = Note(content=content, domain="workflow", keeping=Keeping.PERSISTENT, workflow=workflow.id)
-            return update(connection, workflow.slug, note, now)
+            return update(store, workflow.slug, note, now)
 
-        return await self._journal.write(memorize)
+        return await self._journal.write_memories(memorize)
 
     async def memorize_checkpoint(self, checkpoint: Checkpoint, findings: Findings) -> Memorized:
         """Put down how far the work was at a checkpoint, in sections; doing it twice stores it once."""
         now = self._now
 
-        def memorize(connection: Connection) -> Memorized:
-            workflow = workflow_named(connection, checkpoint.workflow_id)
+        def memorize(store: MemoryStore) -> Memorized:
+            workflow = store.workflow(checkpoint.workflow_id)
             note = Note(
                 content=without_private(in_sections(workflow, checkpoint, findings))[:LONGEST],
                 domain="workflow",
@@ -171,12 +166,14 @@ class Memory:
                 workflow=workflow.id,
                 key=f"{workflow.id}/{checkpoint.id}",
             )
-            return store_new(connection, note, now)
+            return store_new(store, note, now)
 
-        return await self._journal.write(memorize)
+        return await self._journal.write_memories(memorize)
 
     async def _log(
         self, operation: str, outcome: str, memory_id: MemoryId | None = None, detail: dict[str, str] | None = None
     ) -> int:
         now = self._now
-        return await self._journal.write(lambda c: kept.log_access(c, now, operation, outcome, memory_id, detail))
+        return await self._journal.write_memories(
+            lambda store: store.entries.log_access(now, operation, outcome, memory_id, detail)
+        )

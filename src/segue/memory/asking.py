@@ -1,14 +1,12 @@
-"""From a question to clippings in order, over one connection."""
+"""From a question to clippings in order."""
 
-from sqlalchemy import Connection
-
-from segue.journal.search import EVERYWHERE, occurrences
+from segue.journal.search import EVERYWHERE, SearchIndex
 from segue.memory.ranking import RAREST, STRONGEST, Ranked, rank
 from segue.memory.words import wanted
 
 
-def ranked(connection: Connection, question: str, total: int, limit: int, within: range = EVERYWHERE) -> list[Ranked]:
+def ranked(index: SearchIndex, question: str, total: int, limit: int, within: range = EVERYWHERE) -> list[Ranked]:
     """What answers the question, the best first, among `total` clippings."""
     words = wanted(question)
-    found = occurrences(connection, words.all, total, rarest=RAREST, most=STRONGEST, within=within)
+    found = index.occurrences(words.all, total, rarest=RAREST, most=STRONGEST, within=within)
     return rank(found, frozenset(words.words), total, limit)

@@ -6,11 +6,9 @@ from datetime import datetime
 from itertools import pairwise
 
 import anyio
-from sqlalchemy import Connection
 
-from segue.journal import Journal, search
-from segue.journal import memories as kept
-from segue.journal.reading import checkpoint_named, last_records, records_after, sessions_of
+from segue.journal import Journal, MemoryStore
+from segue.journal.search import Shelf
 from segue.memory.clippings import RULES, Known, clip
 from segue.memory.words import names
 from segue.model.checkpoint import Checkpoint
@@ -41,86 +39,86 @@ class Index:
     async def catch_up(self) -> None:
         """Costs what is new, not what there is; the index of other rules is thrown away first."""
         async with self._catching_up:
-            if await self._journal.read(lambda c: search.clipped_by_other_rules(c, RULES)):
-                await self._journal.write(search.forget_clippings)
+            if await self._journal.read_memories(lambda store: store.index.has_other_rules(RULES)):
+                await self._journal.write_memories(lambda store: store.index.clear())
             await self._tidy_memories()
-            for shelf in await self._journal.read(search.behind):
+            for shelf in await self._journal.read_memories(lambda store: store.index.behind()):
                 await self._catch_up(shelf)
 
-    async def _catch_up(self, shelf: search.Shelf | None) -> None:
+    async def _catch_up(self, shelf: Shelf | None) -> None:
         while shelf is not None:
-            batch = await self._journal.read(lambda c, shelf=shelf: _next_batch(c, shelf))
+            batch = await self._journal.read_memories(lambda store, shelf=shelf: _next_batch(store, shelf))
             if batch is None:
                 return
-            shelf = await self._journal.write(
-                lambda c, shelf=shelf, batch=batch: search.shelve(
-                    c, shelf, batch.upto, batch.clippings, batch.names, RULES
+            shelf = await self._journal.write_memories(
+                lambda store, shelf=shelf, batch=batch: store.index.add(
+                    shelf, batch.upto, batch.clippings, batch.names, RULES
                 )
             )
 
     async def _tidy_memories(self) -> None:
         """What has expired is found no more, and erased when it need not be kept."""
         now = self._journal.clock.now()
-        if await self._journal.read(lambda c: kept.untidy(c, now)):
-            await self._journal.write(lambda c: _tidy(c, now))
+        if await self._journal.read_memories(lambda store: store.entries.need_maintenance(now)):
+            await self._journal.write_memories(lambda store: _tidy(store, now))
 
 
-def _tidy(connection: Connection, now: datetime) -> None:
-    for each in kept.without_clipping(connection, now):
-        put_entry(connection, each.number, each.entry)
-    for each in kept.expired(connection, now):
-        search.take_memory(connection, each.number)
-        kept.log_access(connection, now, "expire", "done", each.entry.id)
-    for each in kept.outlived(connection, now):
-        kept.erase_memory(connection, each.entry.id)
-        kept.log_access(connection, now, "erase", "done", each.entry.id)
+def _tidy(store: MemoryStore, now: datetime) -> None:
+    for each in store.entries.not_indexed(now):
+        put_entry(store, each.number, each.entry)
+    for each in store.entries.expired(now):
+        store.index.remove_memory(each.number)
+        store.entries.log_access(now, "expire", "done", each.entry.id)
+    for each in store.entries.past_retention(now):
+        store.entries.erase(each.entry.id)
+        store.entries.log_access(now, "erase", "done", each.entry.id)
 
 
-def put_entry(connection: Connection, number: int, entry: MemoryEntry) -> None:
+def put_entry(store: MemoryStore, number: int, entry: MemoryEntry) -> None:
     """Let an entry be found by its words, its tags and its domain."""
     labels = " ".join((entry.tag, *entry.tags, entry.domain))
     clipping = Clipping(kind="memory", text=entry.content, at=entry.updated_at)
-    search.put_memory(connection, number, clipping, f"{names(entry.content)} {labels}")
+    store.index.put_memory(number, clipping, f"{names(entry.content)} {labels}")
 
 
-def _next_batch(connection: Connection, shelf: search.Shelf) -> _Batch | None:
-    records = records_after(connection, shelf.workflow_id, shelf.seq, STEP)
+def _next_batch(store: MemoryStore, shelf: Shelf) -> _Batch | None:
+    records = store.records_after(shelf.workflow_id, shelf.seq, STEP)
     if not records:
         return None
     known = Known(
-        checkpoints=_checkpoints(connection, records),
-        studies=_studies_before(connection, records),
-        sessions=_sessions(connection, records),
+        checkpoints=_checkpoints(store, records),
+        studies=_studies_before(store, records),
+        sessions=_sessions(store, records),
     )
     clippings = [clipping for record in records for clipping in clip(record, known)]
     return _Batch(records[-1].seq, clippings, [names(clipping.text) for clipping in clippings])
 
 
-def _checkpoints(connection: Connection, records: list[Record]) -> dict[CheckpointId, Checkpoint]:
+def _checkpoints(store: MemoryStore, records: list[Record]) -> dict[CheckpointId, Checkpoint]:
     """The checkpoints that these records speak of; one that cannot be read is not found, and hides nothing else."""
     found: dict[CheckpointId, Checkpoint] = {}
     for record in records:
         if isinstance(record.event, CheckpointCreated):
             with suppress(CheckpointNotFound, StoreError):
                 id = record.event.checkpoint_id
-                found[id] = checkpoint_named(connection, record.workflow_id, id)
+                found[id] = store.checkpoint(record.workflow_id, id)
     return found
 
 
-def _studies_before(connection: Connection, records: list[Record]) -> dict[Seq, Findings]:
+def _studies_before(store: MemoryStore, records: list[Record]) -> dict[Seq, Findings]:
     """For each study among these records, what the workflow's last study before it had found."""
     studies = [record for record in records if isinstance(record.event, SnapshotStudied)]
     if not studies:
         return {}
     earlier = Stretch(after=NOTHING_SEEN, until=Seq(studies[0].seq - 1))
-    last = last_records(connection, studies[0].workflow_id, ("snapshot.studied",), 1, earlier)
+    last = store.last_records(studies[0].workflow_id, ("snapshot.studied",), 1, earlier)
     # Where there is none before the first, the first has no other to be compared with.
     pairs = pairwise((*last, *studies))
     return {this.seq: before.event.findings for before, this in pairs if isinstance(before.event, SnapshotStudied)}
 
 
-def _sessions(connection: Connection, records: list[Record]) -> dict[Seq, SessionId | None]:
+def _sessions(store: MemoryStore, records: list[Record]) -> dict[Seq, SessionId | None]:
     """The sessions of the events that findings among these records come from."""
     studies = [record.event.findings for record in records if isinstance(record.event, SnapshotStudied)]
     seqs = {each.seq for study in studies for each in (*study.decisions, *study.errors) if each.seq is not None}
-    return sessions_of(connection, records[0].workflow_id, seqs) if seqs else {}
+    return store.session_ids_at(records[0].workflow_id, seqs) if seqs else {}

@@ -7,12 +7,9 @@ from datetime import datetime
 from typing import Literal
 from uuid import uuid4
 
-from sqlalchemy import Connection
-
-from segue.journal import memories as kept
-from segue.journal.memories import Kept
-from segue.journal.reading import findings_of, snapshots_of
-from segue.journal.rows import WorkflowRow, current_session, head_of, workflow_named
+from segue.journal import MemoryStore
+from segue.journal.memories import StoredMemory
+from segue.journal.rows import WorkflowRow
 from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
 from segue.memory.scan import found_in, refuse_private
@@ -72,8 +69,8 @@ def _stored(note: Note) -> str:
     return "\n".join((note.content, note.domain or "", note.tag or "", note.key or "", *(note.tags or ())))
 
 
-def entry_named(connection: Connection, name: str) -> Kept:
-    found = kept.memory_named(connection, name)
+def entry_named(store: MemoryStore, name: str) -> StoredMemory:
+    found = store.entries.named(name)
     if found is None:
         raise MemoryNotFound(f"Nothing was memorized as {name!r}.", hint="`segue recall` finds entries by their words.")
     return found
@@ -82,27 +79,27 @@ def entry_named(connection: Connection, name: str) -> Kept:
 # ── new ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def store_new(connection: Connection, note: Note, now: datetime) -> Memorized:
+def store_new(store: MemoryStore, note: Note, now: datetime) -> Memorized:
     """Storing the same twice, by its key or by its words, stores once."""
     sha256 = _sha256(note.content)
-    before = kept.memory_with_key(connection, note.key) if note.key else None
+    before = store.entries.with_key(note.key) if note.key else None
     if before is not None and before.entry.content_sha256 != sha256:
         raise BadInput(f"Something else was stored under the key {note.key!r}.", hint="Use another key, or update it.")
-    before = before or kept.memory_with_content(connection, sha256)
+    before = before or store.entries.with_content(sha256)
     if before is not None and not is_over(before.entry, now):
-        return _told(connection, "new", "unchanged", before.entry, now)
+        return _told(store, "new", "unchanged", before.entry, now)
     if before is not None:
-        return _change(connection, before, note, now)
-    return _store(connection, note, note.tag or _free_tag(connection, note, now), now)
+        return _change(store, before, note, now)
+    return _store(store, note, note.tag or _free_tag(store, note, now), now)
 
 
-def _refuse_taken(connection: Connection, tag: str) -> None:
-    if kept.memory_named(connection, tag) is not None:
+def _refuse_taken(store: MemoryStore, tag: str) -> None:
+    if store.entries.named(tag) is not None:
         raise BadInput(f"The tag {tag!r} is taken.", hint=f"Change that entry with: segue memorize update {tag}")
 
 
-def _store(connection: Connection, note: Note, tag: str, now: datetime) -> Memorized:
-    _refuse_taken(connection, tag)
+def _store(store: MemoryStore, note: Note, tag: str, now: datetime) -> Memorized:
+    _refuse_taken(store, tag)
     keeping = note.keeping or Keeping.LONG_TERM
     id = MemoryId(str(uuid4()))
     entry = MemoryEntry(
@@ -118,33 +115,33 @@ def _store(connection: Connection, note: Note, tag: str, now: datetime) -> Memor
         created_at=now,
         updated_at=now,
         expires_at=_end(keeping, now),
-        provenance=replace(_provenance(connection, note), memory_id=id),
+        provenance=replace(_provenance(store, note), memory_id=id),
     )
-    stored = kept.add_memory(connection, entry, note.key)
-    put_entry(connection, stored.number, entry)
-    return _told(connection, "new", "stored", entry, now)
+    stored = store.entries.add(entry, note.key)
+    put_entry(store, stored.number, entry)
+    return _told(store, "new", "stored", entry, now)
 
 
-def _provenance(connection: Connection, note: Note) -> Provenance:
+def _provenance(store: MemoryStore, note: Note) -> Provenance:
     if note.workflow is None:
         return Provenance()
-    workflow = workflow_named(connection, note.workflow)
+    workflow = store.workflow(note.workflow)
     return Provenance(
         workflow_id=workflow.id,
         workflow=workflow.slug,
-        session_id=current_session(connection, workflow.id).id,
-        seq=head_of(connection, workflow.id),
+        session_id=store.current_session(workflow.id).id,
+        seq=store.head(workflow.id),
     )
 
 
-def _free_tag(connection: Connection, note: Note, now: datetime) -> str:
+def _free_tag(store: MemoryStore, note: Note, now: datetime) -> str:
     first_line = next(line for line in note.content.splitlines() if line.strip())
     topic = slugify(" ".join(wanted(first_line).words[:TELLING]))
-    return _numbered(connection, topic, slugify(note.domain or "general", 32), now)
+    return _numbered(store, topic, slugify(note.domain or "general", 32), now)
 
 
-def _numbered(connection: Connection, topic: str, context: str, now: datetime) -> str:
-    taken = kept.tags_like(connection, topic)
+def _numbered(store: MemoryStore, topic: str, context: str, now: datetime) -> str:
+    taken = store.entries.tags_like(topic)
     number, tag = 1, f"{topic}_{context}_{now:%Y}"
     while tag in taken:
         number += 1
@@ -155,31 +152,31 @@ def _numbered(connection: Connection, topic: str, context: str, now: datetime) -
 # ── update ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def update(connection: Connection, name: str, note: Note, now: datetime) -> Memorized:
+def update(store: MemoryStore, name: str, note: Note, now: datetime) -> Memorized:
     """Of an entry, or of the entry that tells of a workflow; that one is made when it is missing."""
-    found = kept.memory_named(connection, name)
+    found = store.entries.named(name)
     if found is not None:
-        return _change(connection, found, note, now)
+        return _change(store, found, note, now)
     try:
-        workflow = workflow_named(connection, name)
+        workflow = store.workflow(name)
     except WorkflowNotFound:
         raise MemoryNotFound(
             f"Nothing was memorized as {name!r}, and no workflow is called that.",
             hint="`segue recall` finds entries by their words; `segue memorize new` makes one.",
         ) from None
     note = replace(note, domain=note.domain or "workflow", workflow=workflow.id)
-    entries = [each for each in kept.memories_of(connection, workflow.id) if each.entry.domain == note.domain]
+    entries = [each for each in store.entries.of_workflow(workflow.id) if each.entry.domain == note.domain]
     if entries:
-        return _change(connection, entries[0], note, now)
-    return _store(connection, note, note.tag or _numbered(connection, workflow.slug, "workflow", now), now)
+        return _change(store, entries[0], note, now)
+    return _store(store, note, note.tag or _numbered(store, workflow.slug, "workflow", now), now)
 
 
-def _change(connection: Connection, before: Kept, note: Note, now: datetime) -> Memorized:
+def _change(store: MemoryStore, before: StoredMemory, note: Note, now: datetime) -> Memorized:
     old = before.entry
     if note.tag not in (None, old.tag):
-        _refuse_taken(connection, note.tag)
+        _refuse_taken(store, note.tag)
     keeping = note.keeping or old.keeping
-    provenance = replace(_provenance(connection, note), memory_id=old.id) if note.workflow else old.provenance
+    provenance = replace(_provenance(store, note), memory_id=old.id) if note.workflow else old.provenance
     entry = replace(
         old,
         tag=note.tag or old.tag,
@@ -194,35 +191,35 @@ def _change(connection: Connection, before: Kept, note: Note, now: datetime) -> 
         expires_at=_end(keeping, now),
         provenance=provenance,
     )
-    kept.change_memory(connection, entry)
-    put_entry(connection, before.number, entry)
-    return _told(connection, "update", "updated", entry, now, {"sha256_before": old.content_sha256})
+    store.entries.change(entry)
+    put_entry(store, before.number, entry)
+    return _told(store, "update", "updated", entry, now, {"sha256_before": old.content_sha256})
 
 
 # ── auto ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def store_or_update(connection: Connection, note: Note, now: datetime) -> Memorized:
+def store_or_update(store: MemoryStore, note: Note, now: datetime) -> Memorized:
     """Update what is the same, ask about what is alike, store what is neither."""
-    if note.tag is not None and (named := kept.memory_named(connection, note.tag)) is not None:
-        return _change(connection, named, note, now)
-    like = _most_like(connection, note.content, now)
+    if note.tag is not None and (named := store.entries.named(note.tag)) is not None:
+        return _change(store, named, note, now)
+    like = _most_like(store, note.content, now)
     if not like or like[0][0] < ALIKE:
-        return store_new(connection, note, now)
+        return store_new(store, note, now)
     if like[0][0] >= SAME:
-        return _change(connection, like[0][1], note, now)
+        return _change(store, like[0][1], note, now)
     raise _unclear([(likeness, each) for likeness, each in like if likeness >= ALIKE])
 
 
-def _most_like(connection: Connection, content: str, now: datetime) -> list[tuple[float, Kept]]:
-    found = by_words(connection, content, MOST_LIKE, now, MEMORIZED)
-    entries = [entry_named(connection, each.provenance.memory_id or "") for each in found]
+def _most_like(store: MemoryStore, content: str, now: datetime) -> list[tuple[float, StoredMemory]]:
+    found = by_words(store, content, MOST_LIKE, now, MEMORIZED)
+    entries = [entry_named(store, each.provenance.memory_id or "") for each in found]
     return sorted(
         ((likeness(content, each.entry.content), each) for each in entries), key=lambda pair: pair[0], reverse=True
     )
 
 
-def _unclear(like: list[tuple[float, Kept]]) -> MemoryUnclear:
+def _unclear(like: list[tuple[float, StoredMemory]]) -> MemoryUnclear:
     listed = ", ".join(f"{each.entry.tag} ({likeness:.0%} alike)" for likeness, each in like)
     return MemoryUnclear(
         f"Nothing was stored: it is not clear whether this replaces {listed}.",
@@ -233,12 +230,12 @@ def _unclear(like: list[tuple[float, Kept]]) -> MemoryUnclear:
 # ── small things ────────────────────────────────────────────────────────────────────────────────────
 
 
-def workflow_to_tell(connection: Connection, name: str) -> WorkflowRow:
+def workflow_to_tell(store: MemoryStore, name: str) -> WorkflowRow:
     """The workflow that is to be put down as it stands; an entry has nothing of its own to say anew."""
     try:
-        return workflow_named(connection, name)
+        return store.workflow(name)
     except WorkflowNotFound:
-        if kept.memory_named(connection, name) is None:
+        if store.entries.named(name) is None:
             raise
         raise BadInput(
             f"CONTENT is missing: what the entry {name!r} is to say.",
@@ -246,14 +243,14 @@ def workflow_to_tell(connection: Connection, name: str) -> WorkflowRow:
         ) from None
 
 
-def sections_of(connection: Connection, workflow: WorkflowRow) -> str:
-    snapshot = next(iter(snapshots_of(connection, workflow.id, limit=1)), None)
-    findings = findings_of(connection, workflow.id, snapshot.id) if snapshot else None
+def sections_of(store: MemoryStore, workflow: WorkflowRow) -> str:
+    snapshot = store.last_snapshot(workflow.id)
+    findings = store.findings(workflow.id, snapshot.id) if snapshot else None
     return in_sections(workflow, snapshot, findings)
 
 
 def _told(
-    connection: Connection,
+    store: MemoryStore,
     operation: MemorizeMode,
     status: Literal["stored", "updated", "unchanged"],
     entry: MemoryEntry,
@@ -261,7 +258,7 @@ def _told(
     detail: dict[str, str] | None = None,
 ) -> Memorized:
     written = {"sha256": entry.content_sha256, **(detail or {})}
-    log_id = kept.log_access(connection, now, operation, status, entry.id, written)
+    log_id = store.entries.log_access(now, operation, status, entry.id, written)
     return Memorized(status=status, memory=entry, access_log_id=log_id)
 
 

@@ -4,12 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection
-
-from segue.journal import search
-from segue.journal.memories import memories_of, memory_named, memory_numbered
-from segue.journal.rows import head_of, session_by_id, workflow_named
-from segue.journal.search import SHELF, ClippingRow
+from segue.journal import MemoryStore
+from segue.journal.search import EVERYWHERE, SHELF, ClippingRow
 from segue.memory.asking import ranked
 from segue.memory.words import wanted
 from segue.model.errors import NotFound, SessionNotFound, WorkflowNotFound
@@ -32,15 +28,15 @@ _EVENT = re.compile(r"(\S+)#(\d+)")
 _NAME = re.compile(r"\S+")
 
 
-def answers(connection: Connection, question: Question, now: datetime) -> list[Found]:
+def answers(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
     """What answers the question, the best first."""
-    named = _direct(connection, question, now)
+    named = _direct(store, question, now)
     if not named:
-        return _search(connection, question, now)
+        return _search(store, question, now)
     if not question.query.isalnum():
         return named
     # A workflow that is called by one word is one thing that may be meant, and what has the word is another.
-    has_word = _search(connection, question, now)
+    has_word = _search(store, question, now)
     first = named[: question.limit - min(len(has_word), question.limit // 2)]
     shown = {(each.provenance, each.text) for each in first}
     return [*first, *(each for each in has_word if (each.provenance, each.text) not in shown)][: question.limit]
@@ -57,64 +53,64 @@ def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _direct(connection: Connection, question: Question, now: datetime) -> list[Found]:
+def _direct(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
     """What the question names, if it is a name: an entry, a workflow, a session, or an event (`slug#12`)."""
     name = question.query.strip()
     if not _NAME.fullmatch(name):
         return []
-    asked = None if question.workflow is None else workflow_named(connection, question.workflow).id
+    asked = None if question.workflow is None else store.workflow(question.workflow).id
     for look in _LOOKS:
-        found = look(connection, name, question.limit, now)
+        found = look(store, name, question.limit, now)
         if found is not None:
             return [each for each in found if asked in (None, each.provenance.workflow_id)]
     return []
 
 
-def _entry(connection: Connection, name: str, _limit: int, now: datetime) -> list[Found] | None:
-    kept = memory_named(connection, name)
+def _entry(store: MemoryStore, name: str, _limit: int, now: datetime) -> list[Found] | None:
+    kept = store.entries.named(name)
     return None if kept is None or is_over(kept.entry, now) else [_found_entry(kept.entry, "", 1.0, now)]
 
 
-def _workflow(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
+def _workflow(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
     try:
-        workflow = workflow_named(connection, name)
+        workflow = store.workflow(name)
     except WorkflowNotFound:
         return None
-    entries = [kept.entry for kept in memories_of(connection, workflow.id) if not is_over(kept.entry, now)]
-    told = _once(search.latest_clippings(connection, TOLD, limit * SPARE, workflow_id=workflow.id))
+    entries = [kept.entry for kept in store.entries.of_workflow(workflow.id) if not is_over(kept.entry, now)]
+    told = _once(store.index.latest(TOLD, limit * SPARE, workflow_id=workflow.id))
     return [
         *(_found_entry(entry, "", 1.0, now) for entry in entries),
         *(_found(row, workflow.slug, "", 1.0, now) for row in told),
     ][:limit]
 
 
-def _session(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
+def _session(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
     try:
-        session = session_by_id(connection, name)
+        session = store.session(name)
     except SessionNotFound:
         return None
-    slug = workflow_named(connection, session.workflow_id).slug
-    told = _once(search.latest_clippings(connection, TOLD, limit * SPARE, session_id=session.id))
+    slug = store.workflow(session.workflow_id).slug
+    told = _once(store.index.latest(TOLD, limit * SPARE, session_id=session.id))
     return [_found(row, slug, "", 1.0, now) for row in told][:limit]
 
 
-def _event(connection: Connection, name: str, limit: int, now: datetime) -> list[Found] | None:
+def _event(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
     if (match := _EVENT.fullmatch(name)) is None:
         return None
     try:
-        workflow = workflow_named(connection, match[1])
+        workflow = store.workflow(match[1])
     except WorkflowNotFound:
         return None
-    seq, head = int(match[2]), head_of(connection, workflow.id)
+    seq, head = int(match[2]), store.head(workflow.id)
     if not 0 < seq <= head:
         raise NotFound(f"{workflow.slug} has no event {seq}.", hint=f"Its events are numbered from 1 to {head}.")
-    rows = search.clippings_of_event(connection, workflow.id, seq)
+    rows = store.index.of_event(workflow.id, seq)
     if not rows:
         raise NotFound(f"Event {seq} of {workflow.slug} has no words to recall.")
     return [_found(row, workflow.slug, "", 1.0, now) for row in rows][:limit]
 
 
-_LOOKS: tuple[Callable[[Connection, str, int, datetime], list[Found] | None], ...] = (
+_LOOKS: tuple[Callable[[MemoryStore, str, int, datetime], list[Found] | None], ...] = (
     _entry,
     _workflow,
     _session,
@@ -125,22 +121,22 @@ _LOOKS: tuple[Callable[[Connection, str, int, datetime], list[Found] | None], ..
 # ── by words ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _search(connection: Connection, question: Question, now: datetime) -> list[Found]:
-    within = search.EVERYWHERE
+def _search(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
+    within = EVERYWHERE
     if question.workflow is not None:
-        within = search.shelf_of(connection, workflow_named(connection, question.workflow).id)
-    return by_words(connection, question.query, question.limit, now, within)
+        within = store.index.ids_of(store.workflow(question.workflow).id)
+    return by_words(store, question.query, question.limit, now, within)
 
 
-def by_words(connection: Connection, query: str, limit: int, now: datetime, within: range) -> list[Found]:
+def by_words(store: MemoryStore, query: str, limit: int, now: datetime, within: range) -> list[Found]:
     """The clippings that answer a query, no two with the same words."""
-    total = search.count_clippings(connection)
-    best = ranked(connection, query, total, limit * SPARE, within)
-    rows = search.clippings_with(connection, [each.id for each in best])
+    total = store.index.count()
+    best = ranked(store.index, query, total, limit * SPARE, within)
+    rows = store.index.clippings([each.id for each in best])
     scores = {each.id: each.score for each in best}
     slugs: dict[WorkflowId, str] = {}
     told = _once([rows[each.id] for each in best if each.id in rows])[:limit]
-    return [_resolved(connection, row, slugs, query, scores[row.id], now) for row in told]
+    return [_resolved(store, row, slugs, query, scores[row.id], now) for row in told]
 
 
 def _once(rows: Sequence[ClippingRow]) -> list[ClippingRow]:
@@ -171,15 +167,15 @@ def _first_line(row: ClippingRow) -> str:
 
 
 def _resolved(
-    connection: Connection, row: ClippingRow, slugs: dict[WorkflowId, str], query: str, score: float, now: datetime
+    store: MemoryStore, row: ClippingRow, slugs: dict[WorkflowId, str], query: str, score: float, now: datetime
 ) -> Found:
     if row.id < SHELF:
-        kept = memory_numbered(connection, row.id)
+        kept = store.entries.numbered(row.id)
         assert kept is not None, "an entry and its clipping come and go together"
         return _found_entry(kept.entry, query, score, now)
     assert row.workflow_id is not None, "only entries belong to no workflow"
     if row.workflow_id not in slugs:
-        slugs[row.workflow_id] = workflow_named(connection, row.workflow_id).slug
+        slugs[row.workflow_id] = store.workflow(row.workflow_id).slug
     return _found(row, slugs[row.workflow_id], query, score, now)
 
 

@@ -150,3 +150,26 @@ class Failure(StrEnum):
 
 Recovery = Literal["settle", "continue"]
 """What happens at the start to what a dead server left in the middle of its work."""
+
+
+class Phase(StrEnum):
+    """Phase of a run that is alive; it lives in memory only."""
+
+    OPENING = "opening"
+    """The worktree and the agent are being made ready."""
+    IDLE = "idle"
+    """Between two turns: the next step is being chosen, or a message is awaited."""
+    PROMPTING = "prompting"
+    """A prompt is on its way and has not reached the agent, so there is nothing to cancel yet."""
+    IN_TURN = "in_turn"
+    """The agent works on a prompt."""
+    YIELDING = "yielding"
+    """The turn is being cancelled, because a person's message comes first."""
+    REPORTING = "reporting"
+    """The agent writes a report before a pause; the work itself has stopped already."""
+    FINISHING = "finishing"
+    """A task's turn is over, and its tests, reviews and commit are under way."""
+    PAUSING = "pausing"
+    """A pause is being forced; no further prompt is sent."""
+    ENDING = "ending"
+    """The run has come to its end; no further prompt is sent."""

@@ -1,27 +1,10 @@
-"""Turns the wheel: runs workflows on the engine.
+"""Orchestration of workflows: requests of people start runs, a run works under one agent process, and interrupted runs
+are settled.
 
-One run of a session is one workflow of the engine. `service` is what people can do, `runner` drives an agent through
-the plan, `settling` brings interrupted work to rest, and `sweep` sees to it that nothing stays stuck. Nobody but the
-user starts an agent: not the engine, not a restart, not the sweep.
+Only a person's request starts an agent: no restart, sweep or queue does so by itself.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from segue.orchestrator.opening import open_orchestrator
-    from segue.orchestrator.service import Orchestrator
+from segue.orchestrator.opening import open_orchestrator
+from segue.orchestrator.requests.service import Orchestrator
 
 __all__ = ["Orchestrator", "open_orchestrator"]
-
-
-def __getattr__(name: str) -> Any:
-    """The engine takes long to load, and `contextfile` does without it."""
-    if name == "open_orchestrator":
-        from segue.orchestrator.opening import open_orchestrator
-
-        return open_orchestrator
-    if name == "Orchestrator":
-        from segue.orchestrator.service import Orchestrator
-
-        return Orchestrator
-    raise AttributeError(name)

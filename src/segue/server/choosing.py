@@ -1,4 +1,4 @@
-"""What a new workflow goes by: what its caller says, then the environment, the repository, and the user's settings."""
+"""Choices of a new workflow: from the request, then the environment, the repository, and the user's settings."""
 
 from dataclasses import replace
 
@@ -11,9 +11,10 @@ from segue.settings import Settings, work_in, work_of_repository
 
 
 async def new_workflow(request: StartRequest, own: Settings, spoken: WorkSettings) -> NewWorkflow:
-    """`spoken` is what the server's own variables say; those of the caller go before them.
+    """Compose the choices of a workflow; `spoken` are those of the server's own environment variables.
 
-    The repository's files are read now and not again: what they say later changes nothing of this workflow.
+    The caller's variables have precedence over the server's. The repository's files are read once, here: later changes
+    of them do not affect this workflow.
     """
     first = request.said.over(work_in(request.environment)).over(spoken)
     repository = await run_sync(work_of_repository, request.repository)

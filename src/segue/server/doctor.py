@@ -10,19 +10,19 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib import import_module
 
 from segue import paths, settings
 from segue.model.errors import SegueError
 from segue.model.work import DEFAULTS
 
 NEEDED_PYTHON = (3, 11)
-# The engine asks SQLite for milliseconds, which older versions do not know.
-NEEDED_SQLITE = (3, 42, 0)
+NEEDED_SQLITE = (3, 34, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
+    """Result of one check."""
+
     name: str
     ok: bool
     detail: str
@@ -36,22 +36,20 @@ def python() -> Check:
 
 
 def sqlite() -> Check:
-    """The library that the server would choose."""
-    versions = [(name, import_module(name).sqlite_version) for name in ("sqlite3", "pysqlite3.dbapi2") if _has(name)]
-    for name, version in versions:
-        if _numbers(version) >= NEEDED_SQLITE:
-            return Check(name="sqlite", ok=True, detail=f"{version} ({name.partition('.')[0]})")
-    found = ", ".join(f"{version} ({name.partition('.')[0]})" for name, version in versions) or "none"
-    hint = "Segue needs SQLite 3.42: pip install pysqlite3, or set SEGUE_DATABASE_URL to a PostgreSQL database."
-    return Check(name="sqlite", ok=False, detail=found, hint=hint)
+    """Check the SQLite of this Python."""
+    import sqlite3
+
+    ok = sqlite3.sqlite_version_info >= NEEDED_SQLITE
+    hint = "Segue needs SQLite 3.34: use another Python, or set SEGUE_DATABASE_URL to a PostgreSQL database."
+    return Check(name="sqlite", ok=ok, detail=sqlite3.sqlite_version, hint=hint)
 
 
 def git() -> Check:
     program = shutil.which("git")
     if program is None:
         return Check(name="git", ok=False, detail="not found on PATH", hint="Install git.")
-    words = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
-    return Check(name="git", ok=True, detail=f"{words.removeprefix('git version').strip()} ({program})")
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
+    return Check(name="git", ok=True, detail=f"{output.removeprefix('git version').strip()} ({program})")
 
 
 def data_directory() -> Check:
@@ -65,18 +63,22 @@ def data_directory() -> Check:
 
 
 def database() -> Check:
+    """Check that the configured database opens."""
     url = paths.database_url()
     try:
         detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)
-    except Exception as error:  # noqa: BLE001 - whatever a database driver says is what the user must read
-        words = str(error).strip().splitlines() or [type(error).__name__]
+    except ModuleNotFoundError:
+        detail = "SEGUE_DATABASE_URL names a PostgreSQL database, and Segue is installed without PostgreSQL"
+        return Check(name="database", ok=False, detail=detail, hint="Install it with: pip install 'segue[postgres]'")
+    except Exception as error:  # noqa: BLE001 - any error of a database driver is shown to the user
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         hint = "Is it running, and is SEGUE_DATABASE_URL right?"
-        return Check(name="database", ok=False, detail=words[0], hint=hint)
+        return Check(name="database", ok=False, detail=lines[0], hint=hint)
     return Check(name="database", ok=True, detail=detail)
 
 
 def _open_sqlite(url: str) -> str:
-    # A relative path is meant from the data directory, as the server works there.
+    # Relative paths start at the data directory, where the server works.
     file = paths.home() / url.partition(":///")[2]
     if not file.exists():
         return f"{file} will be made by the first start"
@@ -97,7 +99,7 @@ def _open_postgresql(url: str) -> str:
 
 
 def agents() -> list[Check]:
-    """The settings, and each agent's program. Missing ones are no problem as long as the one to be used is there."""
+    """Check the settings, and each agent's program; only the program of the chosen agent must be installed."""
     try:
         chosen = settings.load(paths.settings_file(), os.environ)
     except SegueError as error:
@@ -113,19 +115,8 @@ def agents() -> list[Check]:
     return checks
 
 
-def _has(module: str) -> bool:
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-
-
 def examine() -> list[Check]:
+    """Run all checks."""
     single: tuple[Callable[[], Check], ...] = (python, sqlite, git, data_directory, database)
     return [*(check() for check in single), *agents()]
 

@@ -1,4 +1,4 @@
-"""The JSON bodies that are not views of the model: what callers send, and what wraps an answer."""
+"""JSON bodies that are not views of the model: requests, and lists that wrap answers."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -31,14 +31,14 @@ from segue.model.views import AgentView, Answer, NewFork, PlanText, SessionDetai
 from segue.model.work import WorkSettings
 
 OWN: Mapping[str, str] = os.environ
-"""What the server was started with."""
+"""Environment variables of the server's process."""
 REFUSED = "refused"
-"""The kind of what these documents refuse by themselves; its message is said of the field."""
+"""Error type of the checks in this module; its message follows the name of the field."""
 
 
 def _without_nul(given: str) -> str:
     if "\0" in given:
-        raise PydanticCustomError(REFUSED, "holds a NUL, which can be handed to no program")
+        raise PydanticCustomError(REFUSED, "contains a NUL character, which no program accepts")
     return given
 
 
@@ -49,34 +49,34 @@ def _place(given: Path) -> Path:
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Handed = Annotated[str, AfterValidator(_without_nul)]
-"""What a program is started with."""
+"""Argument or variable of a program."""
 Chosen = Annotated[str | None, AfterValidator(lambda given: given or None)]
-"""An empty one is none."""
+"""Choice; empty text counts as no choice."""
 Place = Annotated[Path, AfterValidator(_place)]
 Variables = dict[Handed, Handed]
 
 
 def own_variables() -> dict[str, str]:
-    """The environment of a caller that names none: it may have no shell, like a page in a browser."""
+    """Return the server's environment, for a caller that sends none, such as a page in a browser."""
     return dict(OWN)
 
 
 class Request(BaseModel):
-    """A body whose unknown fields are refused, so that a misspelt one is not silently ignored."""
+    """Body whose unknown fields are refused, so that a misspelt one is not silently ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _of_text(cls, given: Any) -> Any:
-        """JSON can name characters that are none, and nothing could write them down."""
+        """Refuse lone surrogates, which JSON allows and no file or database can store."""
         for place in _places_without_text(given):
-            raise PydanticCustomError(REFUSED, "holds what is not UTF-8 text, in {place}", {"place": place})
+            raise PydanticCustomError(REFUSED, "contains invalid UTF-8 text, in {place}", {"place": place})
         return given
 
 
 def _places_without_text(document: Any) -> Iterator[str]:
-    """Where in a document of JSON a text, or a name, cannot be encoded."""
+    """Yield the places of a JSON document whose text, or whose name, cannot be encoded."""
     left: list[tuple[str, Any]] = [("", document)]
     while left:
         place, value = left.pop()
@@ -99,7 +99,7 @@ def _is_text(given: str) -> bool:
 
 
 class ChosenRequest(Request):
-    """What is chosen for a workflow; what is left out is as the environment, the repository or the settings say."""
+    """Choices of a workflow; the environment, the repository and the settings supply those left out."""
 
     model: Chosen = None
     mode: Chosen = None
@@ -121,15 +121,17 @@ class ChosenRequest(Request):
 
     @property
     def of_the_conversation(self) -> Choices:
-        """What no settings say."""
+        """Choices that no settings file contains."""
         return Choices(model=self.model, mode=self.mode, mcp_servers=self.mcp_servers, approve_plan=self.approve_plan)
 
 
 class StartRequest(Request):
+    """Request for a new workflow."""
+
     issue: Issue
     plan: PlanText | None = None
     propose: bool = False
-    """Whether the agent proposes a plan first, if none is given; else the issue is one task."""
+    """Ask the agent for a plan if none is given; otherwise the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
     repository: Place
@@ -144,7 +146,7 @@ class StartRequest(Request):
 
 
 class LimitsRequest(Request):
-    """What is left out stays as it is; 0 lifts a limit."""
+    """Change of limits; a field left out stays as it is, and 0 removes a limit."""
 
     tasks: int | None = None
     seconds: float | None = None
@@ -158,13 +160,17 @@ class LimitsRequest(Request):
 
 
 class PauseRequest(Request):
+    """Request for a pause."""
+
     reason: str = ""
 
 
 class SuccessorRequest(Request):
+    """Request that may name another agent to take over."""
+
     environment: Variables = Field(default_factory=own_variables, repr=False)
     agent: str | None = None
-    """Another agent that takes over; `model` and `mode` are chosen for it."""
+    """Agent that takes over; `model` and `mode` are chosen for it."""
     model: Chosen = None
     mode: Chosen = None
 
@@ -178,22 +184,26 @@ class SuccessorRequest(Request):
 
 
 class ResumeRequest(SuccessorRequest):
+    """Request to resume a workflow."""
+
     way: Literal[Way.REATTACH, Way.NATIVE, Way.FORK, Way.CONTEXT, Way.HISTORY, Way.FRESH] | None = None
-    """Without one, the best that is open is taken."""
+    """Way of resuming; without one, the best available way is taken."""
     snapshot: str | None = None
-    """The files and tasks are taken back to it first: its id, its number, or `previous`."""
+    """Snapshot to which files and tasks are rewound first: its id, its number, or `previous`."""
     context: str | None = None
-    """What a new conversation begins with, in place of a compiled context; `GET …/context` has one to begin with."""
+    """Text that replaces the compiled context of a new conversation; `GET …/context` returns one to edit."""
     wait_for_quota: bool = False
-    """Where a quota is known to be used up still, it is waited for, and no agent is started now."""
+    """Wait for a quota that is known to be used up, instead of starting an agent now."""
 
 
 class ForkRequest(SuccessorRequest):
+    """Request for a fork of a session."""
+
     snapshot: str | None = None
-    """Without one, the session's last."""
+    """Snapshot to start from; without one, the session's last."""
     title: str = ""
     to_start: bool = False
-    """It is to be resumed next: where its agent cannot be started, it is refused, and nothing is made."""
+    """The fork will be resumed next: refuse it, and create nothing, if its agent cannot be started."""
 
     def fork(self, session_id: str) -> NewFork:
         return NewFork(
@@ -207,24 +217,28 @@ class ForkRequest(SuccessorRequest):
 
 
 class OpenRequest(Request):
+    """Request to start a session's agent without a prompt."""
+
     environment: Variables = Field(default_factory=own_variables, repr=False)
 
 
 class PictureGiven(Request):
-    """A PNG, JPEG, GIF or WebP, of 5 MB at most."""
+    """PNG, JPEG, GIF or WebP of 5 MB at most."""
 
     name: str = "picture"
     data: Base64Bytes = Field(repr=False)
 
 
 class PromptRequest(Request):
+    """Request to send a message to an agent."""
+
     text: str
     images: list[PictureGiven] = Field(default_factory=list[PictureGiven])
-    """Pictures that go with the words, five at most; refused where the agent is known to take none."""
+    """Pictures sent with the text, five at most; refused if the agent is known to accept none."""
     wait: bool = True
-    """Whether to wait until the agent has it, also while it is in the middle of a task."""
+    """Wait until the agent has received the message, even if it is in the middle of a task."""
     now: bool = False
-    """Whether the agent is interrupted for it; it goes on with its task after."""
+    """Interrupt the agent; it continues its task afterwards."""
     environment: Variables = Field(default_factory=own_variables, repr=False)
 
     @property
@@ -233,16 +247,18 @@ class PromptRequest(Request):
 
 
 class AgentsRequest(Request):
-    """The caller's variables: programs are looked for on the caller's PATH."""
+    """Request with the caller's variables: programs are searched on the caller's PATH."""
 
     environment: Variables = Field(default_factory=own_variables, repr=False)
 
 
 class AnswerRequest(Request):
+    """Answer to an open question."""
+
     request_id: str | None = None
-    """The permission that is meant; without one, the oldest open question."""
+    """Permission request to answer; without one, the oldest open question."""
     environment: Variables = Field(default_factory=own_variables, repr=False)
-    """For the agent that goes on with it, if the work had stopped for the answer."""
+    """Variables for the agent that continues, if the work had stopped for the answer."""
 
     def answer(self, allow: bool, *, reason: str = "", plan: PlanText | None = None) -> Answer:
         wanted = RequestId(self.request_id) if self.request_id else None
@@ -250,28 +266,36 @@ class AnswerRequest(Request):
 
 
 class ApproveRequest(AnswerRequest):
+    """Approval of a permission, a plan or a task."""
+
     plan: PlanText | None = None
-    """Another plan than the one that was proposed."""
+    """Plan that replaces the proposed one."""
     reason: str = ""
-    """Why a task is taken as done that was not let pass; the agent is told."""
+    """Reason for accepting a task that was rejected before; the agent receives it."""
 
 
 class RejectRequest(AnswerRequest):
+    """Rejection of a permission or a plan."""
+
     reason: str = ""
 
 
 class CancelRequest(Request):
+    """Request to end a workflow for good."""
+
     reason: str = ""
 
 
 class ShutdownRequest(Request):
+    """Request to stop the server."""
+
     if_idle: bool = False
-    """Only if no workflow is going on."""
+    """Stop only if no workflow is running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Every error: a name for programs, a sentence for people, and what to do."""
+    """Error answer: a code for programs, a message for people, and a hint on what to do."""
 
     code: str
     message: str
@@ -280,6 +304,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
+    """Answer with the server's identity and its recent workflows."""
+
     version: str
     pid: int
     boot: BootId
@@ -290,21 +316,29 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowList:
+    """Answer with workflows."""
+
     workflows: list[WorkflowView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionList:
+    """Answer with sessions."""
+
     sessions: list[SessionDetail]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentList:
+    """Answer with configured agents."""
+
     agents: list[AgentView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSummary:
+    """Row of a list of snapshots."""
+
     id: CheckpointId
     session_number: int
     trigger: Trigger
@@ -315,10 +349,11 @@ class SnapshotSummary:
     session_id: SessionId
     reason: str
     exam: float | None
-    """How much of what matters the context made from it holds; None while nobody has looked."""
+    """Score of its resume context in the exam; None until the snapshot is studied."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
+        """Summarize a snapshot."""
         checkpoint, findings = snapshot.checkpoint, snapshot.findings
         return cls(
             id=checkpoint.id,
@@ -336,10 +371,14 @@ class SnapshotSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotList:
+    """Answer with a workflow's snapshots."""
+
     workflow_id: WorkflowId
     snapshots: list[SnapshotSummary]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownAnswer:
+    """Answer to a request to stop the server."""
+
     status: Literal["stopping"] = "stopping"

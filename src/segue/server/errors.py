@@ -1,4 +1,4 @@
-"""Errors to answers: one table, one shape."""
+"""Translation of errors to HTTP answers: one table, one shape."""
 
 import json
 import logging
@@ -33,20 +33,20 @@ STATUS: dict[type[SegueError], int] = {
     AgentError: 409,
     WorkspaceError: 409,
     StoreError: 503,
-    # The only one that reaches a caller says that the server is stopping.
+    # The only ServerError that reaches a caller is that the server is stopping.
     ServerError: 503,
     SegueError: 500,
 }
 
 INTERNAL = Problem(
     code="internal_error",
-    message="Something went wrong inside the Segue server.",
-    hint="The server's log says what: server.log in the data directory.",
+    message="An unexpected error occurred in the Segue server.",
+    hint="See server.log in the data directory.",
 )
 
 
 class Legible(JSONResponse):
-    """An answer that can be given whatever it holds: names of files need not be text."""
+    """JSON answer that replaces characters which cannot be encoded: file names need not be valid text."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, ensure_ascii=False).encode(errors="replace")
@@ -61,7 +61,7 @@ def answer(status: int, problem: Problem, headers: dict[str, str] | None = None)
 
 
 def translate(app: FastAPI) -> None:
-    """Let every error of `app` leave it in the same shape."""
+    """Install handlers that give every error of `app` the same shape."""
     app.add_exception_handler(SegueError, _segue_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
@@ -74,7 +74,7 @@ async def _segue_error(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _http_error(_request: Request, error: Exception) -> JSONResponse:
-    """What the framework itself refuses: an unknown path, a wrong method, a body that cannot be read."""
+    """Translate an error of the framework: an unknown path, a wrong method, a body that cannot be read."""
     error = cast(HTTPException, error)
     code = error.detail.lower().replace(" ", "_") if error.status_code in (404, 405) else "bad_request"
     message = {404: "The server has no such path.", 405: "This path does not take this method."}
@@ -84,16 +84,13 @@ async def _http_error(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
-    found = cast(RequestValidationError, error).errors()
-    return answer(422, Problem(code=BadInput().code, message=" ".join(_sentences(found)[:3])))
-
-
-def _sentences(found: Sequence[Any]) -> list[str]:
-    """One sentence for each thing wrong, without the value that was sent: it may be a secret."""
-    return [_sentence(item["type"], item["loc"], item["msg"]) for item in found]
+    found: Sequence[Any] = cast(RequestValidationError, error).errors()[:3]
+    sentences = [_sentence(item["type"], item["loc"], item["msg"]) for item in found]
+    return answer(422, Problem(code=BadInput().code, message=" ".join(sentences)))
 
 
 def _sentence(kind: str, place: Sequence[str | int], message: str) -> str:
+    """Describe an invalid field without its value, which may be a secret."""
     if kind == "json_invalid":
         return "The body is not JSON."
     name = ".".join(str(part) for part in place[1:]) or "the body"
@@ -109,7 +106,7 @@ def _sentence(kind: str, place: Sequence[str | int], message: str) -> str:
 
 
 class Unexpected:
-    """Turns an exception that nobody foresaw into an answer that says so and nothing more; the log has the rest."""
+    """Middleware that turns an unexpected exception into an answer without details, and logs it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

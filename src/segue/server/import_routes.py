@@ -1,4 +1,4 @@
-"""The path that makes an agent's own session file into a workflow."""
+"""The route that imports an agent's own session file as a workflow."""
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -12,8 +12,10 @@ api = APIRouter(prefix="/api")
 
 
 class ImportRequest(Request):
+    """Request to import a session that ran without Segue."""
+
     file: Place | None = None
-    """An agent's session file; without one, the newest of `agent` in `repository` is taken."""
+    """Session file of an agent; without one, the newest of `agent` in `repository` is taken."""
     agent: str | None = None
     repository: Place | None = None
     environment: Variables = Field(default_factory=own_variables, repr=False)
@@ -21,14 +23,14 @@ class ImportRequest(Request):
 
 @api.post("/imports")
 async def import_session(request: ImportRequest, service: WithService) -> Imported:
-    """Make a session that Segue never ran into a paused workflow; the same content twice is one workflow."""
+    """Import a session that ran without Segue as a paused workflow; the same content twice is one workflow."""
     for path in (request.file, request.repository):
         if path is not None and not path.is_absolute():
             raise BadInput(f"{path} is not an absolute path.")
     if (request.file is None) == (request.agent is None):
-        raise BadInput("Give either a session file or the agent whose newest session is meant.")
+        raise BadInput("Name either a session file or an agent, whose newest session is imported.")
     if request.agent is not None and request.repository is None:
-        raise BadInput("Say in which repository the agent worked.")
+        raise BadInput("The repository is missing.", hint="Name the repository in which the agent worked.")
     return await service.import_session(
         NewImport(
             file=request.file, agent=request.agent, repository=request.repository, environment=request.environment

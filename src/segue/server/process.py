@@ -1,4 +1,4 @@
-"""The life of the server's process: lock, socket, token, service, serving, and an end within a bound."""
+"""The server's process: lock, socket, token, service, serving, and a stop within a time limit."""
 
 import argparse
 import asyncio
@@ -37,22 +37,25 @@ from segue.server.stopping import Stopping
 from segue.settings import Settings
 
 GRACE = 3.0
-"""Seconds that requests under way get when the server stops."""
+"""Seconds for open requests to end when the server stops."""
 LONGEST_STOP = 9.0
-"""Seconds after which a stop that does not come to its end is made one."""
+"""Seconds after which a stop that has not completed is forced."""
+
+TICKS_PER_SECOND = 10
+"""By uvicorn's count: it renews the date that it sends with every tenth."""
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
 def main(arguments: Sequence[str], open_service: OpenService) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until a signal or a request stops the server; return the exit code."""
     options = _parse(arguments)
     report = Report(options.ready_fd)
     logging.getLogger("segue").setLevel(logging.INFO)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         home = paths.ensure_home()
-        # Relative paths in settings mean the same, wherever the server was started from.
+        # Relative paths in settings must not depend on the directory in which the server was started.
         os.chdir(home)
         asyncio.run(_serve(_settings(options), home, report, open_service))
     except Exception as error:
@@ -66,7 +69,7 @@ def main(arguments: Sequence[str], open_service: OpenService) -> int:
 
 
 def _alone(error: BaseException) -> BaseException:
-    """An error without the groups that tasks wrapped it in."""
+    """Unwrap an error from exception groups that contain nothing else."""
     while isinstance(error, BaseExceptionGroup):
         first, *others = cast(BaseExceptionGroup[BaseException], error).exceptions
         if others:
@@ -100,24 +103,24 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 class Report:
-    """Tells whoever started the server, in one line of JSON, how that went."""
+    """Report of the start, as one line of JSON, to the process that started the server."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
         if descriptor is not None:
-            # No process that the server starts may hold the other end of the pipe in suspense.
+            # A child process that inherits the descriptor would keep the pipe open.
             os.set_inheritable(descriptor, False)
 
     def ready(self, listing: "Listing") -> None:
         if self._descriptor is None:
             sys.stdout.write(f"Segue serves on {listing.url} (pid {listing.pid}). Stop it with Ctrl-C or: segue down\n")
             sys.stdout.flush()
-        self._tell({"ready": asdict(listing)})
+        self._write({"ready": asdict(listing)})
 
     def failed(self, error: SegueError) -> None:
-        self._tell({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
+        self._write({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
 
-    def _tell(self, document: object) -> None:
+    def _write(self, document: object) -> None:
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
@@ -131,7 +134,7 @@ class Report:
 
 @contextmanager
 def locked(file: Path) -> Generator[None]:
-    """Hold the data directory, which no two servers may use."""
+    """Hold the lock of the data directory, which only one server may use."""
     descriptor = paths.open_private(file, os.O_RDWR | os.O_CREAT)
     try:
         try:
@@ -140,7 +143,7 @@ def locked(file: Path) -> Generator[None]:
             pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise AlreadyServing(
                 f"Another Segue server (pid {pid}) uses {file.parent}.",
-                hint="Use that one, or end it with `segue down`; with another SEGUE_HOME two servers do not meet.",
+                hint="Use that one, or stop it with `segue down`; a second server needs another SEGUE_HOME.",
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -150,7 +153,7 @@ def locked(file: Path) -> Generator[None]:
 
 
 def listen(chosen: Settings) -> socket.socket:
-    """A listening socket where the settings want it."""
+    """Open a listening socket at the host and port of the settings."""
     family, address = _address(chosen.host, chosen.port)
     if not ipaddress.ip_address(address[0]).is_loopback:
         _allow_remote(chosen, address[0])
@@ -158,7 +161,7 @@ def listen(chosen: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
-        # Only a listening socket keeps the next one out.
+        # Only a listening socket refuses a second server on the port.
         listener.listen(128)
     except OSError as error:
         listener.close()
@@ -196,7 +199,7 @@ def _cannot_listen(chosen: Settings, error: OSError) -> ServerError:
 
 
 def keep_token(file: Path) -> str:
-    """The token in `file`; a new one if there is none, or if others could have read it."""
+    """Return the token in `file`; write a new one if there is none, or if other users could read it."""
     try:
         token = file.read_text("ascii").strip()
         if TOKEN.fullmatch(token) and not file.stat().st_mode & 0o077:
@@ -208,7 +211,8 @@ def keep_token(file: Path) -> str:
         file.unlink()
     except OSError as error:
         raise TokenUnreadable(
-            f"The token file {file} cannot be read: {error.strerror}.", hint="Remove it, and a new one is made."
+            f"The token file {file} cannot be read: {error.strerror}.",
+            hint="Remove it; the next start makes one.",
         ) from error
     return _new_token(file)
 
@@ -224,7 +228,7 @@ def _new_token(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What `server.json` says, for callers to find the server."""
+    """Content of `server.json`, by which callers find the server."""
 
     pid: int
     host: str
@@ -241,7 +245,7 @@ class Listing:
         paths.write_private(file, json.dumps(asdict(self)).encode() + b"\n")
 
     def withdraw(self, file: Path) -> None:
-        """Remove `file`, unless it speaks of another server."""
+        """Remove `file`, unless it belongs to another server."""
         with suppress(OSError, ValueError):
             if json.loads(file.read_text("utf-8"))["boot"] == self.boot:
                 file.unlink()
@@ -251,11 +255,24 @@ class Listing:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, with a word when it accepts connections, and with signals left to us."""
+    """uvicorn that reports when it accepts connections, stops at once, and leaves signals to us."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopped.set()
+
+    async def main_loop(self) -> None:
+        """Count once a second, in place of ten times, until `stop` is called."""
+        ticks = 0
+        while not await self.on_tick(ticks):
+            ticks += TICKS_PER_SECOND
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), 1.0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -287,18 +304,19 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
     stopping = Stopping()
 
     def stop() -> None:
-        # Whoever looks for a server from now on is to find another one, or none.
+        # From now on callers must not find this server.
         listing.withdraw(file)
         if not stopping.begun:
             _end_at_last()
         stopping.begin()
-        server.should_exit = True
+        server.stop()
 
     def ready() -> None:
         listing.publish(file)
-        # What was loaded stays; looking through it for garbage again and again would stop the server for moments.
+        # Loaded modules stay in memory; without the freeze, each full garbage collection would scan them.
         gc.collect()
         gc.freeze()
+        gc.enable()
         report.ready(listing)
 
     context = Context(
@@ -333,10 +351,10 @@ def _configuration(app: FastAPI) -> uvicorn.Config:
 
 
 def _end_at_last() -> None:
-    """Let the process end in time, even if something in it does not; agents end with it, by their guardians."""
+    """End the process after a time limit, even if a task hangs; its guardians then end the agents."""
 
     def end() -> None:
-        logging.getLogger(__name__).error("The server did not stop within %g seconds and is ended.", LONGEST_STOP)
+        logging.getLogger(__name__).error("The server did not stop within %g seconds: it exits.", LONGEST_STOP)
         os._exit(1)
 
     timer = threading.Timer(LONGEST_STOP, end)

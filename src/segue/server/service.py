@@ -1,4 +1,4 @@
-"""What the server asks of the service behind it."""
+"""Interface of the service that the server calls."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -36,12 +36,12 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator.house import Rules
+from segue.orchestrator.runtime.services import Rules
 from segue.snapshot.compare import SnapshotDiff
 
 
 class Service(Protocol):
-    """Everything a user can do; `name` is a workflow's id or slug."""
+    """Everything that a user can request; `name` is a workflow's id or slug."""
 
     @property
     def boot(self) -> BootId: ...
@@ -49,7 +49,7 @@ class Service(Protocol):
     def memory(self) -> Memory: ...
     @property
     def busy(self) -> bool:
-        """Whether an agent is at work, or about to be."""
+        """True while an agent is working or about to start."""
         ...
 
     async def create(self, request: NewWorkflow) -> WorkflowView: ...
@@ -94,7 +94,7 @@ class Service(Protocol):
     async def cancel(self, name: str, reason: str) -> Action: ...
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage: ...
     async def snapshots(self, name: str) -> list[Snapshot]:
-        """Newest first, with what was found in them as far as somebody has looked."""
+        """List snapshots, newest first, with the findings of those that were studied."""
         ...
 
     async def snapshot(self, name: str, snapshot_id: str) -> Snapshot: ...
@@ -115,7 +115,7 @@ class Service(Protocol):
 
 
 class OpenService(Protocol):
-    """Opens the service on plain values: interrupted work is settled before the context is entered."""
+    """Function that opens the service; interrupted work is settled before the context is entered."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""The end of serving: whoever waits for an answer is told, instead of being waited for."""
+"""Shutdown of the server: requests that wait are cancelled with an error."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from segue.model.errors import ServerError
 
 
 class Stopping:
-    """Known to every request that may wait long."""
+    """Signal to every request that may wait long."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -22,7 +22,7 @@ class Stopping:
 
     @contextmanager
     def interrupts(self) -> Generator[None]:
-        """What waits in here is ended, with an error that says why, when the server stops."""
+        """Cancel the body of the context when the server stops, and raise an error with the reason."""
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
             if self.begun:

@@ -1,7 +1,7 @@
-"""The two tables of legal moves."""
+"""The tables of legal moves."""
 
 from segue.model.errors import IllegalMove
-from segue.model.status import SessionStatus, WorkflowStatus
+from segue.model.status import Phase, SessionStatus, WorkflowStatus
 
 _W = WorkflowStatus
 WORKFLOW_MOVES: dict[WorkflowStatus, frozenset[WorkflowStatus]] = {
@@ -36,6 +36,25 @@ SESSION_MOVES: dict[SessionStatus, frozenset[SessionStatus]] = {
     _S.TERMINATED: frozenset(),
 }
 
+_P = Phase
+PHASE_MOVES: dict[Phase, frozenset[Phase]] = {
+    _P.OPENING: frozenset({_P.IDLE, _P.PAUSING, _P.ENDING}),
+    # A turn that is joined was prompted by an earlier run.
+    _P.IDLE: frozenset({_P.PROMPTING, _P.IN_TURN, _P.FINISHING, _P.ENDING}),
+    _P.PROMPTING: frozenset({_P.IN_TURN, _P.REPORTING, _P.ENDING}),
+    _P.IN_TURN: frozenset({_P.IDLE, _P.FINISHING, _P.YIELDING, _P.PAUSING, _P.ENDING}),
+    # The message has its own turn; then the interrupted prompt is sent again.
+    _P.YIELDING: frozenset({_P.IDLE, _P.FINISHING, _P.PAUSING, _P.ENDING}),
+    _P.REPORTING: frozenset({_P.IDLE, _P.ENDING}),
+    # Failed tests and reviews send the task back into a turn.
+    _P.FINISHING: frozenset({_P.PROMPTING, _P.IDLE, _P.PAUSING, _P.ENDING}),
+    _P.PAUSING: frozenset({_P.ENDING}),
+    _P.ENDING: frozenset(),
+}
+BETWEEN_TURNS = frozenset({_P.IDLE, _P.FINISHING})
+"""Phases in which a prompt may be sent."""
+AT_WORK = frozenset(phase for phase, moves in PHASE_MOVES.items() if _P.PAUSING in moves)
+"""Phases in which a pause has something to interrupt."""
 WORKFLOW_ENDED = frozenset(status for status, moves in WORKFLOW_MOVES.items() if not moves)
 SESSION_ENDED = frozenset(status for status, moves in SESSION_MOVES.items() if not moves)
 
@@ -48,3 +67,8 @@ def check_workflow_move(before: WorkflowStatus, after: WorkflowStatus) -> None:
 def check_session_move(before: SessionStatus, after: SessionStatus) -> None:
     if after not in SESSION_MOVES[before]:
         raise IllegalMove(f"A session cannot go from {before} to {after}.")
+
+
+def check_phase_move(before: Phase, after: Phase) -> None:
+    if after not in PHASE_MOVES[before]:
+        raise IllegalMove(f"A run cannot go from {before} to {after}.")

@@ -1,43 +1,63 @@
-"""Bring a database to the present schema, or say why not."""
+"""Bring a database to the present schema, or refuse it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, inspect, text
 
 from segue.model.errors import DatabaseTooNew
+from segue.store.tables import metadata
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 VERSION_TABLE = "segue_version"
+NEWEST = "0008"
+"""The last step of `migrations/versions`; a test compares them."""
 
 
 def migrate(engine: Engine) -> None:
-    """Runs the missing steps in one transaction; a database from the future is refused untouched."""
+    """Run the missing steps in one transaction; a database from the future is refused untouched.
+
+    Alembic is loaded for a database of an older schema alone: a server that finds the present one need not carry it.
+    """
     with engine.begin() as connection:
-        if connection.dialect.name == "sqlite":
+        is_sqlite = connection.dialect.name == "sqlite"
+        if is_sqlite:
             # The driver begins a transaction only at a write to rows, not at one to the schema.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _refuse_newer(connection, ScriptDirectory.from_config(_config(connection)))
+        tables = inspect(connection).get_table_names()
+        if VERSION_TABLE in tables:
+            revision = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()
+            if revision == NEWEST:
+                return
+            if revision is not None and revision > NEWEST:
+                raise DatabaseTooNew(f"The database has schema {revision}, which this Segue does not know.")
+        elif is_sqlite and not tables:
+            _create(connection)
+            return
         upgrade(connection, "head")
+
+
+def _create(connection: Connection) -> None:
+    """Make the present schema at once, as all the steps together would."""
+    metadata.create_all(connection)
+    connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.execute(text(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (:newest)"), {"newest": NEWEST})
 
 
 def upgrade(connection: Connection, revision: str) -> None:
     """Run the steps up to this one."""
-    command.upgrade(_config(connection), revision)
+    from alembic import command
+
+    command.upgrade(configuration(connection), revision)
 
 
-def _config(connection: Connection) -> Config:
+def configuration(connection: Connection) -> "Config":
+    """Return Alembic's configuration for a connection whose transaction is begun."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
-
-
-def _refuse_newer(connection: Connection, scripts: ScriptDirectory) -> None:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    known = {script.revision for script in scripts.walk_revisions()}
-    for revision in context.get_current_heads():
-        if revision not in known:
-            raise DatabaseTooNew(f"The database has schema {revision}, which this Segue does not know.")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from segue.model.errors import SegueError, WriteFailed
+from segue.model.errors import WriteFailed
+from segue.store.engines import Engines, as_write_failure
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,9 +43,9 @@ class GroupWriter(Generic[Item, Result]):
     """Everything that was submitted while one commit was under way goes into the next one."""
 
     def __init__(
-        self, engine: Engine, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
+        self, engines: Engines, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
     ) -> None:
-        self._engine = engine
+        self._engines = engines
         self._write = write
         self._deliver = deliver
         self._most = most
@@ -102,7 +103,7 @@ class GroupWriter(Generic[Item, Result]):
         return [Outcome(item, error=as_write_failure(error)) for item in batch]
 
     def _in_one_transaction(self, batch: list[Item]) -> Sequence[Result]:
-        with self._engine.connect() as connection:
+        with self._engines.writing, self._engines.plain.connect() as connection:
             # Begun in so many words: what is handed to the driver directly would not begin it.
             connection.begin()
             try:
@@ -112,15 +113,3 @@ class GroupWriter(Generic[Item, Result]):
                 raise _NotWritten(error) from error
             connection.commit()
             return results
-
-
-def as_write_failure(error: Exception) -> Exception:
-    """What the database said, as one of our own errors; ours pass as they are."""
-    if isinstance(error, SegueError):
-        return error
-    failure = WriteFailed(
-        f"Nothing was written: {getattr(error, 'orig', None) or error}.",
-        hint="Check that the disk has room and that the database can be reached; what was acknowledged is safe.",
-    )
-    failure.__cause__ = error
-    return failure

@@ -4,6 +4,8 @@ A journal cannot witness its own losses. Whoever takes part (the rehearsal agent
 diary, and afterwards the two are compared.
 """
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,16 +31,29 @@ class DiaryEntry:
 
 
 class Diary:
-    """Writes entries; when `write` returns, the entry is on disk."""
+    """Writer of entries; when `write` returns, the entry is on disk."""
 
     def __init__(self, path: Path) -> None:
         self._lines = LineFile(path)
+        self._bell = bell_of(path)
 
     def write(self, kind: str, **details: Any) -> None:
+        """Append an entry, and wake the reader that waits at the bell, if there is one."""
         self._lines.append({"kind": kind, "at": datetime.now(UTC).isoformat(), **details})
+        with suppress(OSError):
+            bell = os.open(self._bell, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(bell, b".")
+            finally:
+                os.close(bell)
 
     def close(self) -> None:
         self._lines.close()
+
+
+def bell_of(diary: Path) -> Path:
+    """Name the FIFO that a reader makes beside a diary to be woken by each new entry."""
+    return diary.with_suffix(".bell")
 
 
 def read_diary(path: Path) -> list[DiaryEntry]:

@@ -1,0 +1,499 @@
+"""What people can do: the one service behind every door."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+
+from segue.drivers.environment import allowed
+from segue.journal import NewWorkflowRow, Transaction
+from segue.journal.redaction import redact_text
+from segue.journal.rows import RunRow, WorkflowRow
+from segue.memory import Memory
+from segue.model.accounts import WorkflowAccount
+from segue.model.agents import AgentConfiguration, Limits
+from segue.model.checkpoint import CheckpointType
+from segue.model.crash import crash_point
+from segue.model.errors import BadInput, WrongState
+from segue.model.events import RunEnded
+from segue.model.ids import (
+    BootId,
+    Seq,
+    SessionId,
+    WorkflowId,
+    new_session_id,
+    new_workflow_id,
+    slugify,
+)
+from segue.model.pictures import Shown
+from segue.model.snapshots import History, Page, Part, Snapshot
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.views import (
+    Action,
+    AgentCheck,
+    AgentView,
+    Answer,
+    Answered,
+    CompiledContext,
+    EventPage,
+    Forked,
+    Imported,
+    NewFork,
+    NewImport,
+    NewWorkflow,
+    PlanView,
+    Prompted,
+    RecordView,
+    Resumed,
+    SessionDetail,
+    SessionFiles,
+    SessionStanding,
+    Successor,
+    Verification,
+    WorkflowView,
+    WorkspaceRestored,
+)
+from segue.orchestrator.requests import forks, imports, sessions, snapshots
+from segue.orchestrator.requests.answers import Answering
+from segue.orchestrator.requests.launches import FilesMoving, full_context, standing_of
+from segue.orchestrator.requests.prompts import Talking
+from segue.orchestrator.requests.resumption import Resuming
+from segue.orchestrator.requests.secrets import refuse_secrets
+from segue.orchestrator.run.allowance import changed, may_go_on, refuse_unlimited
+from segue.orchestrator.run.plan_proposals import ONE_TASK, makes_no_plan
+from segue.orchestrator.run.reviews import helpers_variables, refuse_unusable
+from segue.orchestrator.run.spending import limits_of
+from segue.orchestrator.runtime import agents, containers, projections
+from segue.orchestrator.runtime.contexts import compile_workflow
+from segue.orchestrator.runtime.plan_text import read_plan
+from segue.orchestrator.runtime.queued_runs import queue
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.runtime.views import plan_view, view_of
+from segue.orchestrator.settling.recovery import (
+    Settling,
+    checkpoint_ref,
+    left_standing,
+    settle,
+    settling_for,
+    withdraw_messages,
+    write_checkpoint,
+)
+from segue.protocol.accounts import account_of
+from segue.protocol.admission import PauseCourse, admit_pause
+from segue.protocol.capacity import Rung
+from segue.resume.planner import ResumePlan
+from segue.snapshot.compare import SnapshotDiff
+from segue.snapshot.gather import Occasion, gather
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.workspace.containers import require_engine
+from segue.workspace.git import branch_exists, read_state, repository_root
+
+W = WorkflowStatus
+END_WITHIN = 15.0
+"""Seconds a run gets to settle itself when it is cancelled."""
+FINISHED = WORKFLOW_ENDED | {W.FAILED}
+WAITING = frozenset({W.BLOCKED, W.REVIEW})
+"""Where somebody has to say something before the work goes on."""
+
+
+class Starting(WrongState):
+    """Its agent is being started just now."""
+
+
+class Orchestrator:
+    """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
+
+    def __init__(self, services: RuntimeServices, resuming: Resuming) -> None:
+        self._services = services
+        self._journal = services.journal
+        self._resuming = resuming
+        self._answering = Answering(services, resuming)
+        self._talking = Talking(resuming)
+        self.memory = Memory(services.journal)
+        self._naming = anyio.Lock()
+
+    @property
+    def boot(self) -> BootId:
+        return self._services.boot
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._services.live or self._services.environments or self._services.kept_environments)
+
+    # ── watching ────────────────────────────────────────────────────────────────────────────────────
+
+    async def workflow(self, name: str) -> WorkflowView:
+        return view_of(*await self._journal.present(name))
+
+    async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
+        """Newest first; with `directory`, those whose worktree or repository it lies in."""
+        rows = await self._journal.workflows.all(_statuses(statuses))
+        if directory is not None:
+            rows = _those_at(rows, await anyio.Path(directory).resolve())
+        return [await self.workflow(row.id) for row in rows]
+
+    async def recent(self, most: int) -> list[WorkflowView]:
+        """What waits for somebody's word first, then what is going on, then what was touched last."""
+        rows = await self._journal.workflows.all()
+        asking = await self._journal.questions.workflows_asking()
+
+        def order(row: WorkflowRow) -> tuple[bool, bool, float]:
+            waits = row.status in WAITING or row.id in asking
+            return not waits, row.status in FINISHED, -row.updated_at.timestamp()
+
+        rows.sort(key=order)
+        return [await self.workflow(row.id) for row in rows[:most]]
+
+    async def plan(self, name: str) -> PlanView:
+        row = await self._journal.workflows.get(name)
+        return plan_view(row, await self._journal.state(row.id))
+
+    async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
+        row = await self._journal.workflows.get(name)
+        records = await self._journal.records(row.id, Seq(after), limit)
+        if not records and wait > 0:
+            with anyio.move_on_after(wait):
+                records = await self._journal.wait(row.id, Seq(after), limit)
+        head = await self._journal.head(row.id)
+        return EventPage(events=tuple(RecordView.of(record) for record in records), head=head)
+
+    async def snapshots(self, name: str) -> list[Snapshot]:
+        return await snapshots.snapshots(self._services, name)
+
+    async def snapshot(self, name: str, snapshot_id: str) -> Snapshot:
+        return await snapshots.snapshot(self._services, name, snapshot_id)
+
+    async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
+        return await snapshots.difference(self._services, name, before, after)
+
+    async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
+        return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or Page())
+
+    async def context(self, name: str, budget: int | None) -> CompiledContext:
+        """What a successor would read if the work went on now."""
+        row = await self._journal.workflows.get(name)
+        present = await self._resuming.launching.present(row)
+        compiled = await compile_workflow(
+            self._services, row.id, present, budget or self._services.rules.context_budget
+        )
+        return CompiledContext(workflow_id=row.id, context=compiled.text, exam=compiled.exam)
+
+    async def verify(self, name: str) -> Verification:
+        verdict = await self._journal.verify((await self._journal.workflows.get(name)).id)
+        return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
+
+    async def sessions(self, name: str) -> list[SessionDetail]:
+        return await sessions.details(self._services, await self._journal.workflows.get(name))
+
+    async def usage(self, name: str) -> WorkflowAccount:
+        row = await self._journal.workflows.get(name)
+        return account_of(row.id, await self._journal.state(row.id))
+
+    async def session(self, session_id: str) -> SessionDetail:
+        return await sessions.detail(self._services, session_id)
+
+    async def session_files(self, session_id: str) -> SessionFiles:
+        return await projections.rebuild(self._services, session_id)
+
+    async def session_standing(self, session_id: str) -> SessionStanding:
+        return await sessions.standing(self._services, session_id)
+
+    # ── starting ────────────────────────────────────────────────────────────────────────────────────
+
+    async def create(self, request: NewWorkflow) -> WorkflowView:
+        agent = await self._agent_for(request)
+        # One at a time: two that ask at the same moment would find the same name free.
+        async with self._naming:
+            return await self._create(request, agent)
+
+    async def _agent_for(self, request: NewWorkflow) -> AgentConfiguration:
+        """Whoever is to work on it; what of that is missing, agents and engines, is refused."""
+        agent = agents.agent_named(self._services, request.agent)
+        for each in (agent, *agents.helpers(self._services, request.choices)):
+            agents.require(each, request.environment)
+            if each.container is not None:
+                await require_engine(containers.engine_of(self._services))
+        return agent
+
+    async def _create(self, request: NewWorkflow, agent: AgentConfiguration) -> WorkflowView:
+        """Everything else that can be refused is refused here, before anything is written."""
+        refuse_secrets(request.choices)
+        refuse_unlimited(request.choices.limits)
+        refuse_unusable(self._services, agent, request.choices, request.environment)
+        if not request.issue.title.strip():
+            raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
+        proposed = request.propose and request.plan is None
+        plan = None if proposed and agent.plans else read_plan(request.issue, request.plan)
+        repository = await repository_root(request.repository)
+        slug = await self._free_slug(request.issue.title, repository)
+        now = self._services.clock.now()
+        new = NewWorkflowRow(
+            id=new_workflow_id(now),
+            slug=slug,
+            issue=request.issue,
+            plan=plan,
+            agent=agent.name,
+            permissions=request.permissions,
+            repository=str(repository),
+            here=request.here,
+            worktree=str(repository if request.here else self._services.home / "worktrees" / slug),
+            branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
+            choices=request.choices,
+        )
+        needed = (*agent.environment, *request.choices.variables, *helpers_variables(self._services, request.choices))
+        variables = allowed(request.environment, needed)
+
+        def begin(t: Transaction) -> None:
+            self._begin(t, new_session_id(now), new.agent, variables)
+            if proposed and plan is not None:
+                t.append(makes_no_plan(new.agent, ONE_TASK))
+
+        crash_point("create.before")
+        await self._journal.create(new, begin)
+        crash_point("create.after")
+        return await self.workflow(new.id)
+
+    async def import_session(self, request: NewImport) -> Imported:
+        return await imports.import_session(self._services, request, self._free_slug)
+
+    async def _free_slug(self, title: str, repository: Path) -> str:
+        """A name that no workflow has, and no branch of this repository either."""
+        wanted = slugify(redact_text(title))
+        taken = await self._journal.workflows.slugs_like(wanted)
+        number = 1
+        slug = wanted
+        while slug in taken or await branch_exists(repository, f"segue/{slug}"):
+            number += 1
+            slug = f"{wanted}-{number}"
+        return slug
+
+    def _begin(self, t: Transaction, session_id: SessionId, agent: str, variables: Mapping[str, str]) -> None:
+        t.sessions.create(session_id, agent)
+        plan = ResumePlan(way=Way.FIRST, reason="the workflow is new")
+        queue(self._services, t, session_id, plan, Purpose.WORK, variables)
+
+    # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def pause(self, name: str, reason: str, wait: bool) -> Action:
+        """At the next boundary, forced after a while; asking twice changes nothing."""
+        row = await self._journal.workflows.get(name)
+        state = await self._journal.state(row.id)
+        force_at = self._services.clock.now() + timedelta(seconds=self._services.rules.pause_force_after)
+
+        def ask(t: Transaction) -> tuple[PauseCourse, bool]:
+            """Request the pause; return its course, and whether a retry was called off."""
+            called_off = t.cancel_retry(state, reason or "somebody wants it paused")
+            course, workflow = admit_pause(standing_of(t)), t.workflow
+            if course is PauseCourse.AT_BOUNDARY and workflow.pause_trigger is not Trigger.PAUSE:
+                # A limit's pause is taken back when the limit is raised; a person's pause stays.
+                t.request_pause(Trigger.PAUSE, reason, min(workflow.force_pause_at or force_at, force_at))
+            return course, called_off
+
+        crash_point("pause.before")
+        course, called_off = await self._resuming.launching.decide(row.id, ask)
+        running = course is PauseCourse.AT_BOUNDARY
+        crash_point("pause.requested")
+        self._services.kept_environments.pop(row.id, None)
+        if not running:
+            await self._resuming.launching.put_away(row.id, reason or "the workflow is paused")
+            try:
+                await self._pause_at_once(row, reason)
+            except (Starting, FilesMoving):
+                # Now there is a run to wait for, or soon will be.
+                again = await self.pause(name, reason, wait)
+                return replace(again, retry_called_off=called_off or again.retry_called_off)
+        elif (live := self._services.live.get(row.id)) is not None:
+            live.pause.set()
+        if running and wait:
+            await self._until_settled(row.id)
+        return replace(await self._pause_answer(row.id), retry_called_off=called_off)
+
+    async def _pause_at_once(self, row: WorkflowRow, reason: str) -> None:
+        """No agent is at work, so the boundary is here."""
+        state = await self._journal.state(row.id)
+        if state.status is W.PAUSED:
+            return
+        workspace = await gather(state.worktree, checkpoint_ref(row.id, state), state.base)
+        occasion = Occasion(
+            type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
+        )
+
+        unstarted: list[RunRow] = []
+
+        def pause(t: Transaction) -> None:
+            if t.workflow.status is W.PAUSED:
+                return
+            run = t.runs.open()
+            if run is not None and run.status is RunStatus.ACTIVE:
+                raise Starting
+            write_checkpoint(
+                t, t.sessions.current().id, run.number if run else 0, occasion, t.catch_up(state), workspace
+            )
+            if run is not None:
+                t.runs.end(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
+                unstarted.append(run)
+            t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
+
+        await self._journal.transact(row.id, self._resuming.launching.still(pause))
+        for run in unstarted:
+            # It stands in line for nothing, and the next one may not stand behind it.
+            self._services.environments.pop((run.session_id, run.number), None)
+            self._services.queue.forget(run.session_id, run.number)
+        await left_standing(self._services, row.id, state)
+
+    async def _until_settled(self, workflow_id: WorkflowId) -> None:
+        """Until the workflow stands still, one way or another."""
+        seen = await self._journal.head(workflow_id)
+        while (await self._journal.workflows.get(workflow_id)).status is W.IN_PROGRESS:
+            seen = (await self._journal.wait(workflow_id, seen))[-1].seq
+
+    async def _pause_answer(self, workflow_id: WorkflowId) -> Action:
+        row = await self._journal.workflows.get(workflow_id)
+        if row.status is W.IN_PROGRESS:
+            return Action(status="pause_requested", workflow_id=workflow_id)
+        if row.status is not W.PAUSED:
+            raise WrongState(f"The workflow was not paused: it is {row.status} now.")
+        state = await self._journal.state(workflow_id)
+        return Action(status="paused", workflow_id=workflow_id, snapshot_id=state.last_snapshot)
+
+    # ── going on ────────────────────────────────────────────────────────────────────────────────────
+
+    async def resume(
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        way: Way | None = None,
+        successor: Successor | None = None,
+        snapshot: str | None = None,
+        context: str | None = None,
+        wait_for_quota: bool = False,
+    ) -> Resumed:
+        return await self._resuming.resume(name, environment, way, successor, snapshot, context, wait_for_quota)
+
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
+        """Let a workflow use more, or less, from now on."""
+        row = await self._journal.workflows.get(name)
+        refuse_unlimited(limits)
+        state, room = await self._journal.state(row.id), await self._has_room(row)
+
+        def change(t: Transaction) -> None:
+            if t.workflow.status in WORKFLOW_ENDED:
+                hint = "Go on from it in a new workflow: `segue sessions fork`."
+                raise WrongState(f"The workflow is {t.workflow.status}; there is nothing left to limit.", hint=hint)
+            t.change_limits(changed(limits_of(t.workflow), limits), wait_for_quota)
+            if may_go_on(t.workflow.pause_trigger, limits_of(t.workflow), t.catch_up(state), t.now, room=room):
+                t.withdraw_pause()
+
+        await self._journal.transact(row.id, change)
+        if (live := self._services.live.get(row.id)) is not None:
+            live.terms.set()
+        return await self.workflow(row.id)
+
+    async def _has_room(self, row: WorkflowRow) -> bool:
+        """Whether the agent's context is no reason to pause."""
+        session, agent = (await self._journal.state(row.id)).session, self._services.agents.get(row.agent)
+        if session is None or agent is None:
+            return False
+        return not await full_context(self._services, session, row.id, agent, (Rung.PAUSE, Rung.FORCE))
+
+    async def fork(self, request: NewFork) -> Forked:
+        return await forks.fork(self._services, request, self._free_slug)
+
+    async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
+        return await self._resuming.open(session_id, environment)
+
+    async def prompt(
+        self,
+        name: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
+    ) -> Prompted:
+        return await self._talking.prompt(name, text, environment, wait, now, shown)
+
+    async def prompt_session(
+        self,
+        session_id: str,
+        text: str,
+        environment: Mapping[str, str],
+        wait: bool = True,
+        now: bool = False,
+        shown: Sequence[Shown] = (),
+    ) -> Prompted:
+        return await self._talking.prompt_session(session_id, text, environment, wait, now, shown)
+
+    async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        return await self._resuming.restore_workspace(name)
+
+    # ── agents ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
+        return agents.agents(self._services, environment)
+
+    async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
+        return await agents.check(self._services, name, environment)
+
+    # ── answering and ending ────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, name: str, answer: Answer) -> Answered:
+        """A person's word on the oldest open question: a permission, or a plan."""
+        return await self._answering.answer(name, answer)
+
+    async def cancel(self, name: str, reason: str) -> Action:
+        """For good: the agent is ended, the worktree stays as it is."""
+        row = await self._journal.workflows.get(name)
+        state = await self._journal.state(row.id)
+        stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
+
+        def cancel(t: Transaction) -> None:
+            if t.workflow.status is W.CANCELLED:
+                return
+            t.cancel_retry(state, stop.reason)
+            withdraw_messages(t)
+            t.move_workflow(W.CANCELLED, reason=stop.reason, trigger=Trigger.CANCEL)
+            session = t.sessions.current()
+            if t.runs.open() is None and session.status not in SESSION_ENDED | {SessionStatus.FAILED}:
+                t.sessions.move(session.id, SessionStatus.CANCELLED, reason=stop.reason)
+
+        crash_point("cancel.before")
+        await self._resuming.launching.decide(row.id, cancel)
+        crash_point("cancel.after")
+        self._services.kept_environments.pop(row.id, None)
+        await self._end_run(row.id, settling_for(stop))
+        await containers.end_all(self._services, row.id)
+        for session in await self._journal.sessions.of(row.id):
+            await projections.refresh(self._services, session.id)
+        return Action(status="cancelled", workflow_id=row.id)
+
+    async def _end_run(self, workflow_id: WorkflowId, settling: Settling) -> None:
+        """Tear a live run away and wait until it has settled; settle here what nobody carries out."""
+        live = self._services.live.get(workflow_id)
+        if live is not None:
+            live.tear_away(settling.stop)
+            with anyio.move_on_after(END_WITHIN):
+                await live.done.wait()
+        for run in await self._journal.runs.open(workflow_id):
+            await settle(self._services, run.session_id, run.number, settling)
+            self._services.queue.forget(run.session_id, run.number)
+
+
+def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:
+    try:
+        return [WorkflowStatus(name) for name in names]
+    except ValueError as error:
+        known = ", ".join(WorkflowStatus)
+        raise BadInput(f"There is no such status: {error}.", hint=f"Known statuses: {known}.") from error
+
+
+def _those_at(rows: Sequence[WorkflowRow], directory: anyio.Path) -> list[WorkflowRow]:
+    """Those whose worktree `directory` lies in; failing that, those of its repository."""
+
+    def inside(place: str) -> bool:
+        return directory.is_relative_to(place)
+
+    return [row for row in rows if inside(row.worktree)] or [row for row in rows if inside(row.repository)]

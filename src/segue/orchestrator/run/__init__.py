@@ -1,0 +1,1 @@
+"""One run under one agent process, from its claim to its end."""

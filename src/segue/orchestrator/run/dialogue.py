@@ -1,0 +1,396 @@
+"""The dialogue with an agent: one turn after the other, until the run ends."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+import anyio
+
+from segue.drivers import Agent
+from segue.journal import Transaction
+from segue.model import events as e
+from segue.model.crash import crash_point
+from segue.model.errors import AgentError
+from segue.model.findings import ExamResult
+from segue.model.ids import PromptId, TaskId, new_prompt_id
+from segue.model.plan import PLANNING, Task
+from segue.model.status import (
+    Carrying,
+    Phase,
+    PromptStatus,
+    Purpose,
+    SessionStatus,
+    Trigger,
+    WaitingFor,
+    Way,
+    WorkflowStatus,
+)
+from segue.orchestrator.run.allowance import Allowance
+from segue.orchestrator.run.capacity_meter import Capacity
+from segue.orchestrator.run.forced_pauses import force_pauses
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.merged_messages import parts_of
+from segue.orchestrator.run.plan_proposals import Planner, adopt_without_planning, blocked_by
+from segue.orchestrator.run.questions import Speaker
+from segue.orchestrator.run.recorder import Recorder
+from segue.orchestrator.run.reports import Reports
+from segue.orchestrator.run.spending import limits_of
+from segue.orchestrator.run.task_completion import Finishing
+from segue.orchestrator.run.turns import Turns, broken_off
+from segue.orchestrator.runtime.concurrency import alongside, first_of
+from segue.orchestrator.runtime.contexts import Present, compile_workflow
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped
+from segue.protocol.budgets import Stopping
+from segue.protocol.steps import (
+    AdoptPlan,
+    AskForPlan,
+    AwaitApproval,
+    AwaitMessage,
+    Complete,
+    HandOver,
+    Pause,
+    Situation,
+    Step,
+    TakeMessage,
+    Work,
+    next_step,
+)
+from segue.resume.advice import advised
+from segue.resume.handover import with_context
+from segue.resume.history import KINDS as HISTORY_KINDS
+from segue.resume.history import history, with_history
+from segue.resume.planning import said_of_plans
+from segue.resume.prompts import Occasion as PromptOccasion
+from segue.resume.prompts import introduction, task_prompt
+from segue.resume.remarks import remarks
+from segue.state.fold import WorkflowState
+
+log = logging.getLogger("segue")
+
+MOST_PARTS = 1000
+"""Messages that are looked through for those that went out together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """The next prompt, as the agent gets it; without a task it is a person's message."""
+
+    task: Task | None
+    prompt: e.PromptQueued
+    text: str
+    parts: tuple[PromptId, ...] = ()
+    """The messages that are sent with the prompt."""
+    joined: bool = False
+    """The agent has it from an earlier run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Introduction:
+    """Text that the agent has to read before the prompt, and how the two are joined."""
+
+    way: Way
+    text: str
+    join: Callable[[str, str], str]
+    exam: ExamResult | None = None
+
+
+class Dialogue:
+    """The turns of a run: people's messages come first, then the plan."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        agent: Agent,
+        recorder: Recorder,
+        occasion: PromptOccasion,
+        capacity: Capacity,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._lease = lease
+        self._services = lease.services
+        self._live = lease.live
+        self._recorder = recorder
+        speaker = Speaker(session_id=lease.session_id, run=lease.number, permissions=lease.workflow.permissions)
+        self._turns = Turns(lease, agent, recorder, speaker, lease.live.phase, capacity)
+        self._reports = Reports(lease, self._turns, recorder)
+        self._finishing = Finishing(lease, self._turns, recorder, environment)
+        self._planner = Planner(lease, self._turns, recorder)
+        self._plans = lease.services.agents[lease.agent].plans
+        self._occasion: PromptOccasion | None = occasion
+        """Introduction for the first prompt; None after the first task."""
+        self._status_before_talk = WorkflowStatus.PAUSED
+        self._allowance = Allowance(lease)
+        self._capacity = capacity
+
+    async def hold(self, joined: PromptId | None = None) -> End:
+        """Exchange turns until the run ends; a turn that an earlier run began is joined first."""
+        turns, phase = self._turns, self._live.phase
+        phase.move(Phase.IDLE)
+        beside = (
+            turns.flush_regularly,
+            turns.questions.deliver_replies,
+            turns.yield_to_messages,
+            lambda: force_pauses(self._lease, self._recorder, turns),
+            self._allowance.time_out,
+        )
+        async with alongside(*beside):
+            try:
+                end = await self._converse(await self._join(joined) if joined else None)
+                if (sentence := self._allowance.passed_over(end)) is not None:
+                    await self._recorder.record(e.Warned(code="limit_passed", message=sentence))
+                return end
+            finally:
+                phase.move(Phase.ENDING)
+                # The agent has streamed this text, so it is stored even when the run is torn away.
+                await self._recorder.flush()
+
+    async def _converse(self, joined: _Prompt | None) -> End:
+        """Do one step after the other, until one ends the run."""
+        reported_on: TaskId | None = None
+        """The last task that was done here and that no report was asked about."""
+        while True:
+            following, joined = joined or await self._next(), None
+            if following is None:
+                continue
+            if isinstance(following, End):
+                if not await self._reported(following, reported_on):
+                    return following
+                # The pause may have been withdrawn during the report.
+                reported_on = None
+                continue
+            task, prompt = following.task, following.prompt
+            if prompt.task_id == PLANNING:
+                end = await self._planner.make(prompt, following.text)
+                self._occasion = None
+            else:
+                end = await self._take(following)
+                if task is not None and end is None:
+                    self._allowance.task_done()
+                    self._occasion, reported_on = None, task.id
+            if end is not None:
+                return end
+
+    async def _take(self, following: _Prompt) -> End | None:
+        """Take one turn, and finish its task; return why the run ends here, if it does."""
+        stored = following.task is not None
+        turn = await self._turns.take(
+            following.prompt, following.text, stored=stored, parts=following.parts, joined=following.joined
+        )
+        if following.task is None:
+            await self._answered(turn.reason)
+            return None
+        if turn.reason != "end_turn":
+            return broken_off(self._live, turn.reason)
+        return await self._finishing.finish(following.task)
+
+    async def _join(self, prompt_id: PromptId) -> _Prompt:
+        """Take over a turn that the agent is in the middle of."""
+        plan = (await self._services.journal.state(self._lease.workflow_id)).plan
+        sent = await self._services.journal.last_records(self._lease.workflow_id, ["prompt.sent"], limit=MOST_PARTS)
+        session_id, run = self._lease.session_id, self._lease.number
+
+        def join(t: Transaction) -> _Prompt:
+            prompt = t.prompts.queued(prompt_id)
+            task = next((each for each in plan.tasks if each.id == prompt.task_id), None) if plan else None
+            if task is not None and not prompt.report:
+                t.tasks.start(task.id, self._lease.attempt, session_id, run)
+            self._lease.move(t, SessionStatus.RUNNING)
+            t.append(e.TurnJoined(prompt_id=prompt_id), session_id=session_id, run=run)
+            return _Prompt(None if prompt.report else task, prompt, prompt.text, parts_of(prompt_id, sent), joined=True)
+
+        return await self._lease.write("turn.joined", join)
+
+    async def _reported(self, end: End, task: TaskId | None) -> bool:
+        """Ask the agent, before a pause, for its decisions and errors; return False where that is not wanted."""
+        wanted = self._services.rules.extraction.by == "agent" and self._plans
+        if end.status is not WorkflowStatus.PAUSED or task is None or not wanted:
+            return False
+        if self._lease.meter.empty(self._services.clock.now()) is not None:
+            return False
+        return await self._reports.ask(task, Stop(trigger=end.trigger, reason=end.reason))
+
+    # ── the next step ───────────────────────────────────────────────────────────────────────────────
+
+    async def _next(self) -> _Prompt | End | None:
+        """Choose the next step and prepare it; None when the choice has to be made again."""
+        state = await self._services.journal.state(self._lease.workflow_id)
+        carrying = await self._carrying()
+        introduction = await self._what_came_before(state) if carrying is Carrying.NEEDED else None
+        if (sentence := self._allowance.cannot_be_kept(state)) is not None:
+            await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
+
+        def choose(t: Transaction) -> _Prompt | End | AwaitMessage:
+            now, purpose = t.catch_up(state), self._lease.run(t).purpose
+            return self._prepare(t, next_step(self._situation(t, now, purpose)), now, introduction, carrying)
+
+        # A pause that is requested in this moment commits either before the choice or after it.
+        chosen = await self._lease.write("turn.start", choose)
+        return await self._await_message() if isinstance(chosen, AwaitMessage) else chosen
+
+    def _situation(self, t: Transaction, now: WorkflowState, purpose: Purpose) -> Situation:
+        """Read what the next step depends on."""
+        workflow, full = t.workflow, self._capacity.hand_over
+        self._allowance.allow(limits_of(workflow))
+        trigger, reason = workflow.pause_trigger, workflow.pause_reason or ""
+        pause = None if trigger is None else Stopping(trigger=trigger, reason=reason)
+        return Situation(
+            purpose=purpose,
+            message_waits=bool(t.prompts.waiting() if pause else self._turns.waiting(t)),
+            pause=pause,
+            task=None if now.planning else now.next_task,
+            planning=now.planning,
+            agent_plans=self._plans,
+            used_up=self._allowance.used_up(now),
+            full=full.sentence if full else None,
+        )
+
+    def _prepare(
+        self, t: Transaction, step: Step, now: WorkflowState, introduction: _Introduction | None, carrying: Carrying
+    ) -> _Prompt | End | AwaitMessage:
+        """Write what the step begins with."""
+        match step:
+            case TakeMessage():
+                return self._message(t, introduction or self._issue_introduction(now, carrying))
+            case Complete():
+                # A message from here on finds the run leaving, and starts the next one.
+                t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
+                return End(WorkflowStatus.COMPLETED)
+            case Pause(why=why):
+                return End(WorkflowStatus.PAUSED, why.reason, why.trigger)
+            case AwaitMessage():
+                return step
+            case AwaitApproval(plan=plan):
+                return blocked_by(plan, now)
+            case HandOver(reason=reason):
+                return End(WorkflowStatus.IN_PROGRESS, reason, Trigger.EXHAUSTION)
+            case AskForPlan():
+                prompt = self._planner.ask(t, now, self._occasion)
+                return _Prompt(None, prompt, self._carry(t, prompt, introduction))
+            case AdoptPlan():
+                adopted = adopt_without_planning(t, now, self._lease.agent)
+                assert now.planning is not None and adopted.next_task is not None, "a plan has something to do"
+                return self._task(t, adopted.next_task, adopted, said_of_plans(now.planning), introduction)
+            case Work(task=task):
+                return self._task(t, task, now, (), introduction)
+            case _:
+                assert_never(step)
+
+    def _task(
+        self,
+        t: Transaction,
+        task: Task,
+        now: WorkflowState,
+        about_plans: Sequence[str],
+        introduction: _Introduction | None,
+    ) -> _Prompt:
+        assert now.issue is not None and now.plan is not None, "a task belongs to an issue's plan"
+        told = (*about_plans, *advised(now.advice, task.id), *remarks(now, task))
+        text = task_prompt(now.issue, now.plan, task, self._occasion, told)
+        prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
+        session_id, number = self._lease.session_id, self._lease.number
+        t.tasks.start(task.id, self._lease.attempt, session_id, number)
+        t.prompts.queue(prompt, session_id, number)
+        self._lease.move(t, SessionStatus.RUNNING)
+        words = self._carry(t, prompt, introduction)
+        # The prompt is sent at once, so one commit serves both.
+        t.prompts.move(prompt.prompt_id, PromptStatus.SENT, session_id, number)
+        return _Prompt(task, prompt, words)
+
+    def _message(self, t: Transaction, introduction: _Introduction | None) -> _Prompt:
+        said = self._turns.take_said(t)
+        assert said is not None, "a message waits"
+        if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
+            self._status_before_talk = t.workflow.status
+            t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
+        self._lease.move(t, SessionStatus.RUNNING)
+        return _Prompt(None, said.prompt, self._carry(t, said.prompt, introduction), said.parts)
+
+    # ── what the agent has to be told first ─────────────────────────────────────────────────────────
+
+    async def _carrying(self) -> Carrying:
+        """Return which introduction to earlier sessions the agent still needs."""
+        if self._occasion is None:
+            return Carrying.DONE
+        return (await self._services.journal.sessions.get(self._lease.session_id)).carrying
+
+    async def _what_came_before(self, state: WorkflowState) -> _Introduction:
+        """Compile the context of a new conversation, or quote the history."""
+        if state.sessions[self._lease.session_id].told_by is Way.CONTEXT:
+            try:
+                return await self._context(state.sessions[self._lease.session_id].own_context)
+            except Exception:  # a context that fails to compile must not stop the work
+                log.exception("no context could be compiled for %s", self._lease.workflow_id)
+                message = "No context could be compiled; the server's log says why. The history is told instead."
+                await self._recorder.record(e.Warned(code="context_failed", message=message))
+                if self._occasion is not None:
+                    self._occasion = replace(self._occasion, way=Way.HISTORY)
+        records = await self._services.facts.last_records(self._lease.workflow_id, HISTORY_KINDS)
+        return _Introduction(Way.HISTORY, history(records, self._services.rules.history), with_history)
+
+    async def _context(self, own: str) -> _Introduction:
+        """Compile the context, or take the one that a person wrote; either is examined."""
+        git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
+        present = Present(git=git, at=self._services.clock.now(), divergence=divergence)
+        budget = self._services.rules.context_budget
+        compiled = await compile_workflow(self._services, self._lease.workflow_id, present, budget, own)
+        return _Introduction(Way.CONTEXT, compiled.text, with_context, compiled.exam)
+
+    def _issue_introduction(self, now: WorkflowState, carrying: Carrying) -> _Introduction | None:
+        """Introduce the issue in a conversation that begins with a message."""
+        occasion = self._occasion
+        if carrying is not Carrying.NOTHING or occasion is None or occasion.knows_issue or now.issue is None:
+            return None
+        return _Introduction(occasion.way, introduction(now.issue, occasion), "{}\n\n{}".format)
+
+    def _carry(self, t: Transaction, prompt: e.PromptQueued, introduction: _Introduction | None) -> str:
+        """Return the prompt's text as the agent gets it, and journal what was added."""
+        if introduction is None or not introduction.text:
+            return prompt.text
+        carried = e.ContextCarried(
+            prompt_id=prompt.prompt_id, way=introduction.way, text=introduction.text, exam=introduction.exam
+        )
+        t.prompts.carry(carried, self._lease.session_id, self._lease.number)
+        return introduction.join(introduction.text, prompt.text)
+
+    # ── between messages ────────────────────────────────────────────────────────────────────────────
+
+    async def _await_message(self) -> End | None:
+        """Keep the agent ready for a while; return the end of the run if no message comes."""
+        woken = await first_of(self._spoken, self._linger, self._turns.until_gone)
+        if isinstance(woken, AgentError):
+            raise woken
+        if woken == "message":
+            return None
+        crash_point("talk.woken")
+        return await self._lease.write("talk.over", self._over)
+
+    async def _spoken(self) -> Literal["message"]:
+        await self._live.spoken.wait()
+        self._live.spoken = anyio.Event()
+        return "message"
+
+    async def _linger(self) -> Literal["silence"]:
+        await self._services.clock.sleep(self._services.rules.talk_linger)
+        return "silence"
+
+    def _over(self, t: Transaction) -> End | None:
+        """End the talk, unless a message or work arrived meanwhile; later messages start the next run."""
+        if t.prompts.waiting() or self._lease.run(t).purpose is Purpose.WORK:
+            return None
+        t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
+        return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
+
+    async def _answered(self, reason: e.StopReason) -> None:
+        """Return the workflow to its status before the message, where the run is there only to talk."""
+        if reason == "max_tokens":
+            raise RunStopped(WINDOW_FULL)
+
+        def answered(t: Transaction) -> None:
+            self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+            if self._lease.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
+                reason = "the agent was only talked to"
+                t.move_workflow(self._status_before_talk, reason=reason, trigger=Trigger.PAUSE)
+
+        await self._lease.write("message.answered", answered)

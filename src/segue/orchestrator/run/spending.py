@@ -1,0 +1,90 @@
+"""Spending of a workflow, and its budget."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from segue.journal.rows import WorkflowRow
+from segue.model.accounts import Account
+from segue.model.agents import Choices, Limits
+from segue.model.codec import decode
+from segue.model.events import UsageReported
+from segue.model.ids import SessionId
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.run_ends import RunStopped
+from segue.protocol.accounts import session_account, sessions_of, total
+from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
+from segue.state.fold import SessionState, WorkflowState
+from segue.state.session import reported
+
+
+class SpendingMeter:
+    """Meter of the tokens and the money of all sessions of a workflow, from their usage reports."""
+
+    def __init__(self, writer: SessionId) -> None:
+        self._writer = writer
+        self._budget = Budget()
+        self._others = Account()
+        """Usage of the sessions that report nothing more."""
+        self._heard: dict[SessionId, SessionState] = {}
+        """The writer, and the last one who helped."""
+        self.used = Account()
+
+    def fill(self, limits: Limits, state: WorkflowState) -> None:
+        """Take up the usage of earlier runs."""
+        self.allow(limits)
+        self._heard = {self._writer: state.sessions[self._writer]}
+        self._others = total(each.account for each in sessions_of(state) if each.session_id != self._writer)
+        self._reckon()
+
+    def allow(self, limits: Limits) -> None:
+        self._budget = replace(budget_of(limits), tasks=None, timeout=None)
+
+    def hear(self, session_id: SessionId, report: UsageReported, now: datetime) -> None:
+        if session_id not in self._heard:
+            self._put_by()
+        before = self._heard.get(session_id) or SessionState(number=0, agent="", parent=self._writer)
+        self._heard[session_id] = reported(before, report, now.date())
+        self._reckon()
+
+    def empty(self, now: datetime) -> Stopping | None:
+        """Return the budget that is used up, if one is."""
+        return exceeded(self._budget, spent(self.used, now), now)
+
+    def pay_for_a_turn(self, now: datetime) -> None:
+        """Stop the run before a turn that only Segue asks for, when the budget is used up."""
+        if (stopping := self.empty(now)) is not None:
+            raise RunStopped(Stop(trigger=stopping.trigger, reason=stopping.reason))
+
+    def _put_by(self) -> None:
+        """Add the helpers that have ended to the others; helpers work one after the other."""
+        for session_id in set(self._heard) - {self._writer}:
+            gone = session_account(session_id, self._heard.pop(session_id))
+            self._others = total((self._others, gone.account))
+
+    def _reckon(self) -> None:
+        heard = [session_account(session_id, session).account for session_id, session in self._heard.items()]
+        self.used = total((self._others, *heard))
+
+
+def limits_of(row: WorkflowRow) -> Limits:
+    return decode(Choices, row.choices).limits
+
+
+def budget_of(limits: Limits) -> Budget:
+    timeout = timedelta(seconds=limits.seconds) if limits.seconds else None
+    return Budget(tokens=limits.tokens or None, usd=limits.usd or None, timeout=timeout, tasks=limits.tasks or None)
+
+
+def spent_of(state: WorkflowState, now: datetime) -> Spent:
+    return spent(total(each.account for each in sessions_of(state)), state.working_since or now, state.done_since)
+
+
+def spent(used: Account, since: datetime, tasks: int = 0) -> Spent:
+    return Spent(
+        since=since,
+        tokens=(used.input_tokens or 0) + (used.output_tokens or 0) or None,
+        usd=used.cost_usd,
+        estimated=used.cost_source == "estimated",
+        complete=used.complete,
+        tasks=tasks,
+    )

@@ -1,0 +1,1 @@
+"""Shared services: the run queue, the facts cache, compiled contexts, views, projections, agents, permissions."""

@@ -1,0 +1,205 @@
+"""Agents in containers: they outlive the server, are found again by their label, joined again, or ended."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+
+from segue.drivers import Capabilities, Given, Introduction, Left
+from segue.journal.rows import RunRow
+from segue.model import events as e
+from segue.model.errors import SegueError
+from segue.model.events import Record
+from segue.model.ids import AttemptId, PromptId, SessionId, WorkflowId
+from segue.model.status import SessionStatus
+from segue.orchestrator.runtime.permissions import option_for
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.state.fold import WorkflowState
+from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.workspace.containers import Found, end_container, engine_address, managed
+from segue.workspace.processes import PART
+
+log = logging.getLogger("segue")
+
+_STORY = ("agent.started", "prompt.sent", "turn.ended", "turn.failed", "permission.requested", "permission.answered")
+_MOST = 100_000
+_OVER = SESSION_ENDED | {SessionStatus.FAILED}
+
+
+def engine_of(services: RuntimeServices) -> str:
+    return engine_address(services.rules.container_engine, os.environ)
+
+
+async def in_use(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> bool:
+    """Return True if any agent, or one of this workflow, runs in a container or ever did; otherwise no engine is looked
+    for."""
+    if await services.journal.sessions.any_in_container(workflow_id):
+        return True
+    contained = {agent.name for agent in services.agents.values() if agent.container}
+    if workflow_id is None or not contained:
+        return bool(contained)
+    return any(each.agent in contained for each in await services.journal.sessions.of(workflow_id))
+
+
+# ── joining one again ───────────────────────────────────────────────────────────────────────────────
+
+
+async def closed(services: RuntimeServices, state: WorkflowState, workflow_id: WorkflowId) -> str | None:
+    """Return why the agent cannot be joined in its container: empty if it can, None if it has no container."""
+    session, session_id = state.session, state.current_session
+    agent = services.agents.get(session.agent) if session else None
+    if session_id is None or agent is None or agent.container is None:
+        return None
+    try:
+        return "" if await left(services, workflow_id, session_id) else "its container does not run any more"
+    except SegueError as error:
+        return error.message.rstrip(".")
+
+
+async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
+    """Return the agent that went on in the session's container, according to the journal."""
+    runtime = await services.journal.sessions.runtime(session_id)
+    if runtime.container is None:
+        return None
+    running = [each for each in await managed(engine_of(services)) if each.running and each.id == runtime.container]
+    others = [each.id for each in await services.journal.sessions.of(workflow_id)]
+    others.remove(session_id)
+    for found in running:
+        heard = await services.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
+        story = await services.journal.last_records(workflow_id, _STORY, limit=_MOST, aside=others)
+        return _left(found, heard, story)
+    return None
+
+
+def _left(found: Found, heard: list[Record], story: list[Record]) -> Left | None:
+    """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
+    for number, record in enumerate(story, start=1):
+        match record.event:
+            case e.AgentStarted(execution=execution) as started if execution == found.execution:
+                life = story[:number][::-1]
+                place = heard[0].event if heard and heard[0].seq > record.seq else None
+                if not isinstance(place, e.AgentHeard):
+                    return None
+                return Left(
+                    container=found.id,
+                    introduction=_introduction(started),
+                    updates=place.updates,
+                    characters=place.characters,
+                    turn=_turn(life),
+                    answers=_answers(life[1:]),
+                )
+            case _:
+                pass
+    return None
+
+
+def _turn(life: Sequence[Record]) -> PromptId | None:
+    """Return the last prompt, if the end of its turn is not in the journal."""
+    turn: PromptId | None = None
+    for record in life:
+        match record.event:
+            case e.PromptSent(prompt_id=prompt_id):
+                turn = prompt_id
+            case e.TurnEnded() | e.TurnFailed():
+                turn = None
+            case _:
+                pass
+    return turn
+
+
+def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
+    """Return the open requests in the order in which the agent sent them, since a joined agent repeats them."""
+    asked: list[e.PermissionRequested] = []
+    given: list[Given | None] = []
+    again: list[int] = []
+    for record in life:
+        match record.event:
+            case e.AgentStarted():
+                again = [number for number, answer in enumerate(given) if answer is None]
+            case e.PermissionRequested() as question if again:
+                asked[again.pop(0)] = question
+            case e.PermissionRequested() as question:
+                asked.append(question)
+                given.append(None)
+            case e.PermissionAnswered(request_id=request_id, outcome="allowed" | "denied" as outcome):
+                number = [each.request_id for each in asked].index(request_id)
+                given[number] = Given(option=option_for(asked[number], outcome == "allowed"))
+            case e.TurnEnded() | e.TurnFailed():
+                # What was still open when the turn ended, the agent took back.
+                given = [answer or Given(option=None) for answer in given]
+            case _:
+                pass
+    return tuple(given)
+
+
+async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
+    """Return the name of the container that a run has just started."""
+    return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
+
+
+def _introduction(started: e.AgentStarted) -> Introduction:
+    capabilities = Capabilities(**dict.fromkeys(started.capabilities, True))
+    return Introduction(name=started.name, version=started.version, capabilities=capabilities)
+
+
+# ── ending them ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def end_all(services: RuntimeServices, workflow_id: WorkflowId) -> None:
+    """End the agents in this workflow's containers."""
+    await _end(services, lambda _run, _found: True, workflow_id)
+
+
+async def end_helpers(services: RuntimeServices, workflow_id: WorkflowId) -> None:
+    """End helpers in containers, which have no run to answer to."""
+    await _end(services, lambda _, found: PART in found.execution, workflow_id)
+
+
+async def tidy(services: RuntimeServices) -> None:
+    """End the containers that no run will join again."""
+    wanted = {found.id for found, run in await _ours(services) if await _is_wanted(services, found, run)}
+    await _end(services, lambda _, found: found.id not in wanted)
+
+
+async def _is_wanted(services: RuntimeServices, found: Found, run: RunRow) -> bool:
+    if await services.journal.runs.open(run.workflow_id):
+        # Whoever carries it out knows what is needed.
+        return True
+    workflow = await services.journal.workflows.get(run.workflow_id)
+    session = await services.journal.sessions.get(run.session_id)
+    runtime = await services.journal.sessions.runtime(run.session_id)
+    agent = services.agents.get(session.agent)
+    if agent is None or agent.container is None:
+        # It was taken out of the settings while it was in there, and only they say how it is joined.
+        return False
+    current = session.number == workflow.session_count and session.status not in _OVER
+    return found.running and current and runtime.container == found.id and workflow.status not in WORKFLOW_ENDED
+
+
+async def _end(
+    services: RuntimeServices, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None
+) -> None:
+    """End the unwanted containers; one that cannot be ended now is found by the next sweep."""
+    for found, run in await _ours(services, workflow_id):
+        if unwanted(run, found):
+            try:
+                await end_container(found.id, engine=engine_of(services))
+            except SegueError as error:
+                log.warning("container %s could not be ended: %s", found.id[:12], error.message)
+
+
+async def _ours(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
+    """Return the containers whose runs are in this journal; others may belong to another Segue."""
+    if not await in_use(services, workflow_id):
+        return []
+    try:
+        everyones = await managed(engine_of(services))
+    except SegueError as error:
+        log.info("no containers can be looked for: %s", error.message)
+        return []
+    runs = await services.journal.runs.by_attempt({_attempt(each) for each in everyones})
+    ours = [(each, runs[_attempt(each)]) for each in everyones if _attempt(each) in runs]
+    return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
+
+
+def _attempt(found: Found) -> AttemptId:
+    return AttemptId(found.execution.partition(PART)[0])

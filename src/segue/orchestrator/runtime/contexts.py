@@ -1,0 +1,143 @@
+"""Compiling what a successor reads, for a workflow that Segue knows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from anyio.to_thread import run_sync
+
+from segue.model.checkpoint import Checkpoint, GitState
+from segue.model.facts import DecisionFact, SessionFacts
+from segue.model.findings import Decision, ExamResult, Findings
+from segue.model.ids import WorkflowId
+from segue.orchestrator.runtime.plan_text import to_do
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.resume.exam import Grade, compile_examined, examine, probes
+from segue.resume.handover import Handover, Lengths
+from segue.resume.prompts import nobody_died, taken_back
+from segue.resume.tokens import tokens
+from segue.snapshot.findings import own_tests, reviews_of
+from segue.state.fold import WorkflowState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A context that was examined."""
+
+    text: str
+    exam: ExamResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """State of the worktree at the moment of going on, which no snapshot has."""
+
+    git: GitState | None
+    at: datetime
+    divergence: tuple[str, ...] = ()
+
+
+async def compile_workflow(
+    services: RuntimeServices, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
+) -> Compiled:
+    """Compile a context from the whole journal; `own` is a person's context, which is only examined."""
+    state = await services.journal.state(workflow_id)
+    latest = await services.journal.checkpoints.base(workflow_id, state)
+    findings = await services.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
+    facts = with_own_tests(enriched(await services.facts.facts(workflow_id), findings), state)
+    handover = handover_of(state, workflow_id, latest, present, services.rules.lengths)
+    if own:
+        grade = await run_sync(lambda: examine(own, probes(facts, handover)))
+        return Compiled(text=own, exam=_result(grade, tokens(own), budget))
+    return await compile_facts(facts, handover, budget)
+
+
+async def compile_facts(facts: SessionFacts, handover: Handover, budget: int) -> Compiled:
+    context, grade = await run_sync(compile_examined, facts, budget, handover)
+    return Compiled(text=context.text, exam=_result(grade, context.tokens, budget))
+
+
+def _result(grade: Grade, length: int, budget: int) -> ExamResult:
+    return ExamResult(
+        score=grade.score,
+        by_category={str(category): share for category, share in grade.by_category.items()},
+        missing=tuple(probe.about for probe in grade.missing),
+        tokens=length,
+        budget=budget,
+    )
+
+
+def handover_of(
+    state: WorkflowState,
+    workflow_id: WorkflowId,
+    latest: Checkpoint | None,
+    present: Present,
+    lengths: Lengths,
+) -> Handover:
+    """Collect what the compiler needs of a workflow."""
+    assert state.issue is not None, "every journal begins with its workflow's issue"
+    number = state.session.number if state.session else 1
+    following = state.next_task
+    proposed = state.planning.proposed if state.planning else None
+    return Handover(
+        workflow_id=workflow_id,
+        session_number=number,
+        session_count=max(number, state.writers),
+        issue=state.issue,
+        tasks=state.marks,
+        current_task=state.current_task,
+        next_task=following.id if following else None,
+        pause_reason=_pause_reason(latest),
+        git=present.git,
+        git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
+        divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
+        feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
+        snapshot_id=latest.id if latest else None,
+        lengths=lengths,
+        proposed=tuple(task.title for task in to_do(proposed.tasks, state.tasks)) if proposed else (),
+    )
+
+
+def with_own_tests(facts: SessionFacts, state: WorkflowState) -> SessionFacts:
+    """Prefer test results that Segue recorded to those that the agent reported."""
+    return replace(facts, tests=own_tests(state.tests)) if state.tests else facts
+
+
+def forked(state: WorkflowState) -> tuple[str, ...]:
+    """Return the note that the first session of a fork needs."""
+    origin, first = state.forked_from, state.session is None or state.session.number == 1
+    if origin is None or not first:
+        return ()
+    where = f"workflow {origin.workflow_id} at snapshot {origin.checkpoint_id}"
+    return (f"This work was forked from {where}; it goes on in a worktree of its own: {state.worktree}.",)
+
+
+def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:
+    """Prefer decisions that a model found to those found by rules; newer ones are by rules still."""
+    if findings is None or findings.by == "rules" or not findings.decisions:
+        return facts
+    told = [_fact(each) for each in findings.decisions]
+    last = max(fact.number for fact in told)
+    return replace(facts, decisions=(*told, *_after(facts.decisions, last)))
+
+
+def _fact(decision: Decision) -> DecisionFact:
+    return DecisionFact(
+        number=decision.seq or 0,
+        type=decision.decision_type,
+        quote=decision.description + (f" ({decision.rationale})" if decision.rationale else ""),
+        by=decision.by,
+        superseded_by=decision.superseded_by,
+    )
+
+
+def _after(decisions: Sequence[DecisionFact], last: int) -> list[DecisionFact]:
+    return [each for each in decisions if each.number > last]
+
+
+def _pause_reason(latest: Checkpoint | None) -> str:
+    if latest is None:
+        return ""
+    if nobody_died(latest):
+        return latest.reason
+    return f"{latest.reason} ({latest.trigger})" if latest.reason else str(latest.trigger)

@@ -1,0 +1,137 @@
+"""Admission of requests: whether a workflow may be paused or brought back now, as pure functions of values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from segue.model.errors import WrongState
+from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.state.moves import WORKFLOW_ENDED
+
+_W = WorkflowStatus
+RESUMABLE: Mapping[Purpose, frozenset[WorkflowStatus]] = {
+    Purpose.WORK: frozenset({_W.PAUSED, _W.FAILED, _W.REVIEW, _W.PENDING}),
+    Purpose.TALK: frozenset({_W.PAUSED, _W.FAILED, _W.REVIEW, _W.BLOCKED}),
+}
+"""Statuses from which an agent may be brought back."""
+STARTS = frozenset({SessionStatus.CREATED, SessionStatus.STARTING, SessionStatus.SUSPENDED, SessionStatus.FAILED})
+"""Statuses of a session whose run is queued or whose agent is not up yet."""
+_VERBS = {Purpose.WORK: "resume", Purpose.TALK: "talk to"}
+_HINTS = {
+    _W.IN_PROGRESS: "`segue logs -f` follows it.",
+    _W.PENDING: "`segue resume` starts it.",
+    _W.BLOCKED: "Its plan waits for your word: `segue approve`, or `segue reject` with a reason.",
+    _W.COMPLETED: "Go on from it in a new workflow: `segue sessions fork`.",
+    _W.CANCELLED: "Go on from it in a new workflow: `segue sessions fork`.",
+}
+
+
+class Leaving(WrongState):
+    """The agent is being put away just now."""
+
+    hint = "Try again in a moment."
+
+
+class AtWork(WrongState):
+    """An agent is at work on it."""
+
+    hint = "Pause it first: segue pause."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A run that has not ended."""
+
+    status: RunStatus
+    purpose: Purpose
+    way: Way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """State of a workflow, as far as a request depends on it."""
+
+    status: WorkflowStatus
+    agent: str
+    session: SessionStatus
+    run: OpenRun | None = None
+    pause: Trigger | None = None
+    """Trigger of a requested pause."""
+
+
+class PauseCourse(Enum):
+    """Course of a pause that is allowed."""
+
+    ALREADY_PAUSED = "already paused"
+    AT_ONCE = "at once"
+    """No agent is at work."""
+    AT_BOUNDARY = "at the boundary"
+    """The run pauses at the end of its task."""
+
+
+def admit_pause(now: Standing) -> PauseCourse:
+    """Choose how a workflow is paused; refuse where there is nothing to pause."""
+    if now.status is _W.PAUSED:
+        return PauseCourse.ALREADY_PAUSED
+    if now.status in WORKFLOW_ENDED or now.status is _W.FAILED:
+        raise WrongState(f"The workflow is {now.status}; there is nothing to pause.")
+    if now.run is None or now.run.status is RunStatus.QUEUED or now.status is not _W.IN_PROGRESS:
+        return PauseCourse.AT_ONCE
+    return PauseCourse.AT_BOUNDARY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A request to bring an agent back."""
+
+    purpose: Purpose
+    agent: str
+    way: Way | None = None
+    """The only way that is wanted."""
+    goes_back: bool = False
+    """The work goes back to a snapshot."""
+    answers: bool = False
+    """The request answers the question that the work stopped for."""
+
+
+class LaunchCourse(Enum):
+    """Course of a launch that is allowed."""
+
+    BEGIN = "begin"
+    """A new run is queued."""
+    JOIN = "join"
+    """The open run serves the request."""
+    TURN_TO_WORK = "turn to work"
+    """The open run was there to talk, and goes on with the plan."""
+
+
+def admit_launch(now: Standing, wanted: Launch) -> LaunchCourse:
+    """Choose how an agent is brought back, so that no two runs of a workflow are open; refuse where it may not be."""
+    run, works = now.run, wanted.purpose is Purpose.WORK
+    if run is None:
+        if not wanted.answers:
+            refuse_unless_resumable(now.status, wanted.purpose, goes_back=wanted.goes_back)
+        return LaunchCourse.BEGIN
+    if wanted.goes_back:
+        raise AtWork(f"{now.agent} is at work on it.")
+    if now.status in WORKFLOW_ENDED:
+        # The workflow was cancelled just now, and its run is being torn away.
+        refuse_unless_resumable(now.status, wanted.purpose)
+    if run.purpose is Purpose.LEAVING:
+        raise Leaving
+    if works and wanted.agent != now.agent:
+        raise AtWork(f"{now.agent} is at work on it.")
+    if wanted.way not in (None, run.way):
+        raise WrongState(f"The agent is on its way back already, by another way ({run.way}).", hint="Try again.")
+    if works and run.purpose is Purpose.TALK:
+        return LaunchCourse.TURN_TO_WORK
+    if works and now.session not in STARTS and run.status is not RunStatus.QUEUED:
+        refuse_unless_resumable(now.status, wanted.purpose)
+    return LaunchCourse.JOIN
+
+
+def refuse_unless_resumable(status: WorkflowStatus, purpose: Purpose, *, goes_back: bool = False) -> None:
+    """Refuse a workflow whose status allows no agent; going back does not wait for a plan that was made since."""
+    if status in RESUMABLE[purpose] or (goes_back and status is _W.BLOCKED):
+        return
+    raise WrongState(f"The workflow is {status}; there is nothing to {_VERBS[purpose]}.", hint=_HINTS.get(status, ""))

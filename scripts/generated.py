@@ -108,6 +108,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
+    """Write the pages, or with --check report those out of date."""
     check = "--check" in sys.argv
     stale: list[str] = []
     for name, write in PAGES.items():

@@ -22,7 +22,7 @@ from segue.model.events import AgentEvent, PermissionRequested, TurnEnded
 from segue.model.ids import PromptId
 from segue.testing.model import Call, Say, Script, Step, rule
 from segue.testing.rehearsal.launch import turn
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 
 pytestmark = pytest.mark.anyio
 

@@ -30,7 +30,7 @@ from segue.model.events import (
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 
 pytestmark = pytest.mark.anyio
 

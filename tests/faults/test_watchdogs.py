@@ -8,7 +8,7 @@ import pytest
 
 from segue.model.events import ToolFinished
 from segue.model.views import WorkflowView
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from tests.orchestrator.theatre import WITHIN, Theatre, git
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from segue.model.errors import AgentMissing, BadInput
 from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
 from segue.model.views import WorkflowView
 from segue.resume.failures import POLICIES
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from tests.orchestrator.test_resuming import SCRIPT, paused
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre

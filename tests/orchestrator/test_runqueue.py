@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from segue.journal import Journal, Transaction, open_journal
-from segue.journal.rows import RunRow, run_by_id
+from segue.journal.rows import RunRow
+from segue.journal.runs import run_by_id
 from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, RunEnded, RunQueued, Warned
 from segue.model.ids import BootId, SessionId, WorkflowId, new_attempt_id

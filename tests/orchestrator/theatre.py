@@ -22,9 +22,9 @@ from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.sweep import sweep
 from segue.server.rules import rules_of
 from segue.settings import Settings
-from segue.testing.clock import FakeClock
 from segue.testing.rehearsal.diary import DiaryEntry, bell_of, read_diary
-from segue.testing.waiting import until
+from tests.equipment.fake_clock import FakeClock
+from tests.equipment.waiting import until
 
 TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
 IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

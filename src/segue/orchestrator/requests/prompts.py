@@ -105,7 +105,7 @@ class Talking:
         """What is said while a question is open that may be answered in words is the answer to it."""
         state = await self._journal.state(row.id)
         session = state.session
-        asked = next((id for id, each in session.questions.items() if each.words), None) if session else None
+        asked = next((id for id, each in session.questions.items() if each.free_text), None) if session else None
         if asked is None or state.current_session is None or row.id not in self._services.live:
             return None
         question = await answer_question(self._services, row.id, asked, allow=True, by="user", words=text)
@@ -181,7 +181,7 @@ def _refuse_unseen(state: WorkflowState, agent: str) -> None:
     known = [each for each in told if each is not None]
     if known and "images" not in known[-1]:
         raise BadInput(f"{agent} takes no pictures.", hint="Say it in words, or hand the work to an agent that does.")
-    if state.session and any(each.words for each in state.session.questions.values()):
+    if state.session and any(each.free_text for each in state.session.questions.values()):
         raise BadInput("An open question is answered in words.", hint="Answer it first, and show the pictures after.")
 
 

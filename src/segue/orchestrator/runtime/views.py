@@ -117,7 +117,7 @@ def _question(session: SessionState | None) -> Question | None:
             title=question.title,
             tool=question.tool,
             requested_at=question.requested_at,
-            words=question.words,
+            words=question.free_text,
         )
     return None
 

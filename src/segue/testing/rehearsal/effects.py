@@ -1,4 +1,4 @@
-"""The tools: what a step does to files and processes, itself or through its client."""
+"""The tools: effects on files and processes, directly or through the client."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ from segue.testing.rehearsal.script import (
     Touch,
     Write,
 )
-from segue.testing.rehearsal.stage import Stage
+from segue.testing.rehearsal.session import RehearsalSession
 
 
 class ToolFailed(Exception):
@@ -28,8 +28,8 @@ class ToolFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A tool call as the client sees it."""
+class ReportedCall:
+    """Tool call as reported to the client."""
 
     title: str
     tool: ToolKind
@@ -37,34 +37,35 @@ class Call:
     paths: tuple[str, ...] = ()
 
 
-def describe(action: ToolAction) -> Call:
+def describe(action: ToolAction) -> ReportedCall:
+    """Return the tool call that an action is reported as."""
     match action:
         case Write(path, content) | ClientWrite(path, content):
             given = {"path": path, "content": content}
-            return Call(title=f"Write {path}", tool="edit", input=given, paths=(path,))
+            return ReportedCall(title=f"Write {path}", tool="edit", input=given, paths=(path,))
         case Edit(path, find, replace):
             given = {"path": path, "find": find, "replace": replace}
-            return Call(title=f"Edit {path}", tool="edit", input=given, paths=(path,))
+            return ReportedCall(title=f"Edit {path}", tool="edit", input=given, paths=(path,))
         case Run(command) | ClientRun(command):
-            return Call(title=command, tool="execute", input={"command": command})
+            return ReportedCall(title=command, tool="execute", input={"command": command})
         case Spawn(command):
-            return Call(title=f"{command} &", tool="execute", input={"command": command, "background": True})
+            return ReportedCall(title=f"{command} &", tool="execute", input={"command": command, "background": True})
         case Touch(path):
-            return Call(title=f"Touch {path}", tool="edit", input={"path": path}, paths=(path,))
+            return ReportedCall(title=f"Touch {path}", tool="edit", input={"path": path}, paths=(path,))
         case ClientRead(path):
-            return Call(title=f"Read {path}", tool="read", input={"path": path}, paths=(path,))
+            return ReportedCall(title=f"Read {path}", tool="read", input={"path": path}, paths=(path,))
         case _:
             assert_never(action)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
-    """The tools of one stage; every effect is in the diary before anybody hears of it."""
+class Effects:
+    """Tools of one conversation; each effect is in the diary before it is reported."""
 
-    stage: Stage
+    stage: RehearsalSession
 
     async def use(self, action: ToolAction) -> tuple[ToolStatus, str]:
-        """Have the effect; how it ended, and what came out of it."""
+        """Perform an action; return its status and its output."""
         try:
             return await self._effect(action)
         except (ToolFailed, OSError, RequestError) as error:

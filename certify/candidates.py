@@ -1,11 +1,11 @@
-"""Each agent's own home and environment, with the scripted model in place of its vendor. No key in here is real."""
+"""Homes and environments of the agents, with the scripted model in place of each vendor. No key here is real."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from certify import programs
+from certify import installed_programs
 from segue.testing.model import Call, Shell
 
 KEY = "not-a-key"
@@ -14,13 +14,13 @@ SERVER = "its vendor's server cannot be had here"
 
 @dataclass(frozen=True, slots=True)
 class Housing:
-    """What one agent needs to know of its surroundings."""
+    """Directories and model address of one agent."""
 
     home: Path
     model: str
     """The address of the scripted model."""
     worktree: Path
-    """Where the work is done."""
+    """Directory of the work."""
 
     def put(self, name: str, content: str | Mapping[str, object]) -> None:
         file = self.home / name
@@ -29,35 +29,35 @@ class Housing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CertifiedAgent:
     """An agent to be certified."""
 
     name: str
     patterns: tuple[str, ...]
-    """Which of the caller's variables it may see, beside those every agent gets."""
+    """Patterns of the caller's variables that it receives, in addition to those of every agent."""
     furnish: Callable[[Housing], dict[str, str]]
-    """Write its configuration, and tell its variables."""
+    """Function that writes the agent's configuration and returns its variables."""
     asking: Callable[[str], Call | Shell] = Shell
     """A shell command that the agent asks permission for."""
     full: int | None = None
-    """Tokens in use after which it compacts its conversation; None where it does not go by what the model says."""
+    """Tokens in use after which it compacts its conversation; None if it ignores the usage that the model reports."""
     native: bool = True
-    """Whether Segue may bring its conversation back by token."""
+    """Segue may resume its conversation by token."""
     files: str = ""
     """Its conversations, as a pattern below its home."""
     lacking: str = ""
-    """What cannot be had here; whatever is seen without it certifies nothing."""
+    """Missing part of the environment; results without it certify nothing."""
     plays: bool = True
-    """Whether there is a stand-in for what is lacking, so that it can play."""
+    """A stand-in replaces the missing part, so that the agent can play."""
 
 
-def environment(candidate: Candidate, housing: Housing) -> dict[str, str]:
-    """The shell of a user of this agent, and of nothing else."""
+def environment(candidate: CertifiedAgent, housing: Housing) -> dict[str, str]:
+    """Return the environment of a user of this agent."""
     temporary = housing.home.parent / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     housing.home.mkdir(parents=True, exist_ok=True)
     return {
-        "PATH": programs.path(),
+        "PATH": installed_programs.path(),
         "HOME": str(housing.home),
         "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",
@@ -76,7 +76,7 @@ def _claude(housing: Housing) -> dict[str, str]:
 
 
 def _claude_sdk(housing: Housing) -> dict[str, str]:
-    return {**_claude(housing), "SEGUE_CLAUDE_PROGRAM": str(programs.claude_code())}
+    return {**_claude(housing), "SEGUE_CLAUDE_PROGRAM": str(installed_programs.claude_code())}
 
 
 CODEX = """
@@ -103,7 +103,7 @@ def _codex(housing: Housing) -> dict[str, str]:
 
 
 def _codex_asking(command: str) -> Call:
-    # Inside its sandbox it asks for nothing.
+    # Commands inside its sandbox need no permission.
     given = {"cmd": command, "sandbox_permissions": "require_escalated", "justification": "May this run?"}
     return Call("exec_command", given)
 
@@ -154,7 +154,7 @@ def _gemini(housing: Housing) -> dict[str, str]:
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "privacy": {"usageStatisticsEnabled": False},
             "general": {"enableAutoUpdate": False},
-            # Left to itself it asks a classifier first which model to take.
+            # Without a name it calls a classifier first to select the model.
             "model": {"name": "gemini-2.5-flash"},
         },
     )
@@ -166,14 +166,14 @@ def _gemini(housing: Housing) -> dict[str, str]:
 
 
 def _auggie(housing: Housing) -> dict[str, str]:
-    # Its index lives on its vendor's server, and in the play nobody is to be asked for it.
+    # Its index is on its vendor's server, which the play must not call.
     housing.put(".augment/settings.json", {"indexingDenyDirs": [str(housing.worktree)]})
     login = {"accessToken": KEY, "tenantURL": f"{housing.model}/", "scopes": ["email"]}
     return {"AUGMENT_SESSION_AUTH": json.dumps(login)}
 
 
 def _amp(housing: Housing) -> dict[str, str]:
-    # Nobody answers there.
+    # No server listens there.
     return {"AMP_URL": "http://127.0.0.1:1/", "AMP_API_KEY": KEY}
 
 
@@ -193,42 +193,42 @@ def _langgraph(housing: Housing) -> dict[str, str]:
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate(
+        CertifiedAgent(
             name="claude",
             patterns=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
             furnish=_claude,
             full=990_000,
         ),
-        Candidate(
+        CertifiedAgent(
             name="codex",
             patterns=("OPENAI_*", "CODEX_*"),
             furnish=_codex,
             asking=_codex_asking,
             full=260_000,
         ),
-        Candidate(
+        CertifiedAgent(
             name="opencode",
             patterns=("OPENCODE_*",),
             furnish=_opencode,
             full=62_000,
         ),
-        Candidate(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot),
-        Candidate(
+        CertifiedAgent(name="copilot", patterns=("COPILOT_*", "GH_*", "GITHUB_*"), furnish=_copilot),
+        CertifiedAgent(
             name="gemini",
             patterns=("GEMINI_*", "GOOGLE_*"),
             furnish=_gemini,
             native=False,
             files=".gemini/tmp/*/chats/*",
         ),
-        Candidate(name="auggie", patterns=("AUGMENT_*",), furnish=_auggie, lacking=SERVER),
-        Candidate(name="amp", patterns=("AMP_*",), furnish=_amp, lacking=SERVER, plays=False),
-        Candidate(
+        CertifiedAgent(name="auggie", patterns=("AUGMENT_*",), furnish=_auggie, lacking=SERVER),
+        CertifiedAgent(name="amp", patterns=("AMP_*",), furnish=_amp, lacking=SERVER, plays=False),
+        CertifiedAgent(
             name="claude-sdk",
             patterns=("SEGUE_CLAUDE_*", "ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"),
             furnish=_claude_sdk,
             full=990_000,
         ),
-        Candidate(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
-        Candidate(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),
+        CertifiedAgent(name="api", patterns=("SEGUE_API_*", "OPENAI_*"), furnish=_api),
+        CertifiedAgent(name="langgraph", patterns=("SEGUE_LANGGRAPH_*", "SCRIPTED_MODEL"), furnish=_langgraph),
     )
 }

@@ -1,4 +1,4 @@
-"""What the agent remembers: its conversations, and which steps it has played for the last time."""
+"""The agent's memory: its conversations, and the steps that it plays only once."""
 
 import re
 import secrets
@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.testing.rehearsal.lines import Line, LineFile, read_lines
+from segue.testing.rehearsal.line_file import Line, LineFile, read_lines
 
 
-class Conversation:
-    """One conversation, kept line by line so that another process can go on with it."""
+class StoredConversation:
+    """Conversation, stored line by line so that another process can continue it."""
 
     def __init__(self, path: Path) -> None:
         self.token = path.stem
@@ -25,11 +25,11 @@ class Conversation:
 
     @property
     def prompts(self) -> list[str]:
-        """Everything the agent was ever asked in this conversation."""
+        """All prompts of this conversation."""
         return [line["text"] for line in self._past if line["kind"] == "prompt"]
 
     def last(self, kind: str, name: str) -> str | None:
-        """What was said last about something, if anything was."""
+        """Return a field of the last line of a kind."""
         return next((line[name] for line in reversed(self._past) if line["kind"] == kind), None)
 
     def __iter__(self) -> Iterator[Line]:
@@ -39,7 +39,7 @@ class Conversation:
         self._lines.close()
 
 
-class Memory:
+class ConversationStore:
     """The agent's home directory."""
 
     def __init__(self, home: Path) -> None:
@@ -47,29 +47,29 @@ class Memory:
         self._played = home / "played.jsonl"
         self._lines = LineFile(self._played)
 
-    def begin(self) -> Conversation:
-        return Conversation(self._path(f"rehearsal-{secrets.token_hex(8)}"))
+    def begin(self) -> StoredConversation:
+        return StoredConversation(self._path(f"rehearsal-{secrets.token_hex(8)}"))
 
-    def find(self, token: str) -> Conversation | None:
-        # A token comes from outside and becomes a file name.
+    def find(self, token: str) -> StoredConversation | None:
+        # The client supplies the token, which becomes a file name.
         if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
             return None
-        return Conversation(self._path(token))
+        return StoredConversation(self._path(token))
 
-    def copy(self, conversation: Conversation) -> Conversation:
+    def copy(self, conversation: StoredConversation) -> StoredConversation:
         copied = self.begin()
         for line in conversation:
             copied.add(**line)
         return copied
 
-    def all(self, directory: str) -> list[tuple[Conversation, str]]:
-        """The conversations of a directory, and when each was last at work."""
+    def all(self, directory: str) -> list[tuple[StoredConversation, str]]:
+        """List the conversations of a directory, each with the time of its last change."""
         paths = sorted(self._conversations.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
-        dated = [(Conversation(path), datetime.fromtimestamp(path.stat().st_mtime, UTC)) for path in paths]
+        dated = [(StoredConversation(path), datetime.fromtimestamp(path.stat().st_mtime, UTC)) for path in paths]
         return [(each, at.isoformat()) for each, at in dated if each.last("opened", "directory") == directory]
 
     def first_time(self, key: str) -> bool:
-        """Whether this step was never played before; from now on it was."""
+        """Mark a step as played; return False if it was already."""
         if any(line["key"] == key for line in read_lines(self._played)):
             return False
         self._lines.append({"key": key})

@@ -8,7 +8,7 @@ import anyio
 from segue.model.errors import ServerError
 
 
-class Stopping:
+class Shutdown:
     """Signal to every request that may wait long."""
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ from segue.orchestrator.runtime.services import Rules
 from segue.snapshot.compare import SnapshotDiff
 
 
-class Service(Protocol):
+class WorkflowService(Protocol):
     """Everything that a user can request; `name` is a workflow's id or slug."""
 
     @property
@@ -124,4 +124,4 @@ class OpenService(Protocol):
         home: Path,
         agents: Mapping[str, AgentConfiguration],
         rules: Rules,
-    ) -> AbstractAsyncContextManager[Service]: ...
+    ) -> AbstractAsyncContextManager[WorkflowService]: ...

@@ -1,4 +1,4 @@
-"""Waiting for what another process does, and tells nobody."""
+"""Waiting, by polling, for effects of other processes."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -11,21 +11,18 @@ _LOOK_EVERY = 0.05
 
 
 async def until(holds: Callable[[], object | Awaitable[object]], within: float = WITHIN) -> None:
-    """Look again and again, but not for ever; a look may take its time, too."""
+    """Poll until the condition holds; it may be asynchronous."""
     with anyio.fail_after(within):
         while True:
-            if await _seen(holds()):
+            seen = holds()
+            if await seen if isawaitable(seen) else seen:
                 return
             await anyio.sleep(_LOOK_EVERY)
 
 
 def wait_until(holds: Callable[[], object], within: float = WITHIN) -> None:
-    """Like `until`, for those who have nothing else to do meanwhile."""
+    """Poll until the condition holds, without an event loop."""
     deadline = monotonic() + within
     while not holds():
-        assert monotonic() < deadline, f"what was waited for did not come within {within:g} seconds"
+        assert monotonic() < deadline, f"the condition did not hold within {within:g} seconds"
         sleep(_LOOK_EVERY)
-
-
-async def _seen(look: object | Awaitable[object]) -> object:
-    return await look if isawaitable(look) else look

@@ -1,7 +1,7 @@
-"""Servers that come up at once, for tests that need many: forked from a process that has imported everything already.
+"""Servers that start at once: forked from a process that has imported all modules already.
 
-What is forked is the server of `segue.testing.armed`, in a session, an environment and with files of its own, and it
-dies like any other. What it saves is the time to load the same modules a hundred times.
+Each is the server of `armed_server`, in a session, an environment and with files of its own. The fork saves the time to
+load the same modules a hundred times.
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn, Self
 
@@ -21,18 +22,21 @@ from segue import client, paths
 from segue.client import Server
 from segue.model.errors import ServerError
 
-MODULES = ("segue.orchestrator", "segue.server.process", "segue.drivers.acp", "segue.testing.armed")
+MODULES = ("segue.orchestrator", "segue.server.process", "segue.drivers.acp", "tests.equipment.armed_server")
+ROOT = Path(__file__).parent.parent.parent
 _PIECE = 64 * 1024
 
 
-class Nursery:
-    """The process that servers are forked from; it ends with the context."""
+class ForkServer:
+    """Process from which servers are forked; it ends with the context."""
 
     def __enter__(self) -> Self:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+                [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
         return self
 
@@ -41,7 +45,7 @@ class Nursery:
         self._process.wait()
 
     def start(self, variables: Mapping[str, str]) -> Server:
-        """A `Start` for a stage: as `client.start_server`, but at once."""
+        """Start a server for a stage, like `client.start_server`, but at once."""
         home = paths.ensure_home()
         environment = {**os.environ, **variables, "SEGUE_HOME": str(home)}
         log = paths.open_private(paths.server_log(), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -56,7 +60,7 @@ class Nursery:
 
     def _outcome(self, report: bytes) -> Server:
         if not report:
-            raise ServerError("The Segue server died while it started.")
+            raise ServerError("The Segue server exited during its start.")
         document: dict[str, Any] = json.loads(report)
         if "error" in document:
             raise client.error_of(document["error"])
@@ -69,11 +73,11 @@ def _until_end(descriptor: int, timeout: float) -> bytes:
         if not (piece := os.read(descriptor, 65536)):
             return received
         received += piece
-    raise ServerError(f"The Segue server did not come up within {timeout:g} seconds.")
+    raise ServerError(f"The Segue server did not start within {timeout:g} seconds.")
 
 
 def main(requests: socket.socket) -> None:
-    """Fork a server for each request, until nobody can ask any more; then none is left behind."""
+    """Fork a server for each request until the socket is closed; then kill all servers."""
     for name in MODULES:
         import_module(name)
     children: set[int] = set()
@@ -83,7 +87,7 @@ def main(requests: socket.socket) -> None:
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
                 children.discard(pid)
 
-    # At once, since a server that is dead but not buried looks alive.
+    # At once, because a zombie process looks alive.
     signal.signal(signal.SIGCHLD, reap)
     while (request := _next_request(requests)) is not None:
         environment, files = request
@@ -106,7 +110,7 @@ def _next_request(requests: socket.socket) -> tuple[dict[str, str], list[int]] |
 
 
 def _become_server(environment: dict[str, str], log: int, told: int) -> NoReturn:
-    from segue.testing import armed
+    from tests.equipment import armed_server
 
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -118,7 +122,7 @@ def _become_server(environment: dict[str, str], log: int, told: int) -> NoReturn
     sys.argv[1:] = ["--ready-fd", str(told)]
     code = 1
     with suppress(KeyboardInterrupt):
-        code = armed.main()
+        code = armed_server.main()
     sys.stdout.flush()
     os._exit(code)
 

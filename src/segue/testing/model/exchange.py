@@ -1,4 +1,4 @@
-"""What an agent sent, in words that are the same for every dialect."""
+"""Requests and answers, in one form for every dialect."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool the model wants to have called; free text in place of arguments is for tools that take no JSON."""
+    """Call of a tool; the arguments are free text for tools that take no JSON."""
 
     id: str
     name: str
@@ -20,13 +20,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
+    """Result of a tool call."""
+
     id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of the conversation; one that brings tool results has the role `tool`."""
+    """Message of the conversation; one with tool results has the role `tool`."""
 
     role: Role
     text: str = ""
@@ -35,29 +37,29 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One request, understood."""
+class ModelRequest:
+    """Parsed request."""
 
     messages: tuple[Message, ...]
     tools: Mapping[str, JsonObject]
-    """The tools on offer, each with the JSON schema of its arguments; empty for a tool that takes free text."""
+    """Offered tools, each with the JSON schema of its arguments; empty for a tool that takes free text."""
     model: str = ""
     stream: bool = False
     wanted: JsonObject | None = None
-    """The JSON schema the answer must fit, if the agent asks for JSON."""
+    """JSON schema of the answer, if the agent requests JSON."""
     size: int = 0
     """Characters of the request."""
 
     @property
     def prompt(self) -> str:
-        """What the user said last; several messages in a row are one prompt, since agents put reminders beside it."""
+        """Last prompt of the user; adjacent messages are one prompt, since agents add reminders to it."""
         turns = groupby(self._spoken, key=lambda message: message.role)
         prompts = ["\n".join(message.text for message in group) for role, group in turns if role == "user"]
         return prompts[-1] if prompts else ""
 
     @property
     def rounds(self) -> int:
-        """How often tools have answered since then; results that come together are one answer."""
+        """Tool answers since the last prompt; results of one message count once."""
         turns = [role for role, _ in groupby(self._spoken, key=lambda message: message.role)]
         last = max((place for place, role in enumerate(turns) if role == "user"), default=-1)
         return turns[last + 1 :].count("tool")
@@ -68,21 +70,21 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What the model answers, and what it says that cost."""
+class ModelReply:
+    """Answer of the model, with its usage."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     model: str = "scripted"
     input_tokens: int = 0
-    """All of them, those read from a cache included."""
+    """All input tokens, cached ones included."""
     cached_tokens: int = 0
     output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """What the model answers instead of an answer."""
+class ModelError:
+    """Error answer of the model."""
 
     status: int
     kind: str
@@ -90,4 +92,4 @@ class Trouble:
     retry_after: int | None = None
     """Seconds."""
     reset: str | None = None
-    """When a quota is there again, as ISO 8601."""
+    """Time at which the quota resets, as ISO 8601."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count, cycle, islice
 from random import Random
 
@@ -26,22 +26,25 @@ _LINES = (
 
 
 class WallClock:
-    """The machine's time, without the libraries that the orchestrator's own clock brings along."""
+    """The machine's time, without the libraries that the orchestrator's own clock imports."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def away_since(self, moment: datetime) -> timedelta:
+        return timedelta()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
 def passage(random: Random, size: int) -> str:
-    """Text with line ends, quotes and indentation, as tools print it."""
+    """Make text with line ends, quotes and indentation, as tools print it."""
     return "".join(f"    {line}\n" for line in random.choices(_LINES, k=size // 40))[:size]
 
 
 def outputs(kinds: int = 64) -> Iterator[e.ToolFinished]:
-    """Results of tool calls of about a kilobyte, for ever; the same ones in every run."""
+    """Yield results of tool calls of about a kilobyte, endlessly; the same in every run."""
     random = Random(1)
     results = [
         e.ToolFinished(call_id=f"call-{n}", status="completed", output=passage(random, SIZE)) for n in range(kinds)
@@ -50,7 +53,7 @@ def outputs(kinds: int = 64) -> Iterator[e.ToolFinished]:
 
 
 def conversation(turns: int) -> Iterator[e.Event]:
-    """A long session: fifteen events to a turn."""
+    """Yield the events of a long session: fifteen to a turn."""
     random = Random(2)
     numbers = count(1)
     for turn in range(turns):
@@ -68,7 +71,7 @@ def conversation(turns: int) -> Iterator[e.Event]:
 
 
 async def new_workflow(journal: Journal, number: int) -> tuple[WorkflowId, SessionId]:
-    """A workflow with its first session and a queued run: three events."""
+    """Create a workflow with its first session and a queued run: three events."""
     new = NewWorkflowRow(
         id=WorkflowId(f"20260101-000000-{number:06d}"),
         slug=f"workflow-{number}",

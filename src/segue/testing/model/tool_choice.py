@@ -1,41 +1,42 @@
-"""Which of an agent's own tools does what, found by name and by the shape of its arguments."""
+"""Selection of an agent's tools, by name and by arguments."""
 
 import json
 import shlex
 from collections.abc import Mapping
 from typing import cast
 
-from segue.testing.model.conversation import JsonObject
+from segue.testing.model.answers import Call, Shell, Write
 from segue.testing.model.dialects.parts import objects, table
-from segue.testing.model.script import Call, Shell, Write
+from segue.testing.model.exchange import JsonObject
 
-Chosen = tuple[str, JsonObject | str]
+ChosenTool = tuple[str, JsonObject | str]
 
-# As agents call them, the likeliest first.
+# Names in agents, the most frequent first.
 WRITERS = ("Write", "write_file", "write", "create", "create_file", "save-file")
 SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "launch-process")
 _PATHS = ("file_path", "filePath", "path", "absolute_path")
 _CONTENTS = ("content", "file_text", "text", "file_content")
-# What a shell wants to know besides.
+# Further arguments that shells require.
 _BESIDE = {"description": "Run it", "wait": True, "max_wait_seconds": 600}
-# A tool that runs JavaScript with the other tools in reach.
+# Tool that runs JavaScript, which can call the other tools.
 _CODE = "exec"
 
 
-def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> Chosen | None:
-    """The name and the arguments of the call, or None where the agent offers nothing that fits."""
+def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
+    """Return name and arguments of the call, or None if the agent offers no suitable tool."""
     match wanted:
         case Call(name=name, arguments=arguments):
             names = (name,) if isinstance(name, str) else name
             chosen = next((each for each in names if each in offered), None)
             return (chosen, arguments if isinstance(arguments, str) else dict(arguments)) if chosen else None
         case Write(path=path, content=content):
-            return _write(path, content, offered) or _shell(_printf(path, content), offered)
+            print_it = f"printf %s {shlex.quote(content)} > {shlex.quote(path)}"
+            return _write(path, content, offered) or _shell(print_it, offered)
         case Shell(command=command):
             return _shell(command, offered)
 
 
-def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
+def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
     for name in WRITERS:
         takes = _properties(offered.get(name))
         where = next((each for each in _PATHS if each in takes), None)
@@ -45,11 +46,7 @@ def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen
     return None
 
 
-def _printf(path: str, content: str) -> str:
-    return f"printf %s {shlex.quote(content)} > {shlex.quote(path)}"
-
-
-def _shell(command: str, offered: Mapping[str, JsonObject]) -> Chosen | None:
+def _shell(command: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
     for name in SHELLS:
         takes = _properties(offered.get(name))
         if "cmd" in takes:
@@ -67,7 +64,7 @@ def _properties(schema: JsonObject | None) -> dict[str, JsonObject]:
 
 
 def fitting(schema: JsonObject) -> object:
-    """The smallest value that a JSON schema allows, for agents that ask for JSON on the side."""
+    """Return a minimal value of a JSON schema, for agents that request JSON."""
     if schema.get("enum"):
         return schema["enum"][0]
     if "const" in schema:
@@ -91,6 +88,6 @@ def fitting(schema: JsonObject) -> object:
 
 
 def _type(schema: JsonObject) -> str:
-    """Gemini writes its types in capitals, and JSON schema allows several."""
+    """Return the first type, in lower case: Gemini writes capitals, and JSON schema allows several types."""
     kind: object = schema.get("type", "object")
     return str(cast("list[object]", kind)[0] if isinstance(kind, list) else kind).lower()

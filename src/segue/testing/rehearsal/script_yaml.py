@@ -1,4 +1,4 @@
-"""From YAML to a script; what is not understood is refused, and the error says where it stands."""
+"""Parser of scripts in YAML; an error names the place of the invalid value."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -48,9 +48,9 @@ from segue.testing.rehearsal.script import (
     Write,
 )
 
-Word = TypeVar("Word", bound=str)
+Option = TypeVar("Option", bound=str)
 
-# Written in C where there is one: a long script is read before the agent can answer.
+# The loader in C where available: a long script delays the agent's first answer.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -71,7 +71,7 @@ def read_script(path: Path) -> Script:
 
 
 def parse_script(document: object) -> Script:
-    given = Place(document).fields(optional=("turns", *_PARTS))
+    given = YamlNode(document).fields(optional=("turns", *_PARTS))
     parts: dict[str, Any] = {name: parse(given[name]) for name, parse in _PARTS.items() if name in given}
     if "turns" in given:
         parts["turns"] = tuple(_turn(each) for each in given["turns"].items())
@@ -79,7 +79,7 @@ def parse_script(document: object) -> Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class YamlNode:
     """A value of the document and where it stands."""
 
     value: object
@@ -90,7 +90,7 @@ class Place:
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            # To YAML a plain yes is true, and 12 a number.
+            # YAML parses an unquoted yes as true, and 12 as a number.
             raise self.wrong("text", "; quote it" if isinstance(self.value, bool | int | float | date) else "")
         return self.value
 
@@ -105,7 +105,7 @@ class Place:
         return float(self.value)
 
     def moment(self) -> str:
-        # YAML knows moments by their looks.
+        # YAML parses dates by their format.
         return self.value.isoformat() if isinstance(self.value, datetime) else self.text()
 
     def flag(self) -> bool:
@@ -117,31 +117,31 @@ class Place:
         if self.value is not True:
             raise self.wrong("true")
 
-    def one_of(self, *words: Word) -> Word:
+    def one_of(self, *words: Option) -> Option:
         for word in words:
             if self.value == word:
                 return word
         raise self.wrong(f"one of {', '.join(words)}")
 
-    def items(self) -> list["Place"]:
+    def items(self) -> list["YamlNode"]:
         if not _is_list(self.value):
             raise self.wrong("a list")
-        return [Place(value, f"{self.where}[{index}]") for index, value in enumerate(self.value)]
+        return [YamlNode(value, f"{self.where}[{index}]") for index, value in enumerate(self.value)]
 
-    def fields(self, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, "Place"]:
-        """The fields of a mapping that may have these and no others."""
+    def fields(self, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, "YamlNode"]:
+        """Return the fields of a mapping that may have only these."""
         if not _is_mapping(self.value):
             raise self.wrong(f"a mapping with {', '.join(required or optional)}")
         for name in self.value:
             if name not in required and name not in optional:
                 raise BadScript(
-                    f"{self.where or 'The script'}: unknown word {name!r}; known: {', '.join(required + optional)}."
+                    f"{self.where or 'The script'}: unknown field {name!r}; known: {', '.join(required + optional)}."
                 )
         for name in required:
             if name not in self.value:
                 raise BadScript(f"{self.where}: {name!r} is missing.")
         prefix = f"{self.where}." if self.where else ""
-        return {str(name): Place(value, f"{prefix}{name}") for name, value in self.value.items()}
+        return {str(name): YamlNode(value, f"{prefix}{name}") for name, value in self.value.items()}
 
 
 def _is_list(value: object) -> TypeGuard[list[object]]:
@@ -152,32 +152,32 @@ def _is_mapping(value: object) -> TypeGuard[dict[object, object]]:
     return isinstance(value, dict)
 
 
-def _flag(given: dict[str, Place], name: str, *, default: bool = False) -> bool:
+def _flag(given: dict[str, YamlNode], name: str, *, default: bool = False) -> bool:
     return given[name].flag() if name in given else default
 
 
-def _turn(place: Place) -> Turn:
+def _turn(place: YamlNode) -> Turn:
     given = place.fields(required=("do",), optional=("match", "once"))
     match = given["match"].text() if "match" in given else ""
     turn = Turn(key=place.where, match=match, steps=_steps(given["do"]), once=_flag(given, "once"))
     try:
         turn.matches("")
     except re.error as error:
-        raise BadScript(f"{place.where}.match: {match} is no regular expression: {error}.") from error
+        raise BadScript(f"{place.where}.match: {match} is not a regular expression: {error}.") from error
     return turn
 
 
 # ── steps ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _steps(place: Place) -> tuple[Step, ...]:
+def _steps(place: YamlNode) -> tuple[Step, ...]:
     return tuple(_step(each) for each in place.items())
 
 
-def _step(place: Place) -> Step:
+def _step(place: YamlNode) -> Step:
     given = place.fields(optional=(*_ACTIONS, "once", "deaf"))
     names = [name for name in given if name in _ACTIONS]
-    # `ask` beside another action means: ask before doing it.
+    # `ask` beside another action requests permission for that action.
     if len(names) > 1 and "ask" in names:
         names.remove("ask")
     if len(names) != 1:
@@ -191,13 +191,13 @@ def _step(place: Place) -> Step:
     )
 
 
-def _deafened(action: Action, given: dict[str, Place]) -> Action:
+def _deafened(action: Action, given: dict[str, YamlNode]) -> Action:
     if not isinstance(action, Hang):
         raise given["deaf"].wrong("`deaf` only beside `hang`")
     return Hang(deaf=given["deaf"].flag())
 
 
-def _question(action: Action, given: dict[str, Place]) -> str | None:
+def _question(action: Action, given: dict[str, YamlNode]) -> str | None:
     if "ask" not in given or isinstance(action, Ask):
         return None
     if not isinstance(action, ToolAction):
@@ -207,17 +207,17 @@ def _question(action: Action, given: dict[str, Place]) -> str | None:
     return given["ask"].text()
 
 
-def _write(place: Place) -> Write:
+def _write(place: YamlNode) -> Write:
     given = place.fields(required=("path", "content"))
     return Write(given["path"].text(), given["content"].text())
 
 
-def _edit(place: Place) -> Edit:
+def _edit(place: YamlNode) -> Edit:
     given = place.fields(required=("path", "find", "replace"))
     return Edit(given["path"].text(), given["find"].text(), given["replace"].text())
 
 
-def _todo_item(place: Place) -> TodoItem:
+def _todo_item(place: YamlNode) -> TodoItem:
     given = place.fields(required=("content",), optional=("status", "priority"))
     return TodoItem(
         given["content"].text(),
@@ -226,7 +226,7 @@ def _todo_item(place: Place) -> TodoItem:
     )
 
 
-def _usage(place: Place) -> Usage:
+def _usage(place: YamlNode) -> Usage:
     given = place.fields(optional=("used", "size", "cost", "input", "output", "cached", "model"))
     if ("used" in given) != ("size" in given) or ("cost" in given and "used" not in given):
         raise place.wrong("`used` and `size` together, and `cost` only beside them")
@@ -239,7 +239,7 @@ def _usage(place: Place) -> Usage:
     return Usage(used, size, cost, _tokens(given) if "input" in given else None)
 
 
-def _tokens(given: Mapping[str, Place]) -> Tokens:
+def _tokens(given: Mapping[str, YamlNode]) -> Tokens:
     return Tokens(
         given["input"].whole(),
         given["output"].whole(),
@@ -248,23 +248,23 @@ def _tokens(given: Mapping[str, Place]) -> Tokens:
     )
 
 
-def _compact(place: Place) -> Compact:
+def _compact(place: YamlNode) -> Compact:
     given = place.fields(required=("before", "after"))
     return Compact(given["before"].whole(), given["after"].whole())
 
 
-def _client_read(place: Place) -> ClientRead:
+def _client_read(place: YamlNode) -> ClientRead:
     given = place.fields(required=("path",), optional=("line", "limit"))
     line, limit = (given[name].whole() if name in given else None for name in ("line", "limit"))
     return ClientRead(given["path"].text(), line, limit)
 
 
-def _client_write(place: Place) -> ClientWrite:
+def _client_write(place: YamlNode) -> ClientWrite:
     given = place.fields(required=("path", "content"))
     return ClientWrite(given["path"].text(), given["content"].text())
 
 
-# Each as a vendor words it.
+# Messages of vendors.
 _FAILURES = {
     "quota": Fail("API Error: Request rejected (429) · You have reached your usage limit."),
     "login": Fail("Authentication required", -32000),
@@ -276,7 +276,7 @@ _FAILURES = {
 }
 
 
-def _fail(place: Place) -> Fail:
+def _fail(place: YamlNode) -> Fail:
     if isinstance(place.value, str):
         return Fail(place.text())
     given = place.fields(required=("kind",), optional=("reset",))
@@ -286,33 +286,33 @@ def _fail(place: Place) -> Fail:
     return replace(failure, message=f"{failure.message} Resets at {given['reset'].moment()}.")
 
 
-def _ask(place: Place) -> Ask:
+def _ask(place: YamlNode) -> Ask:
     given = place.fields(required=("title",), optional=("then", "otherwise"))
     then, otherwise = (_steps(given[name]) if name in given else () for name in ("then", "otherwise"))
     return Ask(given["title"].text(), then, otherwise)
 
 
-def _crash(place: Place) -> Crash:
+def _crash(place: YamlNode) -> Crash:
     if place.value is True:
         return Crash("now")
     given = place.fields(required=("when", "of"))
     return Crash(given["when"].one_of("before", "after"), _step(given["of"]))
 
 
-def _stream(place: Place) -> Stream:
+def _stream(place: YamlNode) -> Stream:
     given = place.fields(required=("text", "chunks"))
     return Stream(given["text"].text(), given["chunks"].whole())
 
 
-def _if_true(action: Action) -> Callable[[Place], Action]:
-    def parse(place: Place) -> Action:
+def _if_true(action: Action) -> Callable[[YamlNode], Action]:
+    def parse(place: YamlNode) -> Action:
         place.true()
         return action
 
     return parse
 
 
-_ACTIONS: dict[str, Callable[[Place], Action]] = {
+_ACTIONS: dict[str, Callable[[YamlNode], Action]] = {
     "think": lambda place: Think(place.text()),
     "say": lambda place: Say(place.text()),
     "stream": _stream,
@@ -343,47 +343,47 @@ _ACTIONS: dict[str, Callable[[Place], Action]] = {
 
 # ── openings ────────────────────────────────────────────────────────────────────────────────────────
 
-_MISHAPS: dict[str, Callable[[Place], Any]] = {
-    "delay": Place.number,
-    "mute": Place.flag,
-    "garbage": Place.text,
-    "exit": Place.whole,
-    "hang": Place.flag,
-    "login": Place.flag,
-    "error": Place.text,
+_MISHAPS: dict[str, Callable[[YamlNode], Any]] = {
+    "delay": YamlNode.number,
+    "mute": YamlNode.flag,
+    "garbage": YamlNode.text,
+    "exit": YamlNode.whole,
+    "hang": YamlNode.flag,
+    "login": YamlNode.flag,
+    "error": YamlNode.text,
 }
 
 
-def _opening(place: Place) -> Opening:
+def _opening(place: YamlNode) -> Opening:
     given = place.fields(optional=tuple(_MISHAPS))
     return Opening(**{name: _MISHAPS[name](value) for name, value in given.items()})
 
 
-def _loading(place: Place) -> Loading:
-    parsers: dict[str, Callable[[Place], Any]] = {
+def _loading(place: YamlNode) -> Loading:
+    parsers: dict[str, Callable[[YamlNode], Any]] = {
         **_MISHAPS,
-        "replay": Place.flag,
-        "reject": Place.flag,
+        "replay": YamlNode.flag,
+        "reject": YamlNode.flag,
         "other_id": _other_id,
     }
     given = place.fields(optional=tuple(parsers))
     return Loading(**{name: parsers[name](value) for name, value in given.items()})
 
 
-def _other_id(place: Place) -> str:
+def _other_id(place: YamlNode) -> str:
     return "answer" if place.value is True else place.one_of("answer", "updates")
 
 
-def _advertised(place: Place) -> Advertised:
+def _advertised(place: YamlNode) -> Advertised:
     given = place.fields(optional=tuple(each.name for each in fields(Advertised)))
     return Advertised(**{name: value.flag() for name, value in given.items()})
 
 
-def _words(place: Place) -> tuple[str, ...]:
+def _words(place: YamlNode) -> tuple[str, ...]:
     return tuple(each.text() for each in place.items())
 
 
-_PARTS: dict[str, Callable[[Place], object]] = {
+_PARTS: dict[str, Callable[[YamlNode], object]] = {
     "on_initialize": _opening,
     "on_new": _opening,
     "on_load": _loading,

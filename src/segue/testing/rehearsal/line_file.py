@@ -1,4 +1,4 @@
-"""A file of JSON lines that survives the death of whoever writes it."""
+"""File of JSON lines that stays readable after its writer was killed."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from typing import Any
 
 Line = dict[str, Any]
 
-# Ends a line that a dying writer left half-written, so that a reader can tell it from damage.
+# Marks a line that a killed writer left incomplete, so that readers can distinguish it from damage.
 _TORN = b"\t#torn\n"
 
 
 class LineFile:
-    """An append-only file; what `append` has returned from is on disk."""
+    """Append-only file; when `append` returns, the line is on disk."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ class LineFile:
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Every whole line of the file; nothing, if there is no file yet."""
+    """Read all complete lines of a file, which need not exist."""
     if not path.exists():
         return []
     lines = path.read_bytes().splitlines(keepends=True)

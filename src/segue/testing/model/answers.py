@@ -1,4 +1,4 @@
-"""What the model answers to which words, as frozen values."""
+"""The model's script: answers to prompts, as frozen values."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ DialectName = Literal["anthropic", "responses", "chat", "gemini", "augment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The tokens the model says it used; without `input` it is a quarter of the request's characters."""
+    """Usage that the model reports; without `input`, a quarter of the request's characters."""
 
     input: int | None = None
     output: int = 7
@@ -55,7 +55,7 @@ FailureKind = Literal["rate_limited", "quota", "unauthorized", "thinking_blocks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Answer with an error, worded and numbered as the dialect's vendor does."""
+    """Answer with an error in the format of the dialect's vendor."""
 
     kind: FailureKind
     retry_after: int | None = None
@@ -63,14 +63,14 @@ class Failure:
     message: str | None = None
 
 
-Answer = Say | Call | Write | Shell | Failure
+ScriptedAnswer = Say | Call | Write | Shell | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One answer, perhaps held back, and what the model says that it cost."""
+    """Answer, with optional usage and hold."""
 
-    answer: Answer
+    answer: ScriptedAnswer
     usage: Usage | None = None
     hold: str | None = None
     """The answer waits until this name is released."""
@@ -78,13 +78,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What to do when the last words of the user fit: one step, then another after each tool result."""
+    """Steps for prompts that match: one at once, then one after each tool result."""
 
     match: str = ""
     steps: tuple[Step, ...]
     dialect: DialectName | None = None
     times: int | None = None
-    """How often the rule may begin; after that the rules below it have their chance."""
+    """Most uses of the rule; later prompts are matched by the rules below it."""
 
     def fits(self, prompt: str, dialect: DialectName) -> bool:
         if self.dialect not in (None, dialect):
@@ -99,11 +99,13 @@ DONE = Step(answer=Say("Done."))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
+    """Rules of a model, and its default usage."""
+
     rules: tuple[Rule, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
-def rule(match: str, *answers: Answer | Step, **more: Any) -> Rule:
-    """A rule from answers, for scripts written in Python."""
+def rule(match: str, *answers: ScriptedAnswer | Step, **more: Any) -> Rule:
+    """Make a rule from answers, for scripts written in Python."""
     steps = (each if isinstance(each, Step) else Step(answer=each) for each in answers)
     return Rule(match=match, steps=tuple(steps), **more)

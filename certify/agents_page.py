@@ -56,14 +56,14 @@ def page(
     """Return the text of the page."""
     lines = [_line(row) for row in rows]
     handed = HANDED + "".join(map(_handed, handovers)) if handovers else ""
-    told = STORY + "".join(map(_told, stories)) if stories else ""
+    story = STORY + "".join(map(_story_line, stories)) if stories else ""
     titled = [(row["agent"], row) for row in rows]
     titled += [(f"{row['before']} → {row['after']}", row) for row in handovers]
     titled += [(f"The whole story: {row['agent']}", row) for row in stories]
-    return HEAD + "\n".join(lines) + "\n" + handed + told + _evidence(titled)
+    return HEAD + "\n".join(lines) + "\n" + handed + story + _evidence(titled)
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _story_line(row: Mapping[str, Any]) -> str:
     cells = (f"`{row['agent']}`", row["version"].replace(", ", "<br>"), f"**{row['verdict']}**", row["checked"])
     return f"| {' | '.join(cells)} |\n"
 
@@ -106,7 +106,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PageRows:
     """Rows of a page."""
 
     rows: list[Row]
@@ -114,11 +114,11 @@ class Told:
     stories: list[Row]
 
 
-def told(text: str) -> Told:
+def rows_of(text: str) -> PageRows:
     """Return the rows of a page, with their evidence."""
     head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     found = {title: body for title, _, body in (section.partition("\n") for section in sections)}
-    return Told(
+    return PageRows(
         rows=[row | _shown(found, row["agent"]) for row in map(_row, _cells(head))],
         handovers=[
             row | _shown(found, f"{row['before']} → {row['after']}")

@@ -192,7 +192,7 @@ async def test_a_crowd_can_be_measured_and_nobody_is_left_out(tmp_path: Path) ->
 def test_who_overtakes_others_in_the_line_is_seen() -> None:
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     hours = [(0, 1, 2), (0.1, 5, 6), (0.2, 2, 3), (0.3, 3, 4)]
-    figures = crowd.line_of([crowd.Turn(*(begin + timedelta(hours=hour) for hour in each)) for each in hours])
+    figures = crowd.line_of([crowd.StartOrder(*(begin + timedelta(hours=hour) for hour in each)) for each in hours])
     assert (figures["moved"], figures["most_at_once"]) == (2, 1)
     assert figures["wait_s"]["longest"] == pytest.approx(4.9 * 3600)
 

@@ -98,7 +98,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class PermissionAnswer:
     """What an agent's question was answered with; None refuses."""
 
     option: str | None
@@ -115,12 +115,12 @@ class Left:
     """How far it was heard, as `OutputRecorded` tells it."""
     turn: PromptId | None = None
     """The prompt that it had and whose end nobody saw."""
-    answers: tuple[Given | None, ...] = ()
+    answers: tuple[PermissionAnswer | None, ...] = ()
     """To each of the questions that it put since its start, in their order; None to one that nobody answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class ListedConversation:
     """One of the conversations that an agent says it has."""
 
     token: str
@@ -229,7 +229,7 @@ class Driver(Protocol):
         """Start the agent, let it say what it is and what it can, and end it; no conversation is opened."""
         ...
 
-    async def conversations(self, launch: Launch) -> list[Conversation]:
+    async def conversations(self, launch: Launch) -> list[ListedConversation]:
         """The conversations the agent says it has for the directory of `launch`."""
         raise AgentError("This agent does not tell which conversations it has.")
 

@@ -22,7 +22,7 @@ _MOST_ENTRIES = 200
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry as it is stored, without secrets."""
+    """Entry as it is stored, without secrets."""
 
     name: str | None
     text: str

@@ -127,7 +127,10 @@ class Dialogue:
     async def hold(self, joined: PromptId | None = None) -> End:
         """Exchange turns until the run ends; a turn that an earlier run began is joined first."""
         turns, phase = self._turns, self._live.phase
-        phase.move(Phase.IDLE)
+        if not phase.move_from({Phase.OPENING}, Phase.IDLE):
+            # A pause was forced while a second agent was asked for advice.
+            assert self._live.forced is not None, "only a forced pause comes before the dialogue"
+            raise RunStopped(self._live.forced)
         beside = (
             turns.flush_regularly,
             turns.questions.deliver_replies,

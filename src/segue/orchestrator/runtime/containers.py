@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
-from segue.drivers import Capabilities, Given, Introduction, Left
+from segue.drivers import Capabilities, Introduction, Left, PermissionAnswer
 from segue.journal.rows import RunRow
 from segue.model import events as e
 from segue.model.errors import SegueError
@@ -106,10 +106,10 @@ def _turn(life: Sequence[Record]) -> PromptId | None:
     return turn
 
 
-def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
+def _answers(life: Sequence[Record]) -> tuple[PermissionAnswer | None, ...]:
     """Return the open requests in the order in which the agent sent them, since a joined agent repeats them."""
     asked: list[e.PermissionRequested] = []
-    given: list[Given | None] = []
+    given: list[PermissionAnswer | None] = []
     again: list[int] = []
     for record in life:
         match record.event:
@@ -122,10 +122,10 @@ def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
                 given.append(None)
             case e.PermissionAnswered(request_id=request_id, outcome="allowed" | "denied" as outcome):
                 number = [each.request_id for each in asked].index(request_id)
-                given[number] = Given(option=option_for(asked[number], outcome == "allowed"))
+                given[number] = PermissionAnswer(option=option_for(asked[number], outcome == "allowed"))
             case e.TurnEnded() | e.TurnFailed():
                 # What was still open when the turn ended, the agent took back.
-                given = [answer or Given(option=None) for answer in given]
+                given = [answer or PermissionAnswer(option=None) for answer in given]
             case _:
                 pass
     return tuple(given)

@@ -10,7 +10,7 @@ from segue.model.events import WorkLocation
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class SessionFolder:
     """Where an agent keeps its sessions."""
 
     variable: str
@@ -24,8 +24,8 @@ class Keeping:
 
 
 KEEPINGS = {
-    "claude": Keeping("CLAUDE_CONFIG_DIR", ".claude", "projects/*/*.jsonl"),
-    "codex": Keeping("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*.jsonl"),
+    "claude": SessionFolder("CLAUDE_CONFIG_DIR", ".claude", "projects/*/*.jsonl"),
+    "codex": SessionFolder("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*.jsonl"),
 }
 
 

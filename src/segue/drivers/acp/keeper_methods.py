@@ -40,7 +40,7 @@ class _Warn(BaseModel):
     message: str
 
 
-class Keeping:
+class KeeperMethods:
     """Passes the agent's requests on to its keeper, if it has one."""
 
     def __init__(self, keeper: Keeper | None) -> None:

@@ -103,7 +103,7 @@ async def test_words_are_heard_word_for_word(candidate: LangGraphCandidate) -> N
     async with candidate.driver.start(candidate.launch("naming:graph")) as agent:
         await agent.prompt(PromptId("prompt-1"), "begin")
         question = await _until_asked(agent)
-        assert question.words
+        assert question.free_text
         await agent.answer(question.request_id, "allow", "Call it segue.")
         assert _said(await rest_of_turn(agent, WITHIN)) == "Heard 'Call it segue.'"
 

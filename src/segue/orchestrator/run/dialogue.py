@@ -222,7 +222,7 @@ class Dialogue:
             await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
 
         def choose(t: Transaction) -> _Prompt | End | AwaitMessage:
-            now, purpose = t.catch_up(state), self._lease.run(t).purpose
+            now, purpose = t.catch_up(state), self._lease.purpose(t)
             return self._prepare(t, next_step(self._situation(t, now, purpose)), now, introduction, carrying)
 
         # A pause that is requested in this moment commits either before the choice or after it.
@@ -377,7 +377,7 @@ class Dialogue:
 
     def _over(self, t: Transaction) -> End | None:
         """End the talk, unless a message or work arrived meanwhile; later messages start the next run."""
-        if t.prompts.waiting() or self._lease.run(t).purpose is Purpose.WORK:
+        if t.prompts.waiting() or self._lease.purpose(t) is Purpose.WORK:
             return None
         t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
@@ -389,7 +389,7 @@ class Dialogue:
 
         def answered(t: Transaction) -> None:
             self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
-            if self._lease.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
+            if self._lease.purpose(t) is Purpose.TALK and t.workflow.pause_trigger is None:
                 reason = "the agent was only talked to"
                 t.move_workflow(self._status_before_talk, reason=reason, trigger=Trigger.PAUSE)
 

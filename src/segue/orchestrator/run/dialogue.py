@@ -30,14 +30,13 @@ from segue.orchestrator.run.allowance import Allowance
 from segue.orchestrator.run.capacity_meter import Capacity
 from segue.orchestrator.run.forced_pauses import force_pauses
 from segue.orchestrator.run.lease import Lease
-from segue.orchestrator.run.merged_messages import parts_of
 from segue.orchestrator.run.plan_proposals import Planner, adopt_without_planning, blocked_by
 from segue.orchestrator.run.questions import Speaker
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.reports import Reports
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.run.task_completion import Finishing
-from segue.orchestrator.run.turns import Turns, broken_off
+from segue.orchestrator.run.turns import Turns, broken_off, parts_of
 from segue.orchestrator.runtime.concurrency import alongside, first_of
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
 from segue.orchestrator.runtime.run_handle import Stop

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow
 from segue.model import events as e
-from segue.model.agents import Choices
+from segue.model.agents import Choices, CommitPolicy
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import decode
+from segue.model.crash import crash_point
 from segue.model.errors import WorkspaceError
+from segue.model.events import Warned, WorkCommitted
 from segue.model.ids import new_prompt_id
 from segue.model.plan import Task
 from segue.model.status import Phase, SessionStatus, Trigger, WaitingFor, WorkflowStatus
@@ -18,7 +21,6 @@ from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.read_only_guard import files_of
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.reviews import Round, review
-from segue.orchestrator.run.task_commits import commit_task
 from segue.orchestrator.run.test_runs import run_tests
 from segue.orchestrator.run.turns import Turns, broken_off
 from segue.orchestrator.runtime.agents import fixer_of
@@ -30,6 +32,7 @@ from segue.resume.advice import NO_ADVICE, advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
+from segue.workspace.commits import Commit, commit_all
 from segue.workspace.processes import PART
 from segue.workspace.worktrees import stands
 
@@ -220,6 +223,31 @@ class Finishing:
             self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
         await self._lease.write("task.complete", complete)
+
+
+async def commit_task(
+    row: WorkflowRow, task: Task, environment: Mapping[str, str], execution: str
+) -> WorkCommitted | Warned | None:
+    """Commit a task's files and return the event for the journal. After a crash in between, the commit exists and the
+    next try finds nothing to commit."""
+    if decode(Choices, row.choices).commit is not CommitPolicy.TASK:
+        return None
+    wanted = Commit(
+        branch=row.branch,
+        title=task.title,
+        body=row.title if row.title != task.title else "",
+        environment=environment,
+        execution=execution,
+    )
+    try:
+        committed = await commit_all(Path(row.worktree), wanted)
+    except WorkspaceError as error:
+        message = f"“{task.title}” is done and was not committed: {error.message} {error.hint}".strip()
+        return Warned(code="not_committed", message=message)
+    crash_point("work.committed")
+    if committed is None:
+        return None
+    return WorkCommitted(task_id=task.id, commit=committed.commit, files=committed.files)
 
 
 def done(task: Task) -> Occasion:

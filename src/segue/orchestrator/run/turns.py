@@ -1,5 +1,6 @@
 """Turns with one agent: a prompt is sent, and everything up to the agent's stop is journalled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -11,11 +12,11 @@ from segue.journal.rows import PromptRow
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered
+from segue.model.events import PromptQueued, PromptSent, Record
 from segue.model.ids import PromptId, new_prompt_id
 from segue.model.status import Phase, PromptStatus, SessionStatus, Trigger, WorkflowStatus
 from segue.orchestrator.run.capacity_meter import Capacity, event_of
 from segue.orchestrator.run.lease import Lease
-from segue.orchestrator.run.merged_messages import Said, together
 from segue.orchestrator.run.periodic_checkpoints import refresh, save_before_compaction
 from segue.orchestrator.run.questions import Questions, Speaker
 from segue.orchestrator.run.recorder import Recorder
@@ -62,6 +63,29 @@ class TurnEnd:
 
     reason: e.StopReason
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One prompt for the agent, which knows it by the id of the last message in it."""
+
+    prompt: PromptQueued
+    parts: tuple[PromptId, ...] = ()
+    """Earlier messages, whose text and pictures are in the prompt too."""
+
+
+def together(messages: Sequence[PromptQueued]) -> Said:
+    """Merge messages in the order in which they were sent."""
+    *before, last = messages
+    text = "\n\n".join(each.text for each in messages)
+    pictures = tuple(picture for each in messages for picture in each.pictures)
+    return Said(replace(last, text=text, pictures=pictures), tuple(each.prompt_id for each in before))
+
+
+def parts_of(prompt_id: PromptId, sent: Sequence[Record]) -> tuple[PromptId, ...]:
+    """Return the messages that were sent as parts of this prompt, according to the journal."""
+    events = (record.event for record in sent)
+    return tuple(each.prompt_id for each in events if isinstance(each, PromptSent) and each.part_of == prompt_id)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from segue.drivers.environment import variables_for
 from segue.journal import Journal, Process
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
+from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, TokenRejected, TransportLost
 from segue.model.events import AgentStarted, JsonObject, Warned, WayChanged
 from segue.model.ids import AttemptId
-from segue.model.kept import ConversationKey, Kept, Page
 from segue.model.status import Carrying, Failure, Way
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.recorder import Recorder
@@ -46,10 +46,10 @@ class Keeper:
         now, session_id = self.journal.clock.now(), self.recorder.session_id
         await self.journal.conversations.add(key, entries, session_id, now)
 
-    async def read(self, key: ConversationKey, after: int = 0) -> Page:
+    async def read(self, key: ConversationKey, after: int = 0) -> EntryPage:
         return await self.journal.conversations.page(key, after)
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
         return await self.journal.conversations.find(project, conversation)
 
     async def warn(self, message: str) -> None:

@@ -108,7 +108,7 @@ class Lease:
         """Count usage of any session of this run, and request a pause when a budget is used up."""
         now = self.services.clock.now()
         empty_before = self.meter.empty(now)
-        self.meter.hear(session_id, report, now)
+        self.meter.add(session_id, report, now)
         if empty_before is None and (stopping := self.meter.empty(now)) is not None:
             force_at = now + timedelta(seconds=self.services.rules.pause_force_after)
             await self.request_pause(stopping.trigger, stopping.reason, force_at)

@@ -66,7 +66,7 @@ class TurnEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MergedMessage:
     """One prompt for the agent, which knows it by the id of the last message in it."""
 
     prompt: PromptQueued
@@ -74,12 +74,12 @@ class Said:
     """Earlier messages, whose text and pictures are in the prompt too."""
 
 
-def together(messages: Sequence[PromptQueued]) -> Said:
+def merge(messages: Sequence[PromptQueued]) -> MergedMessage:
     """Merge messages in the order in which they were sent."""
     *before, last = messages
     text = "\n\n".join(each.text for each in messages)
     pictures = tuple(picture for each in messages for picture in each.pictures)
-    return Said(replace(last, text=text, pictures=pictures), tuple(each.prompt_id for each in before))
+    return MergedMessage(replace(last, text=text, pictures=pictures), tuple(each.prompt_id for each in before))
 
 
 def parts_of(prompt_id: PromptId, sent: Sequence[Record]) -> tuple[PromptId, ...]:
@@ -229,7 +229,13 @@ class Turns:
     async def take_messages(self, kind: TurnKind = TASK_TURN) -> e.StopReason | None:
         """Send people's messages in order; return the stop reason of a turn that was broken off."""
         back = self._phase.now
-        while (said := await self._lease.write("message.now", self._take_said)) is not None:
+
+        def take(t: Transaction) -> MergedMessage | None:
+            if t.sessions.current().status is not SessionStatus.RUNNING:
+                self._lease.move(t, SessionStatus.RUNNING)
+            return self.merge_waiting(t)
+
+        while (said := await self._lease.write("message.now", take)) is not None:
             await self._begin(said.prompt.prompt_id, said.parts)
             end = await self._exchange(said.prompt, said.prompt.text, kind, back, said.parts)
             yielded = self._phase.move_from({Phase.YIELDING}, back)
@@ -237,16 +243,11 @@ class Turns:
                 return end.reason
         return None
 
-    def _take_said(self, t: Transaction) -> Said | None:
-        if t.sessions.current().status is not SessionStatus.RUNNING:
-            self._lease.move(t, SessionStatus.RUNNING)
-        return self.take_said(t)
-
-    def take_said(self, t: Transaction) -> Said | None:
+    def merge_waiting(self, t: Transaction) -> MergedMessage | None:
         """Take the messages that wait: all at once, or the first where each is to have a turn of its own."""
         waiting = self.waiting(t) if self._services.rules.merge_messages else self.waiting(t)[:1]
         taken = [t.prompts.take(each, self._lease.session_id, self._lease.number) for each in waiting]
-        return together(taken) if taken else None
+        return merge(taken) if taken else None
 
     def waiting(self, t: Transaction) -> list[PromptRow]:
         """Return the messages that the agent can take; those with pictures it cannot take are marked as not sent."""

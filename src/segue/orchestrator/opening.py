@@ -96,7 +96,7 @@ async def open_orchestrator(
             await run_session(services, session_id, number)
 
         async with open_queue(journal, services.boot, body) as queue:
-            services.furnish(queue)
+            services.queue = queue
             left = await settle_left_runs(services)
             await announce(services)
             resuming = Resuming(services)

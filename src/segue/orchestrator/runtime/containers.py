@@ -81,7 +81,11 @@ def _left(found: FoundContainer, heard: list[Record], story: list[Record]) -> Le
                     return None
                 return Left(
                     container=found.id,
-                    introduction=_introduction(started),
+                    introduction=Introduction(
+                        name=started.name,
+                        version=started.version,
+                        capabilities=Capabilities(**dict.fromkeys(started.capabilities, True)),
+                    ),
                     updates=place.updates,
                     characters=place.characters,
                     turn=_turn(life),
@@ -134,11 +138,6 @@ def _answers(life: Sequence[Record]) -> tuple[PermissionAnswer | None, ...]:
 async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
     """Return the name of the container that a run has just started."""
     return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
-
-
-def _introduction(started: e.AgentStarted) -> Introduction:
-    capabilities = Capabilities(**dict.fromkeys(started.capabilities, True))
-    return Introduction(name=started.name, version=started.version, capabilities=capabilities)
 
 
 # ── ending them ─────────────────────────────────────────────────────────────────────────────────────

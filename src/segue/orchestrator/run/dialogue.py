@@ -170,7 +170,7 @@ class Dialogue:
             else:
                 end = await self._take(following)
                 if task is not None and end is None:
-                    self._allowance.task_done()
+                    self._allowance.has_worked = True
                     self._occasion, reported_on = None, task.id
             if end is not None:
                 return end
@@ -309,13 +309,13 @@ class Dialogue:
         return _Prompt(task, prompt, sent)
 
     def _message(self, t: Transaction, introduction: _Introduction | None) -> _Prompt:
-        said = self._turns.merge_waiting(t)
-        assert said is not None, "a message waits"
+        message = self._turns.merge_waiting(t)
+        assert message is not None, "a message waits"
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
             self._status_before_talk = t.workflow.status
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
         self._lease.move(t, SessionStatus.RUNNING)
-        return _Prompt(None, said.prompt, self._carry(t, said.prompt, introduction), said.parts)
+        return _Prompt(None, message.prompt, self._carry(t, message.prompt, introduction), message.parts)
 
     # ── introductions to earlier work ────────────────────────────────────────────────────────────────
 

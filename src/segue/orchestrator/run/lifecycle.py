@@ -32,7 +32,7 @@ from segue.orchestrator.run.preparation import collect_occasion, prepare_worktre
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import projections
-from segue.orchestrator.runtime.concurrency import alongside, unless
+from segue.orchestrator.runtime.concurrency import alongside, cancelled_by
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling import retry_schedule
 from segue.orchestrator.settling.recovery import Settling, settle, settling_for
@@ -101,7 +101,7 @@ class Run:
         """Work through the plan to a clean end; settle whatever interrupts it."""
         crash_point("run.claimed")
         try:
-            async with unless(self._live.stopping):
+            async with cancelled_by(self._live.stopping):
                 await self._finish(await self._work())
                 return
             assert self._live.stop is not None, "a run that is stopped has the reason"

@@ -204,8 +204,8 @@ class Finishing:
             case "rewind" if may_start_over(self._services.rules.retries, state.replans):
                 return start_over_as_advised(advice, self._services.clock.now())
             case "rewind" | "escalate":
-                said = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
-                return self._ask_person(task, failed.problem, said)
+                more = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
+                return self._ask_person(task, failed.problem, more)
 
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
         text = f"{problem}. {more}".strip()

@@ -20,7 +20,7 @@ from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.periodic_checkpoints import refresh, save_before_compaction
 from segue.orchestrator.run.questions import Questions, Speaker
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.runtime.concurrency import alongside, unless
+from segue.orchestrator.runtime.concurrency import alongside, cancelled_by
 from segue.orchestrator.runtime.run_handle import RunHandle, RunPhase, UrgentMessage
 from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped, exited, failed_turn
 from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
@@ -130,7 +130,7 @@ class Turns:
     async def flush_regularly(self) -> None:
         while True:
             await self._services.clock.sleep(FLUSH_EVERY)
-            await self._recorder.flush_words()
+            await self._recorder.flush_whole_words()
 
     async def until_gone(self) -> AgentError:
         """Process the agent's events between two turns; return when it has exited."""
@@ -179,7 +179,7 @@ class Turns:
             await self.cancel()
             # An agent that ended its turn just before the cancel still waits for its answers.
             await self.questions.refuse(closed)
-        async with unless(over):
+        async with cancelled_by(over):
             await self._services.clock.sleep(CANCEL_GRACE)
             raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
 
@@ -235,9 +235,9 @@ class Turns:
                 self._lease.move(t, SessionStatus.RUNNING)
             return self.merge_waiting(t)
 
-        while (said := await self._lease.write("message.now", take)) is not None:
-            await self._begin(said.prompt.prompt_id, said.parts)
-            end = await self._exchange(said.prompt, said.prompt.text, kind, back, said.parts)
+        while (message := await self._lease.write("message.now", take)) is not None:
+            await self._begin(message.prompt.prompt_id, message.parts)
+            end = await self._exchange(message.prompt, message.prompt.text, kind, back, message.parts)
             yielded = self._phase.move_from({Phase.YIELDING}, back)
             if end.reason == "max_tokens" or (end.reason == "cancelled" and not yielded):
                 return end.reason
@@ -384,14 +384,14 @@ class Turns:
 
     async def _journal(self, event: e.AgentEvent) -> None:
         """Store one event of the agent, and do what follows from it."""
-        if self._capacity and (estimate := self._capacity.overhear(event)) is not None:
+        if self._capacity and (estimate := self._capacity.estimate(event)) is not None:
             await self._journal(estimate)
         match event:
             case e.TextDelta(role=role, text=text):
                 if role == "message":
                     self._turn.text.append(text)
                 if role != "message" or self._turn.kind.keeps_messages:
-                    await self._recorder.hear(event)
+                    await self._recorder.add_text(event)
             case e.PermissionRequested():
                 await self.questions.ask(event, self._turn.kind.denial)
             case e.UsageReported():
@@ -399,7 +399,7 @@ class Turns:
                 await self._measure(event)
                 await self._lease.spend(self._speaker.session_id, event)
             case e.OutputRecorded():
-                await self._recorder.heard(event)
+                await self._recorder.mark(event)
             case e.TurnEnded() | e.TurnFailed() | e.AgentExited():
                 await self._recorder.record(event)
             case _:
@@ -407,7 +407,7 @@ class Turns:
 
     async def _measure(self, report: e.UsageReported) -> None:
         """Apply the rungs of the capacity ladder that a usage report reaches."""
-        for notice in self._capacity.hear(report) if self._capacity else ():
+        for notice in self._capacity.measure(report) if self._capacity else ():
             match notice:
                 case Refresh():
                     await refresh(self._lease, notice)

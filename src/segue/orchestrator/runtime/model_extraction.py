@@ -94,9 +94,9 @@ def _spent(usage: RunUsage, unanswered: int = 0) -> Spending:
 def _reason(error: Exception) -> str:
     match error:
         case ModelHTTPError(status_code=status, body={"message": str(message)}):
-            told = f"it answered with status {status}: {message}"
+            reason = f"it answered with status {status}: {message}"
         case UnexpectedModelBehavior(__cause__=Exception() as cause):
-            told = str(cause)
+            reason = str(cause)
         case _:
-            told = str(error)
-    return flattened(told)[:LONGEST_REASON]
+            reason = str(error)
+    return flattened(reason)[:LONGEST_REASON]

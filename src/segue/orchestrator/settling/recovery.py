@@ -146,8 +146,8 @@ async def left_standing(services: RuntimeServices, workflow_id: WorkflowId, befo
     services.unstudied.put_nowait(workflow_id)
     after = await services.journal.state(workflow_id)
     if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
-        words = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
-        log.info(words, workflow_id, after.reason, after.last_snapshot)
+        message = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
+        log.info(message, workflow_id, after.reason, after.last_snapshot)
 
 
 def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:
@@ -203,7 +203,7 @@ def _settle(
         incident = IncidentLogged(what=f"run {run.number} was interrupted", detail=settling.stop.reason)
         t.append(incident, session_id=session.id, run=run.number)
     if failed is not None:
-        retry_schedule.write_down(t, session.id, run.number, failed, retry)
+        retry_schedule.append_failure(t, session.id, run.number, failed, retry)
     outcome = settling.outcome if started else "not_started"
     ended = RunEnded(outcome=outcome, reason=settling.stop.reason, failure=settling.failure, reset_at=settling.reset_at)
     t.runs.end(session.id, run.number, ended)

@@ -195,7 +195,7 @@ async def test_a_next_session_whose_agent_never_came_up_is_the_one_that_goes_on(
     opening, opened = anyio.Event(), Run._open_agent
 
     async def hanging(run: Run, *what: Any) -> Any:
-        if run.tenure.workflow.session_count == 2:
+        if run.lease.workflow.session_count == 2:
             opening.set()
             await anyio.sleep_forever()
         return await opened(run, *what)

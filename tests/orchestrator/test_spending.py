@@ -1,4 +1,4 @@
-"""The purse of a run holds what the account of its workflow says, and asking it does not take longer with the story."""
+"""The meter of a run holds what the account of its workflow says, and asking it does not take longer with the story."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -50,23 +50,23 @@ def test_a_purse_holds_what_the_account_says(
         helped += [(helper, each) for each in said]
     now = [*helped, *((WRITER, each) for each in after)]
 
-    purse = SpendingMeter(WRITER)
-    purse.fill(Limits(), folded(*begun))
+    meter = SpendingMeter(WRITER)
+    meter.fill(Limits(), folded(*begun))
     for session_id, event in now:
         if isinstance(event, e.UsageReported):
-            purse.hear(session_id, event, NOW)
+            meter.add(session_id, event, NOW)
 
     account = total(each.account for each in sessions_of(folded(*begun, *now)))
-    assert purse.used == account
+    assert meter.used == account
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])
 def test_a_purse_that_is_empty_pays_for_no_further_turn(limits: Limits) -> None:
-    purse = SpendingMeter(WRITER)
-    purse.fill(limits, folded((WRITER, e.SessionCreated(number=1, agent="any", parent=None))))
-    purse.pay_for_a_turn(NOW)
-    purse.hear(WRITER, e.UsageReported(input_tokens=90, output_tokens=10, cost_usd=2.0), NOW + timedelta(hours=1))
+    meter = SpendingMeter(WRITER)
+    meter.fill(limits, folded((WRITER, e.SessionCreated(number=1, agent="any", parent=None))))
+    meter.pay_for_a_turn(NOW)
+    meter.add(WRITER, e.UsageReported(input_tokens=90, output_tokens=10, cost_usd=2.0), NOW + timedelta(hours=1))
     with pytest.raises(RunStopped, match="the budget is"):
-        purse.pay_for_a_turn(NOW)
-    purse.allow(Limits(tokens=101, usd=2.5))
-    purse.pay_for_a_turn(NOW)
+        meter.pay_for_a_turn(NOW)
+    meter.allow(Limits(tokens=101, usd=2.5))
+    meter.pay_for_a_turn(NOW)

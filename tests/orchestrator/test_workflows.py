@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -21,15 +20,10 @@ from segue.model.errors import (
     WorktreeInUse,
     WrongState,
 )
-from segue.model.ids import WorkflowId
-from segue.model.status import SessionStatus, Trigger, Way
+from segue.model.status import SessionStatus, Way
 from segue.model.views import Answer
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.runtime.house import House
-from segue.orchestrator.runtime.permissions import answer_question
-from segue.orchestrator.settling import sweep as sweeping
-from segue.orchestrator.settling.settling import settle, settling_for
 from segue.workspace.processes import marked
+from tests.orchestrator.races import failing
 from tests.orchestrator.theatre import Theatre, git
 
 pytestmark = pytest.mark.anyio
@@ -213,12 +207,7 @@ async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_el
         await theatre.event("another", e.PermissionRequested)
         broken = await theatre.orchestrator.workflow("build-it")
 
-        async def answer_others(house: House, workflow_id: WorkflowId, *words: Any, **more: Any) -> object:
-            if workflow_id == broken.id:
-                raise RuntimeError("a mistake")
-            return await answer_question(house, workflow_id, *words, **more)
-
-        monkeypatch.setattr(sweeping, "answer_question", answer_others)
+        failing(monkeypatch, "refuse question", RuntimeError("a mistake"), when=lambda _, id, *words: id == broken.id)
         await theatre.clock.advance(700)
         await theatre.sweep()
         await theatre.until("another", "completed")
@@ -367,8 +356,7 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
         await theatre.event("build-it", e.ToolFinished)
         assert view.session is not None
         lost = theatre.house.live.pop(view.id)
-        hanging = settling_for(Stop(trigger=Trigger.CRASH, reason="it hung"))
-        assert await settle(theatre.house, view.session.id, 1, hanging)
+        assert await theatre.settle(view.session.id, 1, "it hung")
         theatre.house.queue.forget(view.session.id, 1)
         await theatre.resume("build-it")
         (worktree_of(theatre) / "go").touch()

@@ -173,6 +173,7 @@ def is_rated(name: str) -> bool:
 
 
 def measure_source(checkout: Path) -> dict[str, object]:
+    """Return all figures that need only the source."""
     segue = modules_in(checkout / "src" / "segue")
     tests = modules_in(checkout / "tests")
     rated = [module for module in segue if is_rated(module.name)]
@@ -325,6 +326,7 @@ def default_installation(checkout: Path) -> tuple[int, int]:
 
 
 def main() -> int:
+    """Print the figures of a checkout."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", nargs="?", type=Path, default=ROOT)
     parser.add_argument("--walk", action="store_true", help="count the calls of a pause and a resume")

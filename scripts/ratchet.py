@@ -84,6 +84,7 @@ def as_toml(packages: Mapping[str, Figures]) -> str:
 
 
 def main() -> int:
+    """Check the figures; return 1 if one is worse than allowed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tighten", action="store_true", help="write the figures that became better")
     parser.add_argument("--list", metavar="PREFIX", help="print the places counted in files that begin so: server/app")

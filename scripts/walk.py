@@ -83,6 +83,7 @@ class Profile:
 
 async def measure(directory: Path, profile: Profile) -> dict[str, list[dict[str, int]]]:
     # Imported after the profiler is set, so that the threads of imported libraries have it.
+    """Pause and resume a workflow several times; return the counts of each walk."""
     from segue.model.agents import AgentConfiguration
     from segue.orchestrator import open_orchestrator
     from segue.server.rules import rules_of
@@ -153,6 +154,7 @@ async def measure(directory: Path, profile: Profile) -> dict[str, list[dict[str,
 
 
 def new_workflow(directory: Path, environment: dict[str, str]) -> object:
+    """Make the request for a workflow in a new repository."""
     from segue.model.plan import Issue
     from segue.model.status import Permissions
     from segue.model.views import NewWorkflow, PlanText
@@ -172,6 +174,7 @@ def new_workflow(directory: Path, environment: dict[str, str]) -> object:
 
 
 def main() -> int:
+    """Print the medians of all walks."""
     profile = Profile()
     threading.setprofile(profile)
     sys.setprofile(profile)

@@ -39,7 +39,7 @@ from segue.model.status import Failure
 from segue.testing.model import Call, Say, Script, Shell, Step, Usage, Write, rule
 from segue.testing.model import Failure as Trouble
 from segue.testing.rehearsal.launch import rest_of_turn, turn
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import segue
-from segue.testing.armed import CRASH_AT, CRASH_RECORD, passed
 from segue.testing.stage import Stage
+from tests.equipment.armed_server import CRASH_AT, CRASH_RECORD, passed
 from tests.faults.conftest import CheckAll, SetStage
 from tests.faults.plays import FULL, PIECES, Arms, Piece, Play
 

@@ -8,7 +8,7 @@ import pytest
 
 from segue.model.events import ToolFinished
 from segue.model.views import WorkflowView
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from tests.orchestrator.theatre import WITHIN, Theatre, git
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ async def until_its_time_is_over(theatre: Theatre, view: WorkflowView) -> Workfl
     assert (await theatre.orchestrator.workflow(view.id)).status == "in_progress"
     with anyio.fail_after(WITHIN):
         while (await theatre.orchestrator.workflow(view.id)).status == "in_progress":
-            await theatre.clock.advance(theatre.house.rules.sweep_interval)
+            await theatre.clock.advance(theatre.services.rules.sweep_interval)
     return await theatre.until(view.id, "paused")
 
 

@@ -75,7 +75,7 @@ async def test_the_recorded_journal_opens_and_its_hash_chains_hold(database: Pat
         for workflow, events in ((PAUSED, 44), (EVERY_KIND, 294)):
             verdict = await journal.verify(workflow)
             assert (verdict.verified, verdict.events) == (True, events)
-        assert len(await journal.snapshots(PAUSED)) == 6
+        assert len(await journal.checkpoints.snapshots(PAUSED)) == 6
 
 
 @pytest.mark.anyio

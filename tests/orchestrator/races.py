@@ -10,16 +10,16 @@ import anyio
 import pytest
 
 from segue.model.status import Trigger
-from segue.orchestrator.requests import launching, rewinding, snapshots
-from segue.orchestrator.requests.launching import Launching
-from segue.orchestrator.requests.resuming import Resuming
+from segue.orchestrator.requests import launches, rewinds, snapshots
+from segue.orchestrator.requests.launches import Launching
+from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.run import dialogue
-from segue.orchestrator.run.runner import Run
+from segue.orchestrator.run.lifecycle import Run
 from segue.orchestrator.run.turns import Turns
-from segue.orchestrator.runtime import studies
-from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.runtime import snapshot_studies
+from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.settling import sweep
-from segue.orchestrator.settling.ends import Torn
+from segue.orchestrator.settling.run_ends import RunStopped
 from tests.orchestrator.theatre import WITHIN
 
 STEPS: dict[str, tuple[Any, str]] = {
@@ -31,11 +31,11 @@ STEPS: dict[str, tuple[Any, str]] = {
     "wait until the agent is gone": (Launching, "_until_gone"),
     "wait until the files are still": (Launching, "until_still"),
     "try again": (Resuming, "try_again"),
-    "restore files": (rewinding, "restore"),
-    "require worktree": (rewinding, "require_worktree_of"),
+    "restore files": (rewinds, "restore"),
+    "require worktree": (rewinds, "require_worktree_of"),
     "refuse question": (sweep, "answer_question"),
     "compile context": (dialogue, "compile_workflow"),
-    "study": (studies, "_study"),
+    "study": (snapshot_studies, "_study"),
 }
 When = Callable[..., object]
 
@@ -111,7 +111,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, step: str, error: Exception, *, whe
 
 
 def waiting_briefly_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "FILES_WITHIN", 0.1)
+    monkeypatch.setattr(launches, "FILES_WITHIN", 0.1)
 
 
 def reading_two_messages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,4 +120,4 @@ def reading_two_messages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def torn(reason: str) -> Exception:
     """Return the exception by which a run is ended from outside."""
-    return Torn(Stop(trigger=Trigger.CRASH, reason=reason))
+    return RunStopped(Stop(trigger=Trigger.CRASH, reason=reason))

@@ -17,14 +17,14 @@ from segue.model.plan import Task
 from segue.model.status import Role
 from segue.orchestrator.requests.secrets import refuse_secrets
 from segue.orchestrator.requests.snapshots import meant
-from segue.orchestrator.run.capacity import ladder_of
-from segue.orchestrator.run.fixing import Advice, read_advice
-from segue.orchestrator.run.planning import read_proposal
-from segue.orchestrator.run.reviewing import Verdict, read_verdict
-from segue.orchestrator.run.spending import Purse
-from segue.orchestrator.run.verifying import judged
-from segue.orchestrator.runtime.clock import SystemClock
-from segue.orchestrator.settling.ends import Torn
+from segue.orchestrator.run.capacity_meter import ladder_of
+from segue.orchestrator.run.fixer import Advice, read_advice
+from segue.orchestrator.run.plan_proposals import read_proposal
+from segue.orchestrator.run.reviews import Verdict, read_verdict
+from segue.orchestrator.run.spending import SpendingMeter
+from segue.orchestrator.run.test_runs import judged
+from segue.orchestrator.runtime.system_clock import SystemClock
+from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import sessions_of, total
 from segue.snapshot.extraction import Unreadable
 from segue.state.fold import WorkflowState, fold
@@ -227,7 +227,7 @@ def test_a_purse_holds_what_the_account_says(
         helped += [(helper, each) for each in said]
     now = [*helped, *((WRITER, each) for each in after)]
 
-    purse = Purse(WRITER)
+    purse = SpendingMeter(WRITER)
     purse.fill(Limits(), folded(*begun))
     for session_id, event in now:
         if isinstance(event, e.UsageReported):
@@ -239,11 +239,11 @@ def test_a_purse_holds_what_the_account_says(
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])
 def test_a_purse_that_is_empty_pays_for_no_further_turn(limits: Limits) -> None:
-    purse = Purse(WRITER)
+    purse = SpendingMeter(WRITER)
     purse.fill(limits, folded((WRITER, e.SessionCreated(number=1, agent="any", parent=None))))
     purse.pay_for_a_turn(TODAY)
     purse.hear(WRITER, e.UsageReported(input_tokens=90, output_tokens=10, cost_usd=2.0), TODAY + timedelta(hours=1))
-    with pytest.raises(Torn, match="the budget is"):
+    with pytest.raises(RunStopped, match="the budget is"):
         purse.pay_for_a_turn(TODAY)
     purse.allow(Limits(tokens=101, usd=2.5))
     purse.pay_for_a_turn(TODAY)

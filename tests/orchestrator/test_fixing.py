@@ -51,7 +51,7 @@ async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried
         ]
         (told,) = await theatre.events("build-it", e.FixerAdvised)
         assert (told.step, told.verdict, told.advice) == ("a", "fix", "Close the file first.")
-        roles = [session.role for session in (await theatre.house.journal.state(view.id)).sessions.values()]
+        roles = [session.role for session in (await theatre.services.journal.state(view.id)).sessions.values()]
         assert roles == [Role.WRITER, Role.FIXER]
     asked, last = [entry["text"] for entry in theatre.diary("prompt")][3:5]
     assert "Do A" in asked and "3. The agent's process ended" in asked
@@ -136,7 +136,7 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         assert (worktree / "kept.log").read_text() == "y\n"
         assert git(worktree, "rev-parse", "HEAD") == head
         view = await theatre.orchestrator.workflow("build-it")
-        saved = await theatre.house.journal.checkpoints.get(view.id, rewound.saved)
+        saved = await theatre.services.journal.checkpoints.get(view.id, rewound.saved)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
         await theatre.orchestrator.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
@@ -166,7 +166,7 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
 async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_shell(theatre: Theatre) -> None:
     def tear_away(name: str) -> None:
         if name == "run.paused.after":
-            (workflow_id,) = theatre.house.live
+            (workflow_id,) = theatre.services.live
             theatre.tear_away_at_once(workflow_id, "the sweep found it late")
 
     async with theatre.open(retry_attempts=2, environment={}, sweep_interval=36000.0):

@@ -49,7 +49,7 @@ def heard(theatre: Theatre) -> list[tuple[str, str, int]]:
 async def moves(theatre: Theatre, ids: list[str]) -> list[tuple[str, str]]:
     kinds = (e.PromptSent, e.PromptAcknowledged, e.PromptNotSent)
     workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-    events = [record.event for record in await theatre.house.journal.records(workflow_id, limit=10_000)]
+    events = [record.event for record in await theatre.services.journal.records(workflow_id, limit=10_000)]
     return [(each.kind, each.prompt_id) for each in events if isinstance(each, kinds) and each.prompt_id in ids]
 
 

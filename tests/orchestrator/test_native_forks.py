@@ -134,7 +134,7 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatr
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="resumed")
             theatre.queue_fork(t, "the original stood still then")
 
-        await theatre.house.journal.transact(view.id, as_planned_before)
+        await theatre.services.journal.transact(view.id, as_planned_before)
         await theatre.until(FORK, "completed")
         (changed,) = await theatre.events(FORK, e.WayChanged)
         assert changed.reason == "The original's conversation went on before it was copied."

@@ -121,7 +121,7 @@ async def test_a_plan_that_waits_for_approval_keeps_its_session(theatre: Theatre
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-        await theatre.house.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
+        await theatre.services.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
         assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
 
 
@@ -130,7 +130,7 @@ async def test_any_sign_of_life_counts(theatre: Theatre) -> None:
         await paused(theatre)
         workflow_id = (await theatre.orchestrator.workflow("build-it")).id
         await pass_time(theatre, TTL - 60)
-        await theatre.house.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
+        await theatre.services.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
         assert await after(theatre, 120) is SessionStatus.SUSPENDED
         assert await after(theatre, TTL) is SessionStatus.EXPIRED
 
@@ -215,7 +215,7 @@ async def test_an_archive_that_was_cut_off_is_finished_by_the_next_sweep(theatre
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         view, session_id = await theatre.orchestrator.workflow("build-it"), await session_of(theatre)
-        await theatre.house.journal.transact(
+        await theatre.services.journal.transact(
             view.id, lambda t: t.sessions.move(t.sessions.current().id, SessionStatus.EXPIRED, reason=expired)
         )
         await theatre.orchestrator.session_files(session_id)
@@ -266,7 +266,7 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
 
 def remembered(theatre: Theatre, workflow_id: WorkflowId) -> tuple[bool, bool]:
     """Whether its state and what was heard of it are kept in memory; no door shows that."""
-    journal, hearings = theatre.house.journal, theatre.house.hearings
+    journal, hearings = theatre.services.journal, theatre.services.facts
     return workflow_id in journal._states, workflow_id in hearings._kept  # pyright: ignore[reportPrivateUsage]
 
 

@@ -64,7 +64,7 @@ async def test_what_a_reviewer_says_goes_to_the_writer_until_it_is_approved(thea
         told = prompts(theatre)[2]
         assert "not approved" in told and "From reviewer (high):\n- a.txt is empty\n- no tests" in told
         assert "earlier reviews" in questions(theatre)[1] and "a.txt is empty" in questions(theatre)[1]
-        state = await theatre.house.journal.state(view.id)
+        state = await theatre.services.journal.state(view.id)
         assert all(review.feedback.addressed for review in state.reviews)
         assert len(await theatre.events(view.id, e.TaskCompleted)) == 1
 
@@ -171,9 +171,9 @@ async def test_what_a_reviewer_says_and_uses_counts_and_is_no_part_of_the_story(
     async with theatre.open():
         view = await theatre.begin(f"turns: [{{match: {ASKED}, do: [{spent}, {{{YES}}}]}}]", plan=ONE_TASK)
         await theatre.until(view.id, "completed")
-        state = await theatre.house.journal.state(view.id)
+        state = await theatre.services.journal.state(view.id)
         assert (state.usage.input_tokens, state.usage.output_tokens) == (700, 30)
-        facts = await theatre.house.hearings.facts(view.id)
+        facts = await theatre.services.facts.facts(view.id)
         assert not any("rust" in passage.text for passage in facts.passages + facts.latest)
         assert facts.decisions == ()
 
@@ -204,7 +204,7 @@ async def test_tests_are_run_again_after_what_a_review_has_changed(theatre: Thea
         view = await theatre.begin(script(NO, YES), plan=ONE_TASK)
         await theatre.until(view.id, "completed")
         kinds = (e.TestsRan, e.ReviewGiven, e.FeedbackAddressed, e.TaskCompleted)
-        records = await theatre.house.journal.records(view.id, limit=1000)
+        records = await theatre.services.journal.records(view.id, limit=1000)
         order = [type(record.event) for record in records if isinstance(record.event, kinds)]
         assert order == [e.TestsRan, e.ReviewGiven, e.TestsRan, e.ReviewGiven, e.FeedbackAddressed, e.TaskCompleted]
 
@@ -237,7 +237,7 @@ async def test_what_a_reviewer_says_after_its_run_is_over_is_not_written_down(th
         sessions = await theatre.orchestrator.sessions(view.id)
         reviewer = next(each.id for each in sessions if each.role is Role.REVIEWER)
         late = e.AgentMessage(text="One more thing.")
-        await theatre.house.journal.append(view.id, late, session_id=reviewer, attempt=started.attempt)
+        await theatre.services.journal.append(view.id, late, session_id=reviewer, attempt=started.attempt)
         assert "One more thing." not in [each.text for each in await theatre.events(view.id, e.AgentMessage)]
 
 

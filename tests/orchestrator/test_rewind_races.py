@@ -242,7 +242,7 @@ async def test_files_that_are_back_by_half_are_brought_back_for_the_rest(theatre
         await theatre.orchestrator.pause("build-it", "", wait=False)
         (worktree_of(theatre) / "go-b").touch()
         await theatre.until("build-it", "paused", "completed")
-        commit = (await theatre.house.journal.checkpoints.get(back.workflow_id, back.saved or "")).commit
+        commit = (await theatre.services.journal.checkpoints.get(back.workflow_id, back.saved or "")).commit
         assert commit is not None
         await restore(worktree_of(theatre), commit)
         assert files(worktree_of(theatre)) == before

@@ -136,7 +136,7 @@ async def test_during_the_tests_nothing_is_interrupted_and_it_is_heard_before_th
         go.touch()
         await theatre.until("build-it", "completed")
         workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-        kinds = [record.event.kind for record in await theatre.house.journal.records(workflow_id)]
+        kinds = [record.event.kind for record in await theatre.services.journal.records(workflow_id)]
     assert prompts(theatre)[1:] == ["Use tabs."]
     milestones = [kind for kind in kinds if kind in ("tests.ran", "turn.ended", "task.completed")]
     assert milestones == ["turn.ended", "tests.ran", "turn.ended", "tests.ran", "task.completed"]

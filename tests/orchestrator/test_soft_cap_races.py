@@ -59,7 +59,7 @@ def tonight(theatre: Theatre) -> Callable[[], Awaitable[Action]]:
 
 async def sessions(theatre: Theatre) -> list[SessionStatus]:
     view = await theatre.orchestrator.workflow("build-it")
-    return [each.status for each in (await theatre.house.journal.state(view.id)).sessions.values()]
+    return [each.status for each in (await theatre.services.journal.state(view.id)).sessions.values()]
 
 
 async def test_a_pause_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theatre: Theatre, window: Window) -> None:
@@ -67,7 +67,7 @@ async def test_a_pause_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theatr
         await handing_over(theatre, window)
         answer = await window.let_go_while(tonight(theatre), theatre, e.PauseRequested)
         view = await theatre.until("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
         assert (answer.status, answer.snapshot_id) == ("paused", snapshot.id)
         assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == (Trigger.PAUSE, "for tonight", True)
         assert await sessions(theatre) == [SessionStatus.SUSPENDED]
@@ -85,7 +85,7 @@ async def test_a_cancel_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theat
         await theatre.until("build-it", "cancelled")
         assert await sessions(theatre) == [SessionStatus.CANCELLED]
         await told_as_it_is(theatre)
-        assert theatre.house.live == {} and theatre.house.environments == {}
+        assert theatre.services.live == {} and theatre.services.environments == {}
 
 
 async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelled_workflow(theatre: Theatre) -> None:
@@ -96,7 +96,7 @@ async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelle
         await at_once(tonight(theatre), cancelling(theatre), tonight(theatre))
         await theatre.until("build-it", "cancelled", "completed")
         await told_as_it_is(theatre)
-        assert theatre.house.live == {} and theatre.house.environments == {}
+        assert theatre.services.live == {} and theatre.services.environments == {}
 
 
 async def test_a_pause_that_races_with_a_hand_over_loses_no_session_and_no_task(theatre: Theatre) -> None:
@@ -121,7 +121,7 @@ async def test_what_is_said_in_the_middle_of_a_hand_over_reaches_the_next_sessio
         ask = partial(theatre.orchestrator.prompt, "build-it", "Use spaces.", theatre.environment)
         answer = await window.let_go_while(ask, theatre, e.PromptQueued)
         view = await theatre.until("build-it", "completed")
-        second = list((await theatre.house.journal.state(view.id)).sessions)[1]
+        second = list((await theatre.services.journal.state(view.id)).sessions)[1]
         assert (answer.status, answer.session, answer.reason) == ("sent", second, "")
     assert "Use spaces." in theatre.diary("prompt")[1]["text"]
 
@@ -179,7 +179,7 @@ async def test_a_next_session_whose_agent_never_came_up_is_the_one_that_goes_on(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        opening = Held(patched, "open agent", when=lambda run, *_: run.tenure.workflow.session_count == 2)
+        opening = Held(patched, "open agent", when=lambda run, *_: run.lease.workflow.session_count == 2)
         async with theatre.open():
             await theatre.begin(FULL)
             await opening.until_there()

@@ -90,7 +90,7 @@ async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_
     theatre.database_url = database_url
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
-        await theatre.house.studying.acquire()  # nobody gets to look before the server is gone
+        await theatre.services.studying.acquire()  # nobody gets to look before the server is gone
         await stop(theatre, "go")
     async with theatre.open():
         (kept,) = await theatre.orchestrator.snapshots("build-it")

@@ -18,18 +18,18 @@ from segue.model.plan import Issue
 from segue.model.status import Permissions, Purpose, Trigger, Way, WorkflowStatus
 from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
-from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.runtime.house import House
-from segue.orchestrator.runtime.queueing import queue
-from segue.orchestrator.settling.settling import settle, settling_for
+from segue.orchestrator.runtime.concurrency import alongside
+from segue.orchestrator.runtime.queued_runs import queue
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.settling.recovery import settle, settling_for
 from segue.orchestrator.settling.sweep import sweep
 from segue.resume.planner import ResumePlan
 from segue.server.rules import rules_of
 from segue.settings import Settings
-from segue.testing.clock import FakeClock
 from segue.testing.rehearsal.diary import DiaryEntry, bell_of, read_diary
-from segue.testing.waiting import until
+from tests.equipment.fake_clock import FakeClock
+from tests.equipment.waiting import until
 
 TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
 IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -93,8 +93,8 @@ class Theatre:
             yield self
 
     @property
-    def house(self) -> House:
-        return self.orchestrator._house  # pyright: ignore[reportPrivateUsage]
+    def services(self) -> RuntimeServices:
+        return self.orchestrator._services  # pyright: ignore[reportPrivateUsage]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -136,13 +136,13 @@ class Theatre:
             seen = NOTHING_SEEN
             while True:
                 view = await self.orchestrator.workflow(name)
-                live = self.house.live.get(view.id)
+                live = self.services.live.get(view.id)
                 if view.status in wanted and live is None:
                     return view
                 if view.status in wanted and live is not None:
                     await live.done.wait()
                     continue
-                seen = (await self.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+                seen = (await self.services.journal.wait(view.id, max(seen, view.head)))[-1].seq
         raise AssertionError(f"not {statuses}: {view}")
 
     async def as_time_goes_by(self, name: str, *statuses: str) -> WorkflowView:
@@ -165,14 +165,14 @@ class Theatre:
         """The first event of a kind."""
         workflow_id = (await self.orchestrator.workflow(name)).id
         with anyio.fail_after(WITHIN):
-            async for record in self.house.journal.follow(workflow_id, Seq(after)):
+            async for record in self.services.journal.follow(workflow_id, Seq(after)):
                 if isinstance(record.event, kind):
                     return record
         raise AssertionError("a journal is followed for ever")
 
     async def events(self, name: str, kind: type[Event]) -> list[Any]:
         workflow_id = (await self.orchestrator.workflow(name)).id
-        records = await self.house.journal.records(workflow_id, limit=10_000)
+        records = await self.services.journal.records(workflow_id, limit=10_000)
         return [record.event for record in records if isinstance(record.event, kind)]
 
     async def until_prompted(self, times: int) -> None:
@@ -204,26 +204,26 @@ class Theatre:
     async def until_studied(self) -> None:
         """Until every snapshot has had its second look, which is one more event."""
         with anyio.fail_after(WITHIN):
-            await self.house.unstudied.join()
+            await self.services.unstudied.join()
 
     async def sweep(self) -> None:
-        await sweep(self.house)
+        await sweep(self.services)
 
     async def settle(self, session_id: SessionId, run: int, reason: str) -> bool:
         """Settle a run as crashed, whether or not it is still going on."""
-        return bool(await settle(self.house, session_id, run, settling_for(_crash(reason))))
+        return bool(await settle(self.services, session_id, run, settling_for(_crash(reason))))
 
     async def tear_away(self, name: str, reason: str) -> None:
         """End the live run of a workflow at once, as the sweep does with one that hangs."""
         self.tear_away_at_once((await self.orchestrator.workflow(name)).id, reason)
 
     def tear_away_at_once(self, workflow_id: WorkflowId, reason: str) -> None:
-        self.house.live[workflow_id].tear_away(_crash(reason))
+        self.services.live[workflow_id].tear_away(_crash(reason))
 
     def queue_fork(self, t: Transaction, reason: str) -> None:
         """Queue a run of the current session that begins with a copy of the original's conversation."""
         plan = ResumePlan(way=Way.FORK, reason=reason)
-        queue(self.house, t, t.sessions.current().id, plan, Purpose.WORK, self.environment)
+        queue(self.services, t, t.sessions.current().id, plan, Purpose.WORK, self.environment)
 
     def diary(self, kind: str) -> list[DiaryEntry]:
         return [entry for entry in read_diary(self.agent_home / "diary.jsonl") if entry.kind == kind]

@@ -21,25 +21,25 @@ from segue.server.app import create_app
 from segue.server.process import Listing, listen
 from segue.server.routes import Context
 from segue.server.security import own_hosts
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
 from segue.settings import Settings
 from tests.server.knocking import HOSTS, TOKEN
 from tests.server.standin_service import NOON, Standin
 
 
-def app_around(service: Standin, stopping: Stopping | None = None) -> FastAPI:
+def app_around(service: Standin, stopping: Shutdown | None = None) -> FastAPI:
     """Put `service` behind the application, in place of the one before, and return the application."""
     app = _app(HOSTS)
-    app.state.context = _context(service, stopping or Stopping())
+    app.state.context = _context(service, stopping or Shutdown())
     return app
 
 
 @cache
 def _app(hosts: frozenset[str]) -> FastAPI:
-    return create_app(_context(Standin(), Stopping()), token=TOKEN, hosts=hosts)
+    return create_app(_context(Standin(), Shutdown()), token=TOKEN, hosts=hosts)
 
 
-def _context(service: Standin, stopping: Stopping) -> Context:
+def _context(service: Standin, stopping: Shutdown) -> Context:
     return Context(
         service=service,
         home=Path("/data"),
@@ -58,7 +58,7 @@ def serving(service: Standin) -> Generator[Listing]:
     with os.fdopen(paths.open_private(paths.token_file(), os.O_WRONLY | os.O_CREAT), "w") as file:
         file.write(TOKEN)
     listing = Listing(pid=os.getpid(), host=thread.host, port=thread.port, boot=service.boot, started_at=str(NOON))
-    stopping = Stopping()
+    stopping = Shutdown()
     thread.app.state.context = _context(service, stopping)
     listing.publish(paths.server_file())
     try:

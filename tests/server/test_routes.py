@@ -13,7 +13,7 @@ from segue.model.pictures import Shown
 from segue.model.plan import Issue, Task
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import Answer, NewFork, NewWorkflow, PlanText, Question, Successor
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
 from tests.server.knocking import knock
 from tests.server.serving import app_around
 from tests.server.standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin
@@ -335,7 +335,7 @@ async def _happen_when_waited_for(service: Standin) -> None:
 
 
 async def test_a_long_poll_is_told_when_the_server_stops(service: Standin) -> None:
-    stopping = Stopping()
+    stopping = Shutdown()
     app = app_around(service, stopping)
 
     async def stop() -> None:

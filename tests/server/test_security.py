@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from segue.server.security import Doors, own_hosts
+from segue.server.security import AccessChecks, own_hosts
 from tests.server.knocking import HOST, HOSTS, TOKEN, knock, knock_socket
 from tests.server.standin_service import Standin
 
@@ -19,7 +19,7 @@ async def open_house(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture
 def sockets() -> Any:
-    return Doors(open_house, token=TOKEN, hosts=HOSTS)
+    return AccessChecks(open_house, token=TOKEN, hosts=HOSTS)
 
 
 FOREIGN_HOSTS = [

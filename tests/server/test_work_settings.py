@@ -17,9 +17,9 @@ from segue.protocol.capacity import Ladder
 from segue.protocol.retries import Policy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
-from segue.server.choosing import new_workflow
 from segue.server.documents import ChosenRequest, StartRequest
 from segue.server.rules import rules_of
+from segue.server.work_choices import new_workflow
 from segue.settings import Settings, load, loading, work_in, work_of_repository
 from segue.settings.fields import SHARES, TOKENS
 from segue.settings.readers import SERVER_READERS, WORK_READERS

@@ -6,9 +6,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from segue import __version__
-from segue.server import errors, import_routes, memory_routes, routes, snapshot_routes
+from segue.server import error_answers, import_routes, memory_routes, routes, snapshot_routes
 from segue.server.documents import Problem
-from segue.server.security import Doors
+from segue.server.security import AccessChecks
 
 ROUTERS = (routes.api, import_routes.api, memory_routes.api, snapshot_routes.api)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> 
     app.state.context = context
     for router in ROUTERS:
         app.include_router(router)
-    errors.translate(app)
+    error_answers.translate(app)
     # Middleware that is added last runs first: nothing is read before these checks.
-    app.add_middleware(Doors, token=token, hosts=list(hosts))
+    app.add_middleware(AccessChecks, token=token, hosts=list(hosts))
     return app

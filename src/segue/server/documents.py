@@ -47,13 +47,13 @@ def _place(given: Path) -> Path:
     return given
 
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Handed = Annotated[str, AfterValidator(_without_nul)]
+NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+ProgramText = Annotated[str, AfterValidator(_without_nul)]
 """Argument or variable of a program."""
-Chosen = Annotated[str | None, AfterValidator(lambda given: given or None)]
+OptionalText = Annotated[str | None, AfterValidator(lambda given: given or None)]
 """Choice; empty text counts as no choice."""
-Place = Annotated[Path, AfterValidator(_place)]
-Variables = dict[Handed, Handed]
+PathInput = Annotated[Path, AfterValidator(_place)]
+Variables = dict[ProgramText, ProgramText]
 
 
 def own_variables() -> dict[str, str]:
@@ -80,8 +80,11 @@ def _places_without_text(document: Any) -> Iterator[str]:
     left: list[tuple[str, Any]] = [("", document)]
     while left:
         place, value = left.pop()
-        if isinstance(value, str) and not _is_text(value):
-            yield place
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                yield place
         elif isinstance(value, list):
             left += [(f"{place}.{number}".lstrip("."), each) for number, each in enumerate(cast(list[Any], value))]
         elif isinstance(value, dict):
@@ -90,29 +93,21 @@ def _places_without_text(document: Any) -> Iterator[str]:
                 left += [(shown, name), (shown, each)]
 
 
-def _is_text(given: str) -> bool:
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 class ChosenRequest(Request):
     """Choices of a workflow; the environment, the repository and the settings supply those left out."""
 
-    model: Chosen = None
-    mode: Chosen = None
+    model: OptionalText = None
+    mode: OptionalText = None
     mcp_servers: tuple[McpServer, ...] = ()
     approve_plan: bool = False
-    setup: Handed | None = None
-    test_command: Handed | None = None
+    setup: ProgramText | None = None
+    test_command: ProgramText | None = None
     test_timeout: PositiveFloat | None = None
     commit: CommitPolicy | None = None
-    review: Name | None = None
-    review_personas: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    review: NonEmpty | None = None
+    review_personas: Annotated[tuple[NonEmpty, ...], Field(min_length=1)] | None = None
     review_passes: PositiveInt | None = None
-    fixer: Name | None = None
+    fixer: NonEmpty | None = None
     wait_for_quota: bool | None = None
     pause_after: int | None = None
     max_time: float | None = None
@@ -134,7 +129,7 @@ class StartRequest(Request):
     """Ask the agent for a plan if none is given; otherwise the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
-    repository: Place
+    repository: PathInput
     here: bool = False
     choices: ChosenRequest = Field(default_factory=ChosenRequest)
     environment: Variables = Field(default_factory=own_variables, repr=False)
@@ -171,8 +166,8 @@ class SuccessorRequest(Request):
     environment: Variables = Field(default_factory=own_variables, repr=False)
     agent: str | None = None
     """Agent that takes over; `model` and `mode` are chosen for it."""
-    model: Chosen = None
-    mode: Chosen = None
+    model: OptionalText = None
+    mode: OptionalText = None
 
     @property
     def successor(self) -> Successor | None:

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from segue.model.errors import BadInput
 from segue.model.views import Imported, NewImport
-from segue.server.documents import Place, Request, Variables, own_variables
+from segue.server.documents import PathInput, Request, Variables, own_variables
 from segue.server.routes import WithService
 
 api = APIRouter(prefix="/api")
@@ -14,10 +14,10 @@ api = APIRouter(prefix="/api")
 class ImportRequest(Request):
     """Request to import a session that ran without Segue."""
 
-    file: Place | None = None
+    file: PathInput | None = None
     """Session file of an agent; without one, the newest of `agent` in `repository` is taken."""
     agent: str | None = None
-    repository: Place | None = None
+    repository: PathInput | None = None
     environment: Variables = Field(default_factory=own_variables, repr=False)
 
 

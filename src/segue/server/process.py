@@ -29,11 +29,11 @@ from segue import __version__, paths, settings
 from segue.model.errors import AlreadyServing, BadSettings, PortInUse, SegueError, ServerError, TokenUnreadable
 from segue.model.ids import BootId
 from segue.server.app import create_app
+from segue.server.interface import OpenService, WorkflowService
 from segue.server.routes import Context
 from segue.server.rules import rules_of
 from segue.server.security import own_hosts
-from segue.server.service import OpenService, Service
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
 from segue.settings import Settings
 
 GRACE = 3.0
@@ -254,7 +254,7 @@ class Listing:
 # ── serving ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn that reports when it accepts connections, stops at once, and leaves signals to us."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
@@ -295,13 +295,15 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             await _answer(service, chosen, listener, token, report)
 
 
-async def _answer(service: Service, chosen: Settings, listener: socket.socket, token: str, report: Report) -> None:
+async def _answer(
+    service: WorkflowService, chosen: Settings, listener: socket.socket, token: str, report: Report
+) -> None:
     """Serve `service` until a signal or a caller ends it."""
     host, port = listener.getsockname()[:2]
     started_at = datetime.now(UTC)
     listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=started_at.isoformat())
     file = paths.server_file()
-    stopping = Stopping()
+    stopping = Shutdown()
 
     def stop() -> None:
         # From now on callers must not find this server.
@@ -329,7 +331,7 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
         stop=stop,
     )
     app = create_app(context, token=token, hosts=own_hosts(port, {host, chosen.host}))
-    server = _Server(_configuration(app), ready)
+    server = _UvicornServer(_configuration(app), ready)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop)
     try:

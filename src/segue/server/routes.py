@@ -33,7 +33,6 @@ from segue.model.views import (
     WorkspaceRestored,
 )
 from segue.model.work import NOTHING_SAID, WorkSettings
-from segue.server.choosing import new_workflow
 from segue.server.documents import (
     AgentList,
     AgentsRequest,
@@ -42,8 +41,8 @@ from segue.server.documents import (
     ForkRequest,
     LimitsRequest,
     OpenRequest,
+    PathInput,
     PauseRequest,
-    Place,
     PromptRequest,
     RejectRequest,
     ResumeRequest,
@@ -54,8 +53,9 @@ from segue.server.documents import (
     StartRequest,
     WorkflowList,
 )
-from segue.server.service import Service
-from segue.server.stopping import Stopping
+from segue.server.interface import WorkflowService
+from segue.server.shutdown import Shutdown
+from segue.server.work_choices import new_workflow
 from segue.settings import Settings
 
 MOST_SHOWN = 20
@@ -71,13 +71,13 @@ api = APIRouter(prefix="/api")
 class Context:
     """Values that routes use beside the request."""
 
-    service: Service
+    service: WorkflowService
     home: Path
     started_at: datetime
     settings: Settings
     spoken: WorkSettings = NOTHING_SAID
     """Work settings from the server's own environment variables."""
-    stopping: Stopping
+    stopping: Shutdown
     stop: Callable[[], None]
 
 
@@ -85,12 +85,12 @@ def _context(request: Request) -> Context:
     return cast(Context, request.app.state.context)
 
 
-def _service(request: Request) -> Service:
+def _service(request: Request) -> WorkflowService:
     return _context(request).service
 
 
 InContext = Annotated[Context, Depends(_context)]
-WithService = Annotated[Service, Depends(_service)]
+WithService = Annotated[WorkflowService, Depends(_service)]
 
 
 async def _session(session_id: str, service: WithService) -> str:
@@ -146,7 +146,7 @@ async def create(request: StartRequest, context: InContext) -> WorkflowView:
 
 
 @api.get("/workflows")
-async def workflows(service: WithService, directory: Place | None = None, status: str = "") -> WorkflowList:
+async def workflows(service: WithService, directory: PathInput | None = None, status: str = "") -> WorkflowList:
     """List workflows; `directory` selects those it belongs to, `status` those in one of several (`a,b`)."""
     statuses = [name for name in status.split(",") if name]
     known = {item.value for item in WorkflowStatus}

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from segue.model.work import NOTHING_SAID, WorkSettings
-from segue.orchestrator.runtime.extracting import Extraction
-from segue.orchestrator.runtime.house import Rules
+from segue.orchestrator.runtime.extraction import Extraction
+from segue.orchestrator.runtime.services import Rules
 from segue.protocol.retries import Policy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts

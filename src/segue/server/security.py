@@ -61,7 +61,7 @@ def own_hosts(port: int, names: Iterable[str] = ()) -> frozenset[str]:
     return frozenset(hosts | addresses if port == 80 else hosts)
 
 
-class Doors:
+class AccessChecks:
     """Middleware that refuses requests which fail a check, with the reason."""
 
     def __init__(self, app: ASGIApp, *, token: str, hosts: Iterable[str]) -> None:

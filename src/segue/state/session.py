@@ -35,7 +35,7 @@ class Question:
     tool: str
     call_id: str
     requested_at: datetime
-    words: bool = False
+    free_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +168,8 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
             return replace(state, calls=calls, usage=replace(state.usage, tool_calls=state.usage.tool_calls + 1))
         case e.ToolFinished(call_id=call_id):
             return replace(state, calls=_without(state.calls, call_id))
-        case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id, words=words):
-            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at, words=words)
+        case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id, free_text=free_text):
+            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at, free_text=free_text)
             return replace(state, questions={**state.questions, request_id: question})
         case (
             e.AgentMessage()

@@ -78,8 +78,8 @@ def call(
     """Return a tool call as a permission request names it."""
     return present(
         {
-            "toolCallId": call_id,
-            "title": title,
+            "toolCallId": _checked(call_id),
+            "title": _checked(title),
             "kind": kind,
             "locations": None if paths is None else [{"path": path} for path in paths],
             "rawInput": given,
@@ -105,7 +105,7 @@ def call_ended(
     return present(
         {
             "sessionUpdate": "tool_call_update",
-            "toolCallId": call_id,
+            "toolCallId": _checked(call_id),
             "status": status,
             "content": None if output is None else [{"type": "content", "content": _text(output)}],
             "rawOutput": raw,
@@ -119,7 +119,14 @@ def diff(path: str, after: str, before: str | None = None) -> Payload:
 
 
 def _text(text: str) -> Payload:
-    return {"type": "text", "text": text}
+    return {"type": "text", "text": _checked(text)}
+
+
+def _checked(text: object) -> str:
+    """Refuse what is not text: it comes from a vendor's library, and the client would drop the whole object."""
+    if not isinstance(text, str):
+        raise TypeError(f"expected text, found {text!r}")
+    return text
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────

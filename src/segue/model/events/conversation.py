@@ -129,7 +129,7 @@ class PermissionRequested:
     title: str
     tool: str
     options: tuple[PermissionOption, ...]
-    words: bool = False
+    free_text: bool = False
     """Whether it may be answered in words, too."""
 
 

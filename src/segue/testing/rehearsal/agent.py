@@ -1,4 +1,4 @@
-"""The agent's side of the protocol: opening conversations as the script says, and handing prompts to a performance."""
+"""The agent's side of the protocol: it opens conversations, and plays a turn of the script for each prompt."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,32 +17,33 @@ from segue.drivers.programs.jsonrpc import (
 )
 from segue.drivers.programs.payloads import Payload, StopReason, present
 from segue.drivers.programs.wire import Methods, Wire, open_wire
-from segue.testing.rehearsal.conversation import Conversation, Memory
+from segue.testing.rehearsal.conversation_store import ConversationStore, StoredConversation
 from segue.testing.rehearsal.diary import Diary
-from segue.testing.rehearsal.lines import Line
+from segue.testing.rehearsal.line_file import Line
 from segue.testing.rehearsal.performance import Performance
 from segue.testing.rehearsal.script import DEFAULT_TURN, Opening, Script, Tokens, Turn
-from segue.testing.rehearsal.stage import Stage, leave, mute
+from segue.testing.rehearsal.session import RehearsalSession, leave, mute
 
 
-async def serve(script: Script, memory: Memory, diary: Diary) -> None:
-    """Be the agent until standard input ends."""
+async def serve(script: Script, memory: ConversationStore, diary: Diary) -> None:
+    """Serve the agent's side of the protocol until standard input ends."""
     wire = await open_wire()
     await wire.serve(RehearsalAgent(script, memory, diary, wire).methods())
 
 
 class RehearsalAgent:
-    """Knows its script, its memory and its diary."""
+    """Rehearsal agent: it answers the protocol's requests as scripted."""
 
-    def __init__(self, script: Script, memory: Memory, diary: Diary, wire: Wire) -> None:
+    def __init__(self, script: Script, memory: ConversationStore, diary: Diary, wire: Wire) -> None:
         self._script = script
         self._memory = memory
         self._diary = diary
         self._wire = wire
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[str, RehearsalSession] = {}
         self._performances: dict[str, Performance] = {}
 
     def methods(self) -> Methods:
+        """Return the handlers of the protocol's methods."""
         return Methods(
             requests={
                 "initialize": self._initialize,
@@ -137,7 +138,7 @@ class RehearsalAgent:
         if performance := self._performances.get(given.text("sessionId")):
             performance.cancel()
 
-    async def _perform(self, stage: Stage, turn: Turn) -> Payload:
+    async def _perform(self, stage: RehearsalSession, turn: Turn) -> Payload:
         performance = self._performances[stage.conversation.token] = Performance(stage)
         try:
             reason = await performance.play(turn.steps)
@@ -153,8 +154,8 @@ class RehearsalAgent:
                 return turn
         return DEFAULT_TURN
 
-    def _enter(self, conversation: Conversation, cwd: str) -> Stage:
-        stage = self._stages[conversation.token] = Stage(
+    def _enter(self, conversation: StoredConversation, cwd: str) -> RehearsalSession:
+        stage = self._stages[conversation.token] = RehearsalSession(
             wire=self._wire,
             conversation=conversation,
             directory=Path(cwd),
@@ -164,7 +165,7 @@ class RehearsalAgent:
         return stage
 
     async def _open(self, opening: Opening) -> None:
-        """The mishaps of an opening, in the order in which they can still happen."""
+        """Perform the failures of an opening, in the only order in which all can occur."""
         if opening.delay:
             await asyncio.sleep(opening.delay)
         if opening.garbage is not None:
@@ -180,20 +181,20 @@ class RehearsalAgent:
         if opening.error is not None:
             raise RequestError(INTERNAL_ERROR, opening.error)
 
-    async def _go_on(self, cwd: str, token: str, servers: Sequence[Mapping[str, Any]]) -> Stage:
+    async def _go_on(self, cwd: str, token: str, servers: Sequence[Mapping[str, Any]]) -> RehearsalSession:
         await self._open(self._script.on_load)
         conversation = self._find(token)
         stage = self._enter(conversation, cwd)
         stage.note("resumed", prompts=len(conversation.prompts), **_names(servers))
         return stage
 
-    def _find(self, token: str) -> Conversation:
+    def _find(self, token: str) -> StoredConversation:
         conversation = None if self._script.on_load.reject else self._memory.find(token)
         if conversation is None:
             raise session_not_found(token)
         return conversation
 
-    def _answer(self, stage: Stage) -> Payload:
+    def _answer(self, stage: RehearsalSession) -> Payload:
         token = stage.conversation.token
         other = {"sessionId": f"{token}-other"} if self._script.on_load.other_id == "answer" else {}
         return {**other, **self._offers(stage.conversation)}
@@ -208,8 +209,8 @@ class RehearsalAgent:
         stage.conversation.add(kind, id=wanted)
         stage.note(kind, id=wanted)
 
-    def _offers(self, conversation: Conversation) -> Payload:
-        """What can be chosen, and what is; a conversation remembers it."""
+    def _offers(self, conversation: StoredConversation) -> Payload:
+        """Return the available modes and models, and the conversation's present ones."""
         offers: Payload = {}
         if modes := self._script.modes:
             offers["modes"] = payloads.modes(_titles(modes), _current(conversation, "mode", modes))
@@ -218,7 +219,7 @@ class RehearsalAgent:
             offers["configOptions"] = [payloads.model_option(_titles(models), current)]
         return offers
 
-    async def _replay(self, stage: Stage) -> None:
+    async def _replay(self, stage: RehearsalSession) -> None:
         token = stage.conversation.token
         if self._script.on_load.other_id == "updates":
             token = f"{token}-other"
@@ -227,7 +228,7 @@ class RehearsalAgent:
                 await self._wire.notify("session/update", {"sessionId": token, "update": update})
 
 
-def _current(conversation: Conversation, kind: str, known: Sequence[str]) -> str:
+def _current(conversation: StoredConversation, kind: str, known: Sequence[str]) -> str:
     chosen = conversation.last(kind, "id")
     return chosen if chosen is not None and chosen in known else known[0]
 

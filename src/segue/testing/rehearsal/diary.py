@@ -1,7 +1,7 @@
-"""A witness's own notes: what it received and did, on disk before it goes on.
+"""Diaries: notes of an agent or client about what it received and did, written to disk at once.
 
-A journal cannot witness its own losses. Whoever takes part (the rehearsal agent, a test's client, the demo) keeps a
-diary, and afterwards the two are compared.
+A journal cannot detect its own losses. So the rehearsal agent, a test's client and the demo keep diaries, which are
+compared with the journal afterwards.
 """
 
 import os
@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.testing.rehearsal.lines import LineFile, read_lines
+from segue.testing.rehearsal.line_file import LineFile, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
-    """One thing that happened to the writer of the diary."""
+    """Entry of a diary."""
 
     kind: str
     """The rehearsal agent writes: started, resumed, prompt, effect, answer, ended."""
@@ -57,7 +57,7 @@ def bell_of(diary: Path) -> Path:
 
 
 def read_diary(path: Path) -> list[DiaryEntry]:
-    """All entries so far, in order; one that was torn in the writing was never finished and is left out."""
+    """Read all entries in order; an incomplete one, cut off by a crash, is left out."""
     return [_entry(dict(line)) for line in read_lines(path)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import CheckpointNotFound, DatabaseTooNew
-from segue.model.snapshots import GitChanges, Page, Part
+from segue.model.snapshots import GitChanges, MessagePage, Part
 from segue.resume.handover import PARTS
 from segue.snapshot.forms import session_form
 from tests.orchestrator.races import failing, reading_two_messages_at_once
@@ -155,7 +155,7 @@ async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_
         first = (await theatre.orchestrator.workflow("build-it")).last_snapshot
         await paused_again(theatre)
 
-        async def told(name: str, page: Page | None = None) -> list[Any]:
+        async def told(name: str, page: MessagePage | None = None) -> list[Any]:
             found = await theatre.orchestrator.detailed_history("build-it", name, Part.MESSAGES, page)
             assert isinstance(found, tuple)
             return list(found)
@@ -165,9 +165,9 @@ async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_
         assert [each.text for each in early[1:]] == [CHOICE, "A is there."]
         assert late[:3] == early
         assert [(each.role, each.task_id) for each in late[3:]] == [("user", "b"), ("agent", None)]
-        page = await told("latest", Page(limit=2))
+        page = await told("latest", MessagePage(limit=2))
         assert page == late[-2:]
-        assert await told("latest", Page(limit=2, before=page[0].seq)) == late[-4:-2]
+        assert await told("latest", MessagePage(limit=2, before=page[0].seq)) == late[-4:-2]
 
 
 async def test_long_conversations_are_read_in_several_goes(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:

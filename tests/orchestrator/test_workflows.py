@@ -371,7 +371,7 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
 async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre: Theatre) -> None:
     async with theatre.open(agents_at_once=1):
         agents = theatre.services.agents
-        async with theatre.services.places.one(theatre.clock.now()):
+        async with theatre.services.slots.one(theatre.clock.now()):
             await theatre.begin(SIMPLE)
             theatre.services.agents = {}
         await theatre.event("build-it", e.RunEnded)

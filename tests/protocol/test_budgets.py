@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.model.status import Trigger
-from segue.protocol.budgets import Budget, Spent, Stopping, exceeded, unmeasured
+from segue.protocol.budgets import Budget, LimitReached, Spent, exceeded, unmeasured
 
 START = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NOW = START + timedelta(hours=2, minutes=5)
@@ -34,7 +34,7 @@ def test_a_used_up_budget_stops_the_work_and_says_why(budget: Budget, trigger: T
 
 def test_one_task_is_said_in_the_singular() -> None:
     stopping = exceeded(Budget(tasks=1), replace(SPENT, tasks=1), NOW)
-    assert stopping == Stopping(trigger=Trigger.TASK_COMPLETE, reason="1 task was done, as asked for.")
+    assert stopping == LimitReached(trigger=Trigger.TASK_COMPLETE, reason="1 task was done, as asked for.")
 
 
 def test_without_a_limit_nothing_stops() -> None:

@@ -19,7 +19,7 @@ from segue.model.findings import ExamResult, Findings
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.pictures import Shown
 from segue.model.plan import TaskStatus
-from segue.model.snapshots import History, Message, Page, Part, Snapshot
+from segue.model.snapshots import History, Message, MessagePage, Part, Snapshot
 from segue.model.status import (
     Carrying,
     Permissions,
@@ -444,7 +444,9 @@ class Standin:
     async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
         return compare(await self.snapshot(name, before), await self.snapshot(name, after))
 
-    async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
+    async def detailed_history(
+        self, name: str, snapshot_id: str, category: Part, page: MessagePage | None = None
+    ) -> History:
         found = await self.snapshot(name, snapshot_id)
         self._enter("detailed_history", name, snapshot_id, category, page)
         if category is Part.GIT_CHANGES:

@@ -8,7 +8,7 @@ from segue.model.agents import AgentConfiguration
 from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadSettings
 from segue.model.status import Permissions
-from segue.model.work import WorkSettings
+from segue.model.work_settings import WorkSettings
 from segue.server.rules import rules_of
 from segue.settings import BUILT_IN_AGENTS, Settings, load
 from segue.settings.fields import SHARES, TOKENS

@@ -12,9 +12,9 @@ from segue.model.agents import Choices, CommitPolicy, Limits, Review, Verify
 from segue.model.errors import BadSettings
 from segue.model.plan import Issue
 from segue.model.views import NewWorkflow
-from segue.model.work import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
+from segue.model.work_settings import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
 from segue.protocol.capacity import Ladder
-from segue.protocol.retries import Policy
+from segue.protocol.retries import RetryPolicy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
 from segue.server.documents import ChosenRequest, StartRequest
@@ -236,7 +236,7 @@ def test_an_agent_that_is_not_there_is_refused_when_the_server_starts(tmp_path: 
 
 def test_the_rules_are_those_of_the_thinking_rooms_unless_something_is_set() -> None:
     rules = rules_of(Settings())
-    assert (rules.retries, rules.history, rules.lengths) == (Policy(), Cuts(), Lengths())
+    assert (rules.retries, rules.history, rules.lengths) == (RetryPolicy(), Cuts(), Lengths())
     assert asdict(Ladder()) == {**SHARES, **TOKENS}
 
 

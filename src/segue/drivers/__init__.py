@@ -24,8 +24,8 @@ from segue.model.errors import AgentError, AgentMissing, BadSettings
 from segue.model.ids import PromptId, RequestId
 
 if TYPE_CHECKING:
+    from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
     from segue.model.events import AgentEvent, JsonObject
-    from segue.model.kept import ConversationKey, Kept, Page
 
 
 class Keeper(Protocol):
@@ -35,9 +35,9 @@ class Keeper(Protocol):
         """Add to a conversation; on disk when it returns, and without what is there already."""
         ...
 
-    async def read(self, key: ConversationKey, after: int = 0) -> Page: ...
+    async def read(self, key: ConversationKey, after: int = 0) -> EntryPage: ...
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
         """The latest first."""
         ...
 
@@ -98,7 +98,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class PermissionAnswer:
     """What an agent's question was answered with; None refuses."""
 
     option: str | None
@@ -112,15 +112,15 @@ class Left:
     introduction: Introduction
     updates: int
     characters: int
-    """How far it was heard, as `AgentHeard` tells it."""
+    """How far it was heard, as `OutputRecorded` tells it."""
     turn: PromptId | None = None
     """The prompt that it had and whose end nobody saw."""
-    answers: tuple[Given | None, ...] = ()
+    answers: tuple[PermissionAnswer | None, ...] = ()
     """To each of the questions that it put since its start, in their order; None to one that nobody answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class ListedConversation:
     """One of the conversations that an agent says it has."""
 
     token: str
@@ -229,7 +229,7 @@ class Driver(Protocol):
         """Start the agent, let it say what it is and what it can, and end it; no conversation is opened."""
         ...
 
-    async def conversations(self, launch: Launch) -> list[Conversation]:
+    async def conversations(self, launch: Launch) -> list[ListedConversation]:
         """The conversations the agent says it has for the directory of `launch`."""
         raise AgentError("This agent does not tell which conversations it has.")
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from segue.journal import Journal, MemoryStore
 from segue.journal.redaction import redact_text
-from segue.memory.index import Index
+from segue.memory.index import SearchIndexer
 from segue.memory.memorizing import (
     LONGEST,
     check,
@@ -19,7 +19,7 @@ from segue.memory.memorizing import (
 )
 from segue.memory.recall import MEMORIZED, answers, by_words, is_over, judged
 from segue.memory.scan import without_private
-from segue.memory.sections import in_sections
+from segue.memory.workflow_summary import in_sections
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
 from segue.model.findings import Findings
@@ -33,7 +33,7 @@ from segue.model.memories import (
     MemoryEntry,
     MemoryId,
     Note,
-    Question,
+    RecallQuery,
     Recollection,
 )
 
@@ -43,7 +43,7 @@ class Memory:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._index = Index(journal)
+        self._index = SearchIndexer(journal)
 
     @property
     def _now(self) -> datetime:
@@ -51,7 +51,7 @@ class Memory:
 
     # ── recall ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def recall(self, question: Question) -> Recollection:
+    async def recall(self, question: RecallQuery) -> Recollection:
         """What past work says about this. Nothing of it is changed."""
         question = replace(question, query=question.query.replace("\0", " ").strip())
         if not question.query:

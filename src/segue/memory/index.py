@@ -10,7 +10,7 @@ import anyio
 from segue.journal import Journal, MemoryStore
 from segue.journal.search import Shelf
 from segue.memory.clippings import RULES, Known, clip
-from segue.memory.words import names
+from segue.memory.terms import names
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound, StoreError
 from segue.model.events import CheckpointCreated, Record, SnapshotStudied, Stretch
@@ -29,7 +29,7 @@ class _Batch:
     names: list[str]
 
 
-class Index:
+class SearchIndexer:
     """The search index, as something that is behind and catches up."""
 
     def __init__(self, journal: Journal) -> None:

@@ -13,8 +13,8 @@ from segue.journal.rows import WorkflowRow
 from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
 from segue.memory.scan import found_in, refuse_private
-from segue.memory.sections import in_sections
-from segue.memory.words import likeness, wanted
+from segue.memory.terms import likeness, query_terms
+from segue.memory.workflow_summary import in_sections
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
 from segue.model.ids import slugify
 from segue.model.memories import (
@@ -136,7 +136,7 @@ def _provenance(store: MemoryStore, note: Note) -> Provenance:
 
 def _free_tag(store: MemoryStore, note: Note, now: datetime) -> str:
     first_line = next(line for line in note.content.splitlines() if line.strip())
-    topic = slugify(" ".join(wanted(first_line).words[:TELLING]))
+    topic = slugify(" ".join(query_terms(first_line).words[:TELLING]))
     return _numbered(store, topic, slugify(note.domain or "general", 32), now)
 
 

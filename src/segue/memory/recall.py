@@ -7,10 +7,10 @@ from datetime import datetime
 from segue.journal import MemoryStore
 from segue.journal.search import EVERYWHERE, SHELF, ClippingRow
 from segue.memory.asking import ranked
-from segue.memory.words import wanted
+from segue.memory.terms import query_terms
 from segue.model.errors import NotFound, SessionNotFound, WorkflowNotFound
 from segue.model.ids import WorkflowId
-from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, Question, Verdict
+from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, RecallQuery, Verdict
 
 BANDS: Mapping[Verdict, float] = {"recalled": 0.90, "several": 0.75}
 """From these scores on something counts as recalled, or as one of several."""
@@ -28,7 +28,7 @@ _EVENT = re.compile(r"(\S+)#(\d+)")
 _NAME = re.compile(r"\S+")
 
 
-def answers(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
+def answers(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
     """What answers the question, the best first."""
     named = _direct(store, question, now)
     if not named:
@@ -53,7 +53,7 @@ def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _direct(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
+def _direct(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
     """What the question names, if it is a name: an entry, a workflow, a session, or an event (`slug#12`)."""
     name = question.query.strip()
     if not _NAME.fullmatch(name):
@@ -121,7 +121,7 @@ _LOOKS: tuple[Callable[[MemoryStore, str, int, datetime], list[Found] | None], .
 # ── by words ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _search(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
+def _search(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
     within = EVERYWHERE
     if question.workflow is not None:
         within = store.index.ids_of(store.workflow(question.workflow).id)
@@ -223,7 +223,7 @@ def excerpt(text: str, query: str) -> str:
 
 
 def _places(text: str, query: str) -> Iterator[int]:
-    for word in wanted(query).all:
+    for word in query_terms(query).all:
         # A word is found by its beginning, as stemming would.
         yield from (match.start() for match in re.finditer(re.escape(word[: max(4, len(word) - 3)]), text))
 

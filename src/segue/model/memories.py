@@ -65,7 +65,7 @@ class Clipping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class RecallQuery:
     """What somebody wants to know of past work."""
 
     query: str

@@ -63,7 +63,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class MessagePage:
     """Which messages: so many, and before which event."""
 
     limit: int = MESSAGES_SHOWN

@@ -9,12 +9,12 @@ from segue.model.events import (
     AgentMessage,
     AgentThought,
     FilesChanged,
-    Standing,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     ToolProgressed,
     UsageReported,
+    WorkLocation,
 )
 
 
@@ -42,7 +42,7 @@ Said = (
     | TodoUpdated
     | UsageReported
     | Summarised
-    | Standing
+    | WorkLocation
     | FilesChanged
 )
 

@@ -19,7 +19,7 @@ from segue.model.accounts import (
 )
 from segue.model.ids import SessionId, WorkflowId
 from segue.protocol import windows
-from segue.protocol.windows import Tokens
+from segue.protocol.windows import TokenCounts
 from segue.state.fold import SessionState, WorkflowState
 
 
@@ -103,7 +103,7 @@ def _cost(session: SessionState, model: str, usage: ModelUsage) -> tuple[float |
 def _estimated(model: str, usage: ModelUsage) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None or usage.last_on is None:
         return None
-    tokens = Tokens(
+    tokens = TokenCounts(
         input=usage.input_tokens,
         output=usage.output_tokens,
         cached=usage.cached_tokens if usage.cache_known else None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from segue.model.status import Trigger
-from segue.protocol.words import duration
+from segue.protocol.durations import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +41,14 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopping:
+class LimitReached:
     """Why the work pauses now."""
 
     trigger: Trigger
     reason: str
 
 
-def exceeded(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+def exceeded(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
     """The first limit that is used up, or None. What nobody measured exceeds nothing: see `unmeasured`."""
     for check in CHECKS:
         if stopping := check(budget, spent, now):
@@ -70,34 +70,34 @@ def unmeasured(budget: Budget, spent: Spent) -> str | None:
     return f"The budget cannot be kept: nobody reports the {' and the '.join(missing)} of this work."
 
 
-def _tokens(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+def _tokens(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
     if budget.tokens is None or spent.tokens is None or spent.tokens < budget.tokens:
         return None
     reason = f"{spent.tokens:,} tokens were used, and the budget is {budget.tokens:,}."
-    return Stopping(trigger=Trigger.EXHAUSTION, reason=reason)
+    return LimitReached(trigger=Trigger.EXHAUSTION, reason=reason)
 
 
-def _usd(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+def _usd(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
     if budget.usd is None or spent.usd is None or spent.usd < budget.usd:
         return None
     about = "about " if spent.estimated else ""
     reason = f"The work has cost {about}${spent.usd:,.2f}, and the budget is ${budget.usd:,.2f}."
-    return Stopping(trigger=Trigger.EXHAUSTION, reason=reason)
+    return LimitReached(trigger=Trigger.EXHAUSTION, reason=reason)
 
 
-def _timeout(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+def _timeout(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
     if budget.timeout is None or now - spent.since < budget.timeout:
         return None
     reason = f"The workflow has run for {duration(now - spent.since)}, and may run for {duration(budget.timeout)}."
-    return Stopping(trigger=Trigger.TIMEOUT, reason=reason)
+    return LimitReached(trigger=Trigger.TIMEOUT, reason=reason)
 
 
-def _tasks(budget: Budget, spent: Spent, now: datetime) -> Stopping | None:
+def _tasks(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
     if budget.tasks is None or spent.tasks < budget.tasks:
         return None
     done = "1 task was" if spent.tasks == 1 else f"{spent.tasks} of {budget.tasks} tasks were"
-    return Stopping(trigger=Trigger.TASK_COMPLETE, reason=f"{done} done, as asked for.")
+    return LimitReached(trigger=Trigger.TASK_COMPLETE, reason=f"{done} done, as asked for.")
 
 
-CHECKS: tuple[Callable[[Budget, Spent, datetime], Stopping | None], ...] = (_usd, _tokens, _timeout, _tasks)
+CHECKS: tuple[Callable[[Budget, Spent, datetime], LimitReached | None], ...] = (_usd, _tokens, _timeout, _tasks)
 """What the user would rather know comes first, when several limits are used up at once."""

@@ -11,8 +11,8 @@ from enum import StrEnum
 from itertools import takewhile
 
 from segue.model.status import Failure
-from segue.protocol.words import duration
-from segue.state.fold import Failed
+from segue.protocol.durations import duration
+from segue.state.fold import FailedAttempt
 
 
 class FailureClass(StrEnum):
@@ -25,7 +25,7 @@ class FailureClass(StrEnum):
     PERSISTENT = "persistent"
 
 
-class Outcome(StrEnum):
+class WorkFailure(StrEnum):
     """How a step can fail though the agent did its part."""
 
     TESTS_FAILED = "tests_failed"
@@ -46,7 +46,7 @@ class Undo(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class RetryRule:
     """What follows a failure of one class."""
 
     retried: bool = True
@@ -55,13 +55,13 @@ class Rule:
     """Whether the fixer is asked before a person is, when all attempts have failed."""
 
 
-RULES: Mapping[FailureClass, Rule] = {
-    FailureClass.TRANSIENT: Rule(),
-    FailureClass.TEST_FAILURE: Rule(),
+RULES: Mapping[FailureClass, RetryRule] = {
+    FailureClass.TRANSIENT: RetryRule(),
+    FailureClass.TEST_FAILURE: RetryRule(),
     # Whoever asks again at once only makes it worse: see `_after_quota`.
-    FailureClass.RESOURCE: Rule(retried=False, fixer=False),
-    FailureClass.LOGIC_ERROR: Rule(undo=Undo.REWIND),
-    FailureClass.PERSISTENT: Rule(retried=False, fixer=False),
+    FailureClass.RESOURCE: RetryRule(retried=False, fixer=False),
+    FailureClass.LOGIC_ERROR: RetryRule(undo=Undo.REWIND),
+    FailureClass.PERSISTENT: RetryRule(retried=False, fixer=False),
 }
 
 CLASSES: Mapping[str, FailureClass] = {
@@ -79,15 +79,15 @@ CLASSES: Mapping[str, FailureClass] = {
     Failure.PROGRAM_MISSING: FailureClass.PERSISTENT,
     Failure.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Failure.OTHER: FailureClass.TRANSIENT,
-    Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
-    Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
-    Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
-    Outcome.SERVER_DIED: FailureClass.TRANSIENT,
+    WorkFailure.TESTS_FAILED: FailureClass.TEST_FAILURE,
+    WorkFailure.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
+    WorkFailure.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
+    WorkFailure.SERVER_DIED: FailureClass.TRANSIENT,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class RetryPolicy:
     """The numbers, and what the user chose."""
 
     attempts: int = 3
@@ -162,7 +162,7 @@ def _row(kind: FailureClass) -> str:
 
 WAITS: Mapping[FailureClass, str] = {
     FailureClass.TRANSIENT: (
-        f"after {duration(Policy().first)}, then twice as long each time, and by chance up to a half more"
+        f"after {duration(RetryPolicy().first)}, then twice as long each time, and by chance up to a half more"
     ),
     # An agent that is up is asked again in the same run.
     FailureClass.TEST_FAILURE: "at once",
@@ -181,7 +181,7 @@ MEANINGS: Mapping[FailureClass, str] = {
 
 
 def next_step(
-    policy: Policy, failures: Sequence[Failed], now: datetime, chance: float, *, replans: int = 0
+    policy: RetryPolicy, failures: Sequence[FailedAttempt], now: datetime, chance: float, *, replans: int = 0
 ) -> NextStep:
     """What follows the last of these failures.
 
@@ -194,7 +194,7 @@ def next_step(
     rule = RULES[CLASSES[last.what]]
     if last.what == Failure.QUOTA:
         return _after_quota(policy, tries, now)
-    if last.what == Outcome.SERVER_DIED:
+    if last.what == WorkFailure.SERVER_DIED:
         return _after_a_death(policy, failures, now)
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
@@ -212,7 +212,7 @@ def next_step(
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
-def may_start_over(policy: Policy, replans: int) -> bool:
+def may_start_over(policy: RetryPolicy, replans: int) -> bool:
     """Each plan is an attempt at the work: nobody undoes it and plans it again for ever, and without being asked."""
     return replans + 1 < policy.attempts
 
@@ -225,9 +225,9 @@ def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) 
     return max(least * (1 + chance / 2), min(first, longest))
 
 
-def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
+def _in_a_row(failures: Sequence[FailedAttempt]) -> list[FailedAttempt]:
     """The failures of the last step alone, since another one was tried."""
-    tries: list[Failed] = []
+    tries: list[FailedAttempt] = []
     for failed in reversed(failures):
         if failed.step != failures[-1].step:
             break
@@ -235,7 +235,7 @@ def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
     return tries
 
 
-def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> NextStep:
+def _after_quota(policy: RetryPolicy, tries: Sequence[FailedAttempt], now: datetime) -> NextStep:
     """`tries` are those of one step, the latest first."""
     last, found = tries[0], len(list(takewhile(lambda each: each.what == Failure.QUOTA, tries)))
     if not policy.wait_for_quota or last.reset_at is None:
@@ -247,15 +247,15 @@ def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> Next
     return Wait(until=until, reason=f"The agent's quota is used up until {until:%Y-%m-%d %H:%M %Z}.")
 
 
-def _after_a_death(policy: Policy, failures: Sequence[Failed], now: datetime) -> NextStep:
+def _after_a_death(policy: RetryPolicy, failures: Sequence[FailedAttempt], now: datetime) -> NextStep:
     """Whatever else failed in between: a server that dies at another step each time would be started for ever."""
-    died = sum(each.what == Outcome.SERVER_DIED for each in failures)
+    died = sum(each.what == WorkFailure.SERVER_DIED for each in failures)
     if died >= policy.deaths:
         return AskPerson(reason=f"The server died under the work {died} times.")
     return Retry(at=now, attempt=died + 1, of=policy.deaths)
 
 
-def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:
+def _after_all_attempts(policy: RetryPolicy, rule: RetryRule, last: FailedAttempt, tries: int) -> Fixer | AskPerson:
     beside = "" if tries == 1 else f"{tries} times in a row"
     reason = f"{', '.join(filter(None, (_said(last), beside)))}."
     if not rule.fixer or policy.attempts == 1:
@@ -263,14 +263,14 @@ def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) ->
     return Fixer(reason=reason, beside=beside)
 
 
-def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:
+def _too_quick(policy: RetryPolicy, failures: Sequence[FailedAttempt]) -> bool:
     """An agent that does not stay up, whom advice does not help either; what tests and reviewers say may come as
     quickly as it likes."""
-    if failures[-1].what in set(Outcome):
+    if failures[-1].what in set(WorkFailure):
         return False
-    quick = [each for each in failures if each.what not in set(Outcome)][-policy.quick_failures :]
+    quick = [each for each in failures if each.what not in set(WorkFailure)][-policy.quick_failures :]
     return len(quick) == policy.quick_failures and quick[-1].at - quick[0].at <= policy.quick_within
 
 
-def _said(failed: Failed) -> str:
+def _said(failed: FailedAttempt) -> str:
     return f"{failed.step} failed ({failed.what.replace('_', ' ')})"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from segue.protocol.words import duration
+from segue.protocol.durations import duration
 
 NOTICE_AFTER = timedelta(minutes=5)
 

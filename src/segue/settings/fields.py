@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from segue.model.agents import AgentConfiguration
 from segue.model.findings import Extractor
 from segue.model.status import Recovery
-from segue.model.work import WorkSettings
+from segue.model.work_settings import WorkSettings
 from segue.settings.agents import BUILT_IN_AGENTS
 
 SHARES: Mapping[str, float | None] = {

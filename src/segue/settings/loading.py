@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
-from segue.model.work import OFF, SAME, WorkSettings
+from segue.model.work_settings import OFF, SAME, WorkSettings
 from segue.settings.fields import Settings
 from segue.settings.readers import CAPACITY_READERS, READERS, SERVER_READERS, TABLES, WORK_READERS, Reader
 

@@ -7,9 +7,9 @@ from typing import TypeGuard, get_args
 
 from segue.model import events as e
 from segue.state.session import SessionState, apply_to_session
-from segue.state.workflow import Failed, WorkflowState, apply_to_workflow
+from segue.state.workflow import FailedAttempt, WorkflowState, apply_to_workflow
 
-__all__ = ["Failed", "SessionState", "WorkflowState", "apply", "fold"]
+__all__ = ["FailedAttempt", "SessionState", "WorkflowState", "apply", "fold"]
 
 _OF_WORKFLOWS = frozenset(get_args(e.WorkflowEvent))
 _OF_SESSIONS = frozenset(get_args(e.SessionEvent))

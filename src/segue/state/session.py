@@ -28,7 +28,7 @@ class OpenPrompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class OpenQuestion:
     """A permission that nobody answered yet."""
 
     title: str
@@ -85,7 +85,7 @@ class SessionState:
     """The prompt whose turn is under way."""
     calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     """Tool calls that were begun and not seen to end."""
-    questions: Mapping[RequestId, Question] = field(default_factory=dict[RequestId, Question])
+    questions: Mapping[RequestId, OpenQuestion] = field(default_factory=dict[RequestId, OpenQuestion])
 
     @property
     def context_tokens_new(self) -> int:
@@ -169,7 +169,9 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
         case e.ToolFinished(call_id=call_id):
             return replace(state, calls=_without(state.calls, call_id))
         case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id, free_text=free_text):
-            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at, free_text=free_text)
+            question = OpenQuestion(
+                title=title, tool=tool, call_id=call_id, requested_at=record.at, free_text=free_text
+            )
             return replace(state, questions={**state.questions, request_id: question})
         case (
             e.AgentMessage()
@@ -177,10 +179,10 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
             | e.ToolProgressed()
             | e.FilesChanged()
             | e.TodoUpdated()
-            | e.AgentHeard()
+            | e.OutputRecorded()
             | e.AgentExited()
             | e.AgentReported()
-            | e.Standing()
+            | e.WorkLocation()
             | e.AgentSummarised()
         ):
             return state

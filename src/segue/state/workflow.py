@@ -18,7 +18,7 @@ from segue.state.story import Rewind, story
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailedAttempt:
     """One try at a step that failed."""
 
     step: str
@@ -79,7 +79,7 @@ class WorkflowState:
     """The last going back, until a task was finished from there."""
     asked: e.PersonAsked | None = None
     """What a person has to say before the work goes on."""
-    failures: tuple[Failed, ...] = ()
+    failures: tuple[FailedAttempt, ...] = ()
     """What failed in a row since something last succeeded, the oldest first."""
     retry: e.RetryScheduled | None = None
     """What is tried again by itself, and when."""
@@ -240,7 +240,9 @@ def _apply_verification(state: WorkflowState, record: e.Record, event: e.Verific
             return replace(state, asked=None, failures=(), advice=None)
         case e.StepFailed(step=step, what=what, reason=reason, reset_at=reset_at):
             advised = state.advice is not None and state.advice.step == step
-            failed = Failed(step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised)
+            failed = FailedAttempt(
+                step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised
+            )
             return replace(state, failures=(*state.failures, failed))
         case e.RetryScheduled():
             return replace(state, retry=event)

@@ -41,14 +41,14 @@ class Offer:
         return {**self.fields, self.value_field: value}
 
 
-Kind = Literal["mode", "model"]
-_BLINDLY: dict[Kind, tuple[str, str]] = {
+ChoiceKind = Literal["mode", "model"]
+_BLINDLY: dict[ChoiceKind, tuple[str, str]] = {
     "mode": ("session/set_mode", "modeId"),
     "model": ("session/set_model", "modelId"),
 }
 
 
-def choice(kind: Kind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
+def choice(kind: ChoiceKind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
     """The request that makes the choice; None where it is made already.
 
     `answer` is what the agent said when it opened the conversation. Where it names nothing to choose from, it can be
@@ -64,13 +64,13 @@ def choice(kind: Kind, wanted: str, answer: object, *, blindly: bool) -> tuple[s
     raise CannotChoose(_sentence(kind, wanted, offers))
 
 
-def current(kind: Kind, answer: object) -> str | None:
+def current(kind: ChoiceKind, answer: object) -> str | None:
     """What the agent says it has taken by itself."""
     offers = _offers(kind, answer if is_object(answer) else {})
     return next((offer.current for offer in offers if offer.current is not None), None)
 
 
-def _sentence(kind: Kind, wanted: str, offers: list[Offer]) -> str:
+def _sentence(kind: ChoiceKind, wanted: str, offers: list[Offer]) -> str:
     if not offers:
         return f"The agent lets nobody choose its {kind}, and {wanted!r} was chosen."
     named = list(dict.fromkeys(value for offer in offers for value in offer.values))
@@ -78,7 +78,7 @@ def _sentence(kind: Kind, wanted: str, offers: list[Offer]) -> str:
     return f"The agent has no {kind} {wanted!r}. It has: {', '.join(named[:_MOST_NAMED])}{more}."
 
 
-def _offers(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
+def _offers(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
     yield from _config_options(kind, answer)
     state = answer.get(f"{kind}s")
     if is_object(state):
@@ -93,7 +93,7 @@ def _offers(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
         )
 
 
-def _config_options(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
+def _config_options(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
     for option in answer.get("configOptions") or ():
         if is_object(option) and option.get("category") == kind and option.get("type", "select") == "select":
             yield Offer(

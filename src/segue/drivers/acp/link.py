@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 from acp.core import Connection, MethodHandler
 
-from segue.drivers.acp.lines import Lines
-from segue.drivers.acp.names import Names
+from segue.drivers.acp.request_ids import RequestIds
+from segue.drivers.acp.transport import Transport
 from segue.drivers.text import shortened
 from segue.model import errors
 from segue.model.events import AgentExited, JsonObject
@@ -25,9 +25,9 @@ _NO_PROGRAM = 127
 class Link:
     """Pairs requests with their answers, and knows when nobody answers any more."""
 
-    def __init__(self, process: RunningProcess, names: Names | None = None) -> None:
+    def __init__(self, process: RunningProcess, names: RequestIds | None = None) -> None:
         self._process = process
-        self._lines = Lines(process, names)
+        self._lines = Transport(process, names)
         self._broken = anyio.Event()
         self._exited = False
         self._code: int | None = None

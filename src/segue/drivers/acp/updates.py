@@ -30,8 +30,8 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
-from segue.drivers.acp.places import ordinary
-from segue.drivers.acp.usage import Meter
+from segue.drivers.acp.meter import Meter
+from segue.drivers.acp.risky_paths import ordinary
 from segue.drivers.acp.window import Window
 from segue.drivers.text import shortened
 from segue.model.events import (
@@ -131,7 +131,7 @@ class _LastMessage:
         self.text, self._id, self._paragraph_ended = "", None, False
 
 
-class Translation:
+class UpdateTranslation:
     """Turns the agent's updates into events, and remembers the tool calls for it."""
 
     def __init__(self, directory: Path, meter: Meter | None = None) -> None:

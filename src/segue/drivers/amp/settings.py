@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segue.drivers.amp.program import fields
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
+from segue.drivers.amp.command import fields
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, RequestError
 
 FREE = ("Read", "Glob", "Grep", "finder", "get_diagnostics", "view_media", "skill", "get_current_time")
 """Tools that only look at the worktree; agents that ask do not ask for these."""

@@ -9,7 +9,7 @@ from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LOGIN_REQUIRED,

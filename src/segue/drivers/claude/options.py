@@ -10,8 +10,8 @@ from typing import Any
 from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
 
 from segue.drivers.claude.setup import Setup
-from segue.drivers.programs.jsonrpc import Message, invalid_params
-from segue.drivers.programs.skeleton import pairs
+from segue.drivers.skeleton.agent_program import pairs
+from segue.drivers.skeleton.jsonrpc import Message, invalid_params
 from segue.workspace.private import private_directory, write_private
 
 MODE = "default"
@@ -22,7 +22,7 @@ _LONGEST_LINE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedConversation:
     """Which conversation is wanted."""
 
     token: str
@@ -34,11 +34,11 @@ class Wanted:
     mcp_servers: Sequence[Message] = ()
 
 
-def options(setup: Setup, wanted: Wanted, **callbacks: Any) -> ClaudeAgentOptions:
+def options(setup: Setup, wanted: WantedConversation, **callbacks: Any) -> ClaudeAgentOptions:
     return ClaudeAgentOptions(**chosen(setup, wanted), **callbacks)
 
 
-def chosen(setup: Setup, wanted: Wanted) -> dict[str, Any]:
+def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
     """Only what is chosen is in it: an option that says nothing is not there."""
     model, added = wanted.model or setup.model, setup.system_prompt
     return {

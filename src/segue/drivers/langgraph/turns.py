@@ -20,15 +20,15 @@ from typing import Any, ParamSpec, TypeVar
 from langgraph.errors import GraphRecursionError  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.types import Command, StateUpdate  # pyright: ignore[reportMissingTypeStubs]
 
-from segue.drivers.langgraph.asking import Question, questions, resumption
+from segue.drivers.langgraph.graph_messages import INTERRUPTED, fields_of, open_calls, unknown
 from segue.drivers.langgraph.graphs import MESSAGES, Graph
-from segue.drivers.langgraph.messages import INTERRUPTED, fields_of, open_calls, unknown
-from segue.drivers.langgraph.telling import Telling, call_title
+from segue.drivers.langgraph.interrupts import InterruptQuestion, questions, resumption
+from segue.drivers.langgraph.reporter import GraphReporter, call_title
 from segue.drivers.langgraph.threads import config_of
-from segue.drivers.programs import payloads
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, Message, RequestError
-from segue.drivers.programs.payloads import Payload, StopReason
-from segue.drivers.programs.skeleton import Channel, Decision, text_of
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.agent_program import Channel, PermissionDecision, text_of
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, Message, RequestError
+from segue.drivers.skeleton.payloads import Payload, StopReason
 
 _IN_WORDS: dict[str, Any] = {"segue": {"words": True}}
 """Says that a question may be answered in words, too."""
@@ -56,7 +56,7 @@ class Workers(ThreadPoolExecutor):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class GraphThread:
     """Where a turn takes place."""
 
     channel: Channel
@@ -68,10 +68,10 @@ class Setting:
         return self.channel.token
 
 
-class Turn:
+class GraphTurn:
     """One turn of a thread."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: GraphThread) -> None:
         self._setting = setting
         self._graph = setting.graph
         self._pregel = setting.graph.pregel
@@ -80,7 +80,7 @@ class Turn:
         self._cancelled = False
         self._stands_at: str | None = None
         """The checkpoint at which the graph came to its end; where it was stopped is no place to begin a copy at."""
-        self._telling = Telling(setting.channel.update, None, nodes=False)
+        self._telling = GraphReporter(setting.channel.update, None, nodes=False)
 
     async def cancel(self) -> None:
         self._cancelled = True
@@ -113,7 +113,7 @@ class Turn:
 
     async def _go_on(self, text: str) -> StopReason:
         state = await self._state()
-        self._telling = Telling(self._setting.channel.update, state.values, nodes=not self._graph.converses)
+        self._telling = GraphReporter(self._setting.channel.update, state.values, nodes=not self._graph.converses)
         given = await self._opening(state, text)
         while True:
             await self._run(given)
@@ -188,10 +188,12 @@ class Turn:
     async def _may_pass(self, state: Any) -> bool:
         """A graph can be told, when it is compiled, to stop at some of its nodes."""
         title = f"The graph has stopped before {', '.join(state.next)}. May it go on?"
-        question = Question(title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next})
+        question = InterruptQuestion(
+            title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next}
+        )
         return (await self._ask(question)).allowed
 
-    async def _ask(self, question: Question) -> Decision:
+    async def _ask(self, question: InterruptQuestion) -> PermissionDecision:
         about = fields_of(question.about) or {"asks": question.about}
         meta = _IN_WORDS if question.words else None
         asked = payloads.call(question.call_id, question.title, "other", given=about, meta=meta)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from segue.model.events.conversation import (
     AgentExited,
-    AgentHeard,
+    OutputRecorded,
     AgentMessage,
     AgentReported,
     AgentSummarised,
@@ -22,7 +22,7 @@ from segue.model.events.conversation import (
     JsonObject as JsonObject,
     PermissionOption as PermissionOption,
     PermissionRequested,
-    Standing,
+    WorkLocation,
     StopReason as StopReason,
     TextDelta,
     TodoEntry as TodoEntry,
@@ -106,7 +106,7 @@ AgentEvent = (
     | TurnEnded
     | TurnFailed
     | Compacted
-    | AgentHeard
+    | OutputRecorded
     | AgentExited
 )
 """What comes out of a driver, in order."""
@@ -125,10 +125,10 @@ ConversationEvent = (
     | TurnFailed
     | Compacted
     | AgentExited
-    | AgentHeard
+    | OutputRecorded
     | AgentReported
     | UserSpoke
-    | Standing
+    | WorkLocation
     | AgentSummarised
 )
 """Event in the conversation with an agent."""

@@ -175,7 +175,7 @@ class AgentExited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentHeard:
+class OutputRecorded:
     """How far an agent was heard that may go on while nobody listens: what is in the journal of it when this is."""
 
     kind: Literal["agent.heard"] = "agent.heard"
@@ -203,7 +203,7 @@ class UserSpoke:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class WorkLocation:
     """Where the work stands: directory, branch and commit, as far as the agent's program knew them."""
 
     kind: Literal["standing"] = "standing"

@@ -17,7 +17,7 @@ from segue.orchestrator.run.spending import budget_of, limits_of, spent, spent_o
 from segue.orchestrator.runtime.concurrency import unless
 from segue.orchestrator.runtime.services import sleep_until
 from segue.orchestrator.settling.run_ends import End
-from segue.protocol.budgets import Stopping, exceeded, unmeasured
+from segue.protocol.budgets import LimitReached, exceeded, unmeasured
 from segue.state.fold import WorkflowState
 
 
@@ -46,7 +46,7 @@ class Allowance:
         self._limits = limits
         self._lease.meter.allow(limits)
 
-    def used_up(self, state: WorkflowState) -> Stopping | None:
+    def used_up(self, state: WorkflowState) -> LimitReached | None:
         now = self._services.clock.now()
         used = spent(self._lease.meter.used, state.working_since or now, state.done_since)
         return exceeded(budget_of(self._limits), used, now)
@@ -104,13 +104,13 @@ def changed(before: Limits, given: Limits) -> Limits:
     return replace(before, **news)
 
 
-def used_up(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | None:
+def used_up(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
     """Return the limit that is still used up, so that resumed work would stop at once."""
     lasting = budget_of(replace(limits, tasks=None, seconds=None))
     return exceeded(lasting, spent_of(state, now), now)
 
 
-def time_over(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | None:
+def time_over(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
     """Return the time limit if it is over, whatever else is used up."""
     return exceeded(budget_of(Limits(seconds=limits.seconds)), spent(Account(), state.working_since or now), now)
 
@@ -122,5 +122,5 @@ def may_go_on(pause: Trigger | None, limits: Limits, state: WorkflowState, now: 
     return time_over(limits, state, now) is None and used_up(limits, state, now) is None
 
 
-def refuse_used_up(stopping: Stopping) -> Never:
+def refuse_used_up(stopping: LimitReached) -> Never:
     raise WrongState(stopping.reason, hint="Let it use more: segue resume --max-tokens N, or --max-cost N.")

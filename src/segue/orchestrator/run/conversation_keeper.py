@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segue.journal import Journal
+from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
 from segue.model.events import JsonObject, Warned
-from segue.model.kept import ConversationKey, Kept, Page
 from segue.orchestrator.run.recorder import Recorder
 
 
@@ -20,10 +20,10 @@ class Keeper:
         now, session_id = self.journal.clock.now(), self.recorder.session_id
         await self.journal.conversations.add(key, entries, session_id, now)
 
-    async def read(self, key: ConversationKey, after: int = 0) -> Page:
+    async def read(self, key: ConversationKey, after: int = 0) -> EntryPage:
         return await self.journal.conversations.page(key, after)
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
         return await self.journal.conversations.find(project, conversation)
 
     async def warn(self, message: str) -> None:

@@ -42,7 +42,7 @@ from segue.orchestrator.runtime.concurrency import alongside, first_of
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped
-from segue.protocol.budgets import Stopping
+from segue.protocol.budgets import LimitReached
 from segue.protocol.steps import (
     AdoptPlan,
     AskForPlan,
@@ -127,7 +127,10 @@ class Dialogue:
     async def hold(self, joined: PromptId | None = None) -> End:
         """Exchange turns until the run ends; a turn that an earlier run began is joined first."""
         turns, phase = self._turns, self._live.phase
-        phase.move(Phase.IDLE)
+        if not phase.move_from({Phase.OPENING}, Phase.IDLE):
+            # A pause was forced while a second agent was asked for advice.
+            assert self._live.forced is not None, "only a forced pause comes before the dialogue"
+            raise RunStopped(self._live.forced)
         beside = (
             turns.flush_regularly,
             turns.questions.deliver_replies,
@@ -234,7 +237,7 @@ class Dialogue:
         workflow, full = t.workflow, self._capacity.hand_over
         self._allowance.allow(limits_of(workflow))
         trigger, reason = workflow.pause_trigger, workflow.pause_reason or ""
-        pause = None if trigger is None else Stopping(trigger=trigger, reason=reason)
+        pause = None if trigger is None else LimitReached(trigger=trigger, reason=reason)
         return Situation(
             purpose=purpose,
             message_waits=bool(t.prompts.waiting() if pause else self._turns.waiting(t)),

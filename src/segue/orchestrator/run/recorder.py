@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from segue.journal import Journal
-from segue.model.events import AgentHeard, AgentMessage, AgentThought, Event, TextDelta
+from segue.model.events import AgentMessage, AgentThought, Event, OutputRecorded, TextDelta
 from segue.model.ids import AttemptId, SessionId, WorkflowId
 
 LONGEST_PIECE = 64 * 1024
@@ -23,20 +23,20 @@ _LEAD = re.compile(r"(?:authorization|bearer|basic|token|secret|passw|key|creden
 class _Place:
     """Position in the stream of an agent that may go on while no server is connected."""
 
-    written: AgentHeard
+    written: OutputRecorded
     """As far as it is written down, or is being written."""
     last: int
     """Its last mark."""
     since: int = 0
     """Characters that came after that."""
 
-    def write(self, characters: int, waiting: int) -> AgentHeard:
+    def write(self, characters: int, waiting: int) -> OutputRecorded:
         """Advance the position by the characters that are written, while others wait."""
         before = self.written
         if waiting or self.since:
-            self.written = AgentHeard(updates=before.updates, characters=before.characters + characters)
+            self.written = OutputRecorded(updates=before.updates, characters=before.characters + characters)
         else:
-            self.written = AgentHeard(updates=self.last)
+            self.written = OutputRecorded(updates=self.last)
         return self.written
 
 
@@ -88,7 +88,7 @@ class Recorder:
             else:
                 self._held.append(event)
 
-    async def heard(self, mark: AgentHeard) -> None:
+    async def heard(self, mark: OutputRecorded) -> None:
         """Write everything before this mark."""
         async with self._pen:
             if self._place is None:

@@ -16,7 +16,7 @@ from segue.model.findings import ReviewerFeedback, Severity
 from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import Role
-from segue.model.work import SAME
+from segue.model.work_settings import SAME
 from segue.orchestrator.run.helpers import Help, ask_helper
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.runtime.agents import agent_named, helpers, require

@@ -12,7 +12,7 @@ from segue.model.ids import SessionId
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import session_account, sessions_of, total
-from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
+from segue.protocol.budgets import Budget, LimitReached, Spent, exceeded
 from segue.state.fold import SessionState, WorkflowState
 from segue.state.session import reported
 
@@ -46,7 +46,7 @@ class SpendingMeter:
         self._heard[session_id] = reported(before, report, now.date())
         self._reckon()
 
-    def empty(self, now: datetime) -> Stopping | None:
+    def empty(self, now: datetime) -> LimitReached | None:
         """Return the budget that is used up, if one is."""
         return exceeded(self._budget, spent(self.used, now), now)
 

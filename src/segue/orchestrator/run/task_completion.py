@@ -25,7 +25,7 @@ from segue.orchestrator.runtime.agents import fixer_of
 from segue.orchestrator.settling.recovery import write_checkpoint
 from segue.orchestrator.settling.retry_schedule import policy_for, start_over, start_over_as_advised
 from segue.orchestrator.settling.run_ends import End
-from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, may_start_over, next_step
+from segue.protocol.retries import AskPerson, Fixer, Retry, Undo, Wait, WorkFailure, may_start_over, next_step
 from segue.resume.advice import NO_ADVICE, advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
@@ -50,7 +50,7 @@ class _Changed:
 class _Failed:
     """Failed try at the task, and the text for the next try."""
 
-    what: Outcome
+    what: WorkFailure
     reason: str
     problem: str
     """Sentence for a person if there is no next try, without a full stop."""
@@ -128,7 +128,7 @@ class Finishing:
         if ran.passed:
             return None
         failed = _Failed(
-            what=Outcome.TESTS_FAILED,
+            what=WorkFailure.TESTS_FAILED,
             reason=verified.reason,
             problem=f"“{task.title}” does not pass its tests: {verified.reason}",
             text=tests_failed(ran, verified.reason, verified.tail),
@@ -236,11 +236,11 @@ def _wrong_approach(task: Task, round_: Round) -> _Failed:
     said = next(each.feedback for each in round_.given if each.wrong_approach)
     reason = f"{said.reviewer_persona} says that this way does not lead there"
     problem = f"“{task.title}” went the wrong way, {said.reviewer_persona} says"
-    return _Failed(what=Outcome.WRONG_APPROACH, reason=reason, problem=problem)
+    return _Failed(what=WorkFailure.WRONG_APPROACH, reason=reason, problem=problem)
 
 
 def _not_passed(task: Task, round_: Round, passes: int) -> _Failed:
     names = ", ".join(each.feedback.reviewer_persona for each in round_.given if not each.feedback.approved)
     times = f"after {passes} review{'' if passes == 1 else 's'}"
     problem = f"“{task.title}” is not approved by {names} {times}"
-    return _Failed(what=Outcome.REVIEW_NOT_PASSED, reason=f"not approved by {names} {times}", problem=problem)
+    return _Failed(what=WorkFailure.REVIEW_NOT_PASSED, reason=f"not approved by {names} {times}", problem=problem)

@@ -373,7 +373,7 @@ class Turns:
                 await self._recorder.hold(event)
                 await self._measure(event)
                 await self._lease.spend(self._speaker.session_id, event)
-            case e.AgentHeard():
+            case e.OutputRecorded():
                 await self._recorder.heard(event)
             case e.TurnEnded() | e.TurnFailed() | e.AgentExited():
                 await self._recorder.record(event)

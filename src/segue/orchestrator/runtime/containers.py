@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
-from segue.drivers import Capabilities, Given, Introduction, Left
+from segue.drivers import Capabilities, Introduction, Left, PermissionAnswer
 from segue.journal.rows import RunRow
 from segue.model import events as e
 from segue.model.errors import SegueError
@@ -15,7 +15,7 @@ from segue.orchestrator.runtime.permissions import option_for
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.state.fold import WorkflowState
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
-from segue.workspace.containers import Found, end_container, engine_address, managed
+from segue.workspace.containers import FoundContainer, end_container, engine_address, managed
 from segue.workspace.processes import PART
 
 log = logging.getLogger("segue")
@@ -70,14 +70,14 @@ async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: S
     return None
 
 
-def _left(found: Found, heard: list[Record], story: list[Record]) -> Left | None:
+def _left(found: FoundContainer, heard: list[Record], story: list[Record]) -> Left | None:
     """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
     for number, record in enumerate(story, start=1):
         match record.event:
             case e.AgentStarted(execution=execution) as started if execution == found.execution:
                 life = story[:number][::-1]
                 place = heard[0].event if heard and heard[0].seq > record.seq else None
-                if not isinstance(place, e.AgentHeard):
+                if not isinstance(place, e.OutputRecorded):
                     return None
                 return Left(
                     container=found.id,
@@ -106,10 +106,10 @@ def _turn(life: Sequence[Record]) -> PromptId | None:
     return turn
 
 
-def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
+def _answers(life: Sequence[Record]) -> tuple[PermissionAnswer | None, ...]:
     """Return the open requests in the order in which the agent sent them, since a joined agent repeats them."""
     asked: list[e.PermissionRequested] = []
-    given: list[Given | None] = []
+    given: list[PermissionAnswer | None] = []
     again: list[int] = []
     for record in life:
         match record.event:
@@ -122,10 +122,10 @@ def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
                 given.append(None)
             case e.PermissionAnswered(request_id=request_id, outcome="allowed" | "denied" as outcome):
                 number = [each.request_id for each in asked].index(request_id)
-                given[number] = Given(option=option_for(asked[number], outcome == "allowed"))
+                given[number] = PermissionAnswer(option=option_for(asked[number], outcome == "allowed"))
             case e.TurnEnded() | e.TurnFailed():
                 # What was still open when the turn ended, the agent took back.
-                given = [answer or Given(option=None) for answer in given]
+                given = [answer or PermissionAnswer(option=None) for answer in given]
             case _:
                 pass
     return tuple(given)
@@ -160,7 +160,7 @@ async def tidy(services: RuntimeServices) -> None:
     await _end(services, lambda _, found: found.id not in wanted)
 
 
-async def _is_wanted(services: RuntimeServices, found: Found, run: RunRow) -> bool:
+async def _is_wanted(services: RuntimeServices, found: FoundContainer, run: RunRow) -> bool:
     if await services.journal.runs.open(run.workflow_id):
         # Whoever carries it out knows what is needed.
         return True
@@ -176,7 +176,7 @@ async def _is_wanted(services: RuntimeServices, found: Found, run: RunRow) -> bo
 
 
 async def _end(
-    services: RuntimeServices, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None
+    services: RuntimeServices, unwanted: Callable[[RunRow, FoundContainer], bool], workflow_id: WorkflowId | None = None
 ) -> None:
     """End the unwanted containers; one that cannot be ended now is found by the next sweep."""
     for found, run in await _ours(services, workflow_id):
@@ -187,7 +187,9 @@ async def _end(
                 log.warning("container %s could not be ended: %s", found.id[:12], error.message)
 
 
-async def _ours(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
+async def _ours(
+    services: RuntimeServices, workflow_id: WorkflowId | None = None
+) -> list[tuple[FoundContainer, RunRow]]:
     """Return the containers whose runs are in this journal; others may belong to another Segue."""
     if not await in_use(services, workflow_id):
         return []
@@ -201,5 +203,5 @@ async def _ours(services: RuntimeServices, workflow_id: WorkflowId | None = None
     return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
 
 
-def _attempt(found: Found) -> AttemptId:
+def _attempt(found: FoundContainer) -> AttemptId:
     return AttemptId(found.execution.partition(PART)[0])

@@ -31,7 +31,7 @@ from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling import retry_schedule
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
-from segue.state.fold import Failed, WorkflowState
+from segue.state.fold import FailedAttempt, WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import end_marked
 
@@ -217,7 +217,7 @@ def _at_work(t: Transaction, run: RunRow) -> bool:
 
 def _failed(
     services: RuntimeServices, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState
-) -> Failed | None:
+) -> FailedAttempt | None:
     """Return the step that failed with the agent or the server; None while people only talked to the agent."""
     if not _at_work(t, run):
         return None
@@ -225,7 +225,7 @@ def _failed(
         return retry_schedule.cut_short(services, t.workflow, run, t.now)
     step = settling.advised_on or retry_schedule.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
-    return Failed(
+    return FailedAttempt(
         step=step,
         what=settling.failure,
         reason=settling.stop.reason,

@@ -14,7 +14,7 @@ from segue.model import errors
 from segue.model.events import (
     AgentEvent,
     AgentExited,
-    AgentHeard,
+    OutputRecorded,
     PermissionRequested,
     StopReason,
     TextDelta,
@@ -384,7 +384,7 @@ async def _next(agent: Agent) -> AgentEvent:
     """What it does next; how far it was heard is none of its doing."""
     with anyio.fail_after(WITHIN):
         async for event in agent.events():
-            if not isinstance(event, AgentHeard):
+            if not isinstance(event, OutputRecorded):
                 return event
     raise AssertionError("The stream ended.")
 

@@ -42,7 +42,7 @@ class Permitted(Protocol):
     async def __call__(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool: ...
 
 
-class Services:
+class ClientServices:
     """Answers the agent's requests for files and terminals."""
 
     def __init__(self, launch: Launch, tasks: TaskGroup, permitted: Permitted) -> None:

@@ -32,11 +32,11 @@ INTERRUPTED = "The process ended before this call's result was recorded. Its eff
 CANCELLED = "The turn was cancelled before this call was finished. Its effect may be absent or partial."
 
 
-class Damaged(Exception):
+class ConversationDamaged(Exception):
     """A conversation cannot be read any more."""
 
 
-class Held(Exception):
+class ConversationHeld(Exception):
     """A conversation is open in another process."""
 
 
@@ -49,7 +49,7 @@ def home(environment: Mapping[str, str]) -> Path:
     return base / "segue-api"
 
 
-class History:
+class ConversationFile:
     """One conversation. It is added to only by whoever holds it, until it is closed."""
 
     def __init__(self, file: Path, *, hold: bool) -> None:
@@ -63,7 +63,7 @@ class History:
         try:
             for line in self._file.lines():
                 self._take(line)
-        except Damaged:
+        except ConversationDamaged:
             self.close()
             raise
 
@@ -154,28 +154,28 @@ class History:
             try:
                 self._messages += ModelMessagesTypeAdapter.validate_python([line["message"]])
             except ValidationError as error:
-                raise Damaged(f"The conversation {self.token} is damaged.") from error
+                raise ConversationDamaged(f"The conversation {self.token} is damaged.") from error
 
 
-class Memory:
+class ConversationFiles:
     """All conversations of the agent."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / "conversations"
 
-    def begin(self, directory: str) -> History:
+    def begin(self, directory: str) -> ConversationFile:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        history = History(self._path(f"api-{secrets.token_hex(8)}"), hold=True)
+        history = ConversationFile(self._path(f"api-{secrets.token_hex(8)}"), hold=True)
         history.open_in(directory)
         return history
 
-    def find(self, token: str, *, hold: bool) -> History | None:
+    def find(self, token: str, *, hold: bool) -> ConversationFile | None:
         # A token comes from outside and becomes a file name.
         if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
             return None
-        return History(self._path(token), hold=hold)
+        return ConversationFile(self._path(token), hold=hold)
 
-    def copy(self, history: History, directory: str, until: int | None = None) -> History:
+    def copy(self, history: ConversationFile, directory: str, until: int | None = None) -> ConversationFile:
         copy = self.begin(directory)
         if history.model is not None:
             copy.choose(history.model)
@@ -183,11 +183,11 @@ class Memory:
             copy.add(message)
         return copy
 
-    def all(self, directory: str) -> Iterator[History]:
+    def all(self, directory: str) -> Iterator[ConversationFile]:
         for file in sorted(self._directory.glob("*.jsonl")):
             try:
-                history = History(file, hold=False)
-            except Damaged:
+                history = ConversationFile(file, hold=False)
+            except ConversationDamaged:
                 continue
             if not directory or Path(history.directory).resolve() == Path(directory).resolve():
                 yield history
@@ -225,7 +225,7 @@ class _LineFile:
             try:
                 yield json.loads(line)
             except ValueError as error:
-                raise Damaged(f"The conversation {self.file.stem} is damaged.") from error
+                raise ConversationDamaged(f"The conversation {self.file.stem} is damaged.") from error
 
     def append(self, line: dict[str, Any]) -> None:
         if self._held is None:
@@ -253,7 +253,7 @@ def _held(file: Path) -> io.FileIO:
         fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         stream.close()
-        raise Held(f"The conversation {file.stem} is open in another process.") from None
+        raise ConversationHeld(f"The conversation {file.stem} is open in another process.") from None
     if fresh:
         _sync(file.parent)
     return stream

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from segue.drivers.acp.updates import Translation, is_object
+from segue.drivers.acp.updates import UpdateTranslation, is_object
 from segue.model.events import AgentEvent, JsonObject, TextDelta
 
 _MEMORIES = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update")
@@ -24,10 +24,10 @@ class Give(Protocol):
     def __call__(self, *events: AgentEvent) -> None: ...
 
 
-class Hearing:
+class ReplayFilter:
     """Listens to one conversation, and tells memory from news."""
 
-    def __init__(self, give: Give, translation: Translation) -> None:
+    def __init__(self, give: Give, translation: UpdateTranslation) -> None:
         self._give = give
         self._translation = translation
         self.updates = 0

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 
 from claude_agent_sdk import ResultMessage
 
-from segue.drivers.programs.payloads import StopReason
+from segue.drivers.skeleton.payloads import StopReason
 
 GO_ON = "Go on exactly where you stopped."
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnOver:
     """The turn is over."""
 
     reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class TurnUnfinished:
     """Claude stopped in the middle, and can go on if it is asked to."""
 
     otherwise: StopReason
@@ -26,7 +26,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class TurnBroken:
     """The turn came to no end of its own."""
 
     message: str
@@ -34,20 +34,20 @@ class Failed:
     """What the vendor's server answered with."""
 
 
-Verdict = Ended | Unfinished | Failed
+TurnOutcome = TurnOver | TurnUnfinished | TurnBroken
 
-_STOPS: Mapping[str, Verdict] = {
-    "end_turn": Ended("end_turn"),
-    "stop_sequence": Ended("end_turn"),
-    "refusal": Ended("refusal"),
-    "model_context_window_exceeded": Ended("max_tokens"),
-    "max_tokens": Unfinished("max_tokens"),
-    "tool_use": Unfinished("max_turn_requests"),
-    "pause_turn": Unfinished("max_turn_requests"),
+_STOPS: Mapping[str, TurnOutcome] = {
+    "end_turn": TurnOver("end_turn"),
+    "stop_sequence": TurnOver("end_turn"),
+    "refusal": TurnOver("refusal"),
+    "model_context_window_exceeded": TurnOver("max_tokens"),
+    "max_tokens": TurnUnfinished("max_tokens"),
+    "tool_use": TurnUnfinished("max_turn_requests"),
+    "pause_turn": TurnUnfinished("max_turn_requests"),
 }
-_ERRORS: Mapping[str, Verdict] = {
-    "error_max_turns": Ended("max_turn_requests"),
-    "error_max_budget_usd": Failed("The budget that was set for this turn is used up."),
+_ERRORS: Mapping[str, TurnOutcome] = {
+    "error_max_turns": TurnOver("max_turn_requests"),
+    "error_max_budget_usd": TurnBroken("The budget that was set for this turn is used up."),
 }
 
 
@@ -65,15 +65,15 @@ def should_continue(state: TurnState) -> bool:
     return state.current_turn < state.max_turns
 
 
-def verdict(result: ResultMessage, *, cancelled: bool) -> Verdict:
+def outcome_of(result: ResultMessage, *, cancelled: bool) -> TurnOutcome:
     """What the end of one answer means; a reason that is not known ends the turn like any other."""
     if cancelled or (result.terminal_reason or "").startswith("aborted"):
-        return Ended("cancelled")
+        return TurnOver("cancelled")
     if result.subtype in _ERRORS:
         return _ERRORS[result.subtype]
     if result.is_error:
-        return Failed(_words(result), result.api_error_status)
-    return _STOPS.get(result.stop_reason or "", Ended("end_turn"))
+        return TurnBroken(_words(result), result.api_error_status)
+    return _STOPS.get(result.stop_reason or "", TurnOver("end_turn"))
 
 
 def _words(result: ResultMessage) -> str:

@@ -12,23 +12,23 @@ from acp import RequestError
 from acp.schema import RequestPermissionRequest
 from anyio.abc import TaskGroup, TaskStatus
 
-from segue.drivers import Capabilities, Given, Image, Launch, Left
-from segue.drivers.acp.hearing import Hearing
-from segue.drivers.acp.keeping import Keeping
+from segue.drivers import Capabilities, Image, Launch, Left, PermissionAnswer
+from segue.drivers.acp.client_services import ClientServices
+from segue.drivers.acp.handshake import LOGIN_REQUIRED, Handshake, Target, bookmark, everything, sentence
+from segue.drivers.acp.keeper_methods import KeeperMethods
 from segue.drivers.acp.link import Link
-from segue.drivers.acp.opening import LOGIN_REQUIRED, Opening, Way, bookmark, everything, sentence
-from segue.drivers.acp.places import ordinary
-from segue.drivers.acp.services import Services
-from segue.drivers.acp.updates import Translation, is_object
-from segue.drivers.acp.usage import Meter
+from segue.drivers.acp.meter import Meter
+from segue.drivers.acp.replay_filter import ReplayFilter
+from segue.drivers.acp.risky_paths import ordinary
+from segue.drivers.acp.updates import UpdateTranslation, is_object
 from segue.drivers.complaints import Complaint, overheard, understood
-from segue.drivers.questions import ALLOW, REJECT, Questions
+from segue.drivers.open_questions import ALLOW, REJECT, OpenQuestions
 from segue.drivers.stream import Events
 from segue.model import errors
 from segue.model.events import (
     AgentEvent,
-    AgentHeard,
     JsonObject,
+    OutputRecorded,
     PermissionOption,
     PermissionRequested,
     StopReason,
@@ -63,15 +63,15 @@ class AcpAgent:
         self._events = events
         self._tasks = tasks
         self._meter = Meter(since_start=launch.counts_since_start)
-        self._translation = Translation(launch.directory, self._meter)
-        self._hearing = Hearing(self._give, self._translation)
+        self._translation = UpdateTranslation(launch.directory, self._meter)
+        self._hearing = ReplayFilter(self._give, self._translation)
         self._left = left
         self._asked = 0
-        self._questions = Questions()
+        self._questions = OpenQuestions()
         self._words: dict[RequestId, str] = {}
         """What was said in answer to a question, until the agent is told."""
-        self._services = Services(launch, tasks, self._permitted)
-        self._keeping = Keeping(launch.keeper)
+        self._services = ClientServices(launch, tasks, self._permitted)
+        self._keeping = KeeperMethods(launch.keeper)
         self._consented: set[Path] = set()
         self._turn: PromptId | None = None
         self._cancelling = False
@@ -89,8 +89,8 @@ class AcpAgent:
         self._questions.drop_all()
         await self._link.close()
 
-    async def open(self, way: Way) -> None:
-        opening = Opening(self._link, self._launch)
+    async def open(self, way: Target) -> None:
+        opening = Handshake(self._link, self._launch)
         with opening.in_time():
             agent = await opening.introduce()
             self.name, self.version, self.capabilities = agent.name, agent.version, agent.capabilities
@@ -108,7 +108,7 @@ class AcpAgent:
             self._turn = left.turn
             await self._tasks.start(self._take_turn, left.turn, [])
         self._link.ready = True
-        self._events.give(AgentHeard(updates=left.updates, characters=left.characters))
+        self._events.give(OutputRecorded(updates=left.updates, characters=left.characters))
         self._link.listen()
 
     def events(self) -> AsyncIterator[AgentEvent]:
@@ -123,7 +123,7 @@ class AcpAgent:
 
     def _give(self, *events: AgentEvent) -> None:
         """Where the agent may go on while nobody listens, it is said how far it was heard."""
-        mark = (AgentHeard(updates=self._hearing.updates),) if self._launch.container else ()
+        mark = (OutputRecorded(updates=self._hearing.updates),) if self._launch.container else ()
         self._events.give(*events, *mark)
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
@@ -249,7 +249,7 @@ class AcpAgent:
         said = {"_meta": {"segue": {"words": words}}} if words else {}
         return {**_outcome(chosen.id), **said}
 
-    def _given(self) -> Given | None:
+    def _given(self) -> PermissionAnswer | None:
         """The answer to a question that was put to somebody who is gone; perhaps the agent never got it."""
         number, self._asked = self._asked, self._asked + 1
         answers = self._left.answers if self._left else ()

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from segue.drivers.programs.entry import Pipes
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.skeleton.entry import Pipes
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     Message,
     Parameters,
@@ -16,15 +16,15 @@ from segue.drivers.programs.jsonrpc import (
     is_object,
     method_not_found,
 )
-from segue.drivers.programs.payloads import OPTIONS, Payload
-from segue.drivers.programs.wire import Methods, Wire, open_wire
+from segue.drivers.skeleton.payloads import OPTIONS, Payload
+from segue.drivers.skeleton.wire import Methods, Wire, open_wire
 
 OPEN_LIST: Payload = {"segue": {"open": True}}
 """Mark of an option that takes other values than those on offer: nobody can list all models there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class PermissionDecision:
     """Answer of the user to a permission request, with the user's own words if there are any."""
 
     allowed: bool
@@ -41,13 +41,13 @@ class Channel:
     async def update(self, update: Payload) -> None:
         await self.wire.notify("session/update", {"sessionId": self.token, "update": update})
 
-    async def ask(self, call: Payload) -> Decision:
+    async def ask(self, call: Payload) -> PermissionDecision:
         """Request permission for a tool call."""
         asked = {"sessionId": self.token, "toolCall": call, "options": OPTIONS}
         answer = Parameters(await self.wire.request("session/request_permission", asked))
         outcome: Mapping[str, Any] = answer.values.get("outcome") or {}
         allowed = outcome.get("outcome") == "selected" and outcome.get("optionId") == "allow"
-        return Decision(allowed=allowed, words=str(answer.extension().get("words", "")) if allowed else "")
+        return PermissionDecision(allowed=allowed, words=str(answer.extension().get("words", "")) if allowed else "")
 
 
 class Turn(Protocol):

@@ -10,13 +10,13 @@ from typing import Any, TypeGuard
 from claude_agent_sdk import SessionMessage
 
 INTERRUPTED = "[interrupted]"
-_NO_MESSAGES: tuple["Message", ...] = ()
+_NO_MESSAGES: tuple["StoredMessage", ...] = ()
 
 Block = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class StoredMessage:
     """What one side said, in the vendor's own blocks."""
 
     role: str
@@ -27,7 +27,7 @@ class Message:
 class Reconstruction:
     """A conversation in which every call has one result, right after it, and where that was not so."""
 
-    messages: tuple[Message, ...] = _NO_MESSAGES
+    messages: tuple[StoredMessage, ...] = _NO_MESSAGES
     interrupted: tuple[str, ...] = ()
     """Calls that were begun and whose result nobody knows."""
     gaps: tuple[str, ...] = ()
@@ -56,20 +56,20 @@ def _until(stored: Sequence[SessionMessage], at: str | None) -> Sequence[Session
 
 class _Mending:
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[StoredMessage] = []
         self.interrupted: list[str] = []
         self.gaps: list[str] = []
         self._open: dict[str, str] = {}
 
-    def take(self, message: Message, following: Message | None) -> None:
+    def take(self, message: StoredMessage, following: StoredMessage | None) -> None:
         content = tuple(self._kept(message))
         if content:
-            self.messages.append(Message(role=message.role, content=content))
+            self.messages.append(StoredMessage(role=message.role, content=content))
         self._open |= {str(block["id"]): called(block) for block in content if block["type"] == "tool_use"}
         if self._open and _over(message, following):
             self._close()
 
-    def _kept(self, message: Message) -> Iterator[Block]:
+    def _kept(self, message: StoredMessage) -> Iterator[Block]:
         for block in message.content:
             if block["type"] == "tool_result" and self._open.pop(str(block.get("tool_use_id")), None) is None:
                 self.gaps.append("a result has no call")
@@ -83,7 +83,7 @@ class _Mending:
             {"type": "tool_result", "tool_use_id": call, "content": INTERRUPTED, "is_error": True}
             for call in self._open
         )
-        self.messages.append(Message(role="user", content=results))
+        self.messages.append(StoredMessage(role="user", content=results))
         self.interrupted += self._open.values()
         self.gaps += [f"{call} has no result" for call in self._open.values()]
         self._open.clear()
@@ -96,19 +96,21 @@ def called(block: Block) -> str:
     return f"{block.get('name')}({words[0][:200] if words else ''})"
 
 
-def _over(message: Message, following: Message | None) -> bool:
+def _over(message: StoredMessage, following: StoredMessage | None) -> bool:
     """Whether no result can come any more: calls of one answer may be several messages, and so may their results."""
     if following is None or message.role == "user" != following.role:
         return True
     return following.role == "user" and not any(block["type"] == "tool_result" for block in following.content)
 
 
-def _message(stored: SessionMessage) -> Message:
+def _message(stored: SessionMessage) -> StoredMessage:
     said: object = stored.message.get("content") if _is_object(stored.message) else None
     if isinstance(said, str):
-        return Message(role=stored.type, content=({"type": "text", "text": said},))
+        return StoredMessage(role=stored.type, content=({"type": "text", "text": said},))
     blocks: list[object] = said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return Message(role=stored.type, content=tuple(each for each in blocks if _is_object(each) and "type" in each))
+    return StoredMessage(
+        role=stored.type, content=tuple(each for each in blocks if _is_object(each) and "type" in each)
+    )
 
 
 def _is_object(value: object) -> TypeGuard[dict[str, Any]]:

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any, cast
 
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, LOGIN_REQUIRED, NOT_FOUND, RequestError
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, LOGIN_REQUIRED, NOT_FOUND, RequestError
 
 LONGEST_LINE = 50 * 1024 * 1024
 NO_KEY = "No API key found"

@@ -26,7 +26,7 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class QueryTerms:
     """The words of a question."""
 
     words: tuple[str, ...]
@@ -38,13 +38,13 @@ class Wanted:
         return tuple(dict.fromkeys((*self.words, *self.wholes)))
 
 
-def wanted(question: str) -> Wanted:
+def query_terms(question: str) -> QueryTerms:
     """The telling words of a question; all of them, if none is telling."""
     question = _bounded(question)
     found = [word for word in _words(question) if word not in STOP] or list(_words(question))
     wholes = {_joined(name): None for name in _IDENTIFIER.findall(question)}
     plain = dict.fromkeys(word for word in found if word not in wholes)
-    return Wanted(tuple(plain)[:MOST], tuple(wholes)[:MOST])
+    return QueryTerms(tuple(plain)[:MOST], tuple(wholes)[:MOST])
 
 
 def _words(text: str) -> Iterator[str]:

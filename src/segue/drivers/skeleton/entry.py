@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from segue.drivers.programs.jsonrpc import Message, Parameters, RequestError
-from segue.drivers.programs.payloads import Payload
+from segue.drivers.skeleton.jsonrpc import Message, Parameters, RequestError
+from segue.drivers.skeleton.payloads import Payload
 
 if TYPE_CHECKING:
-    from segue.drivers.programs.skeleton import Starter
+    from segue.drivers.skeleton.agent_program import Starter
 
 _BLOCK = 65_536
 
@@ -33,7 +33,7 @@ def run(introduce: Callable[[], Payload], load: Callable[[], "Starter"]) -> int:
     start = load()
     import asyncio
 
-    from segue.drivers.programs.skeleton import serve
+    from segue.drivers.skeleton.agent_program import serve
 
     asyncio.run(serve(pipes, received, client, introduce, start))
     return 0

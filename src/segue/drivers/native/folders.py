@@ -6,11 +6,11 @@ from pathlib import Path
 
 from segue.drivers.native import read
 from segue.model.errors import BadInput, SegueError, SessionNotFound
-from segue.model.events import Standing
+from segue.model.events import WorkLocation
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class SessionFolder:
     """Where an agent keeps its sessions."""
 
     variable: str
@@ -24,8 +24,8 @@ class Keeping:
 
 
 KEEPINGS = {
-    "claude": Keeping("CLAUDE_CONFIG_DIR", ".claude", "projects/*/*.jsonl"),
-    "codex": Keeping("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*.jsonl"),
+    "claude": SessionFolder("CLAUDE_CONFIG_DIR", ".claude", "projects/*/*.jsonl"),
+    "codex": SessionFolder("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*.jsonl"),
 }
 
 
@@ -52,7 +52,7 @@ def directory_of(file: Path) -> str:
     """Where a session began to work; nothing where the file does not say, or is no session."""
     try:
         said = (line.said for line in read(file).lines)
-        return next((each.directory or "" for each in said if isinstance(each, Standing)), "")
+        return next((each.directory or "" for each in said if isinstance(each, WorkLocation)), "")
     except SegueError:
         return ""
 

@@ -1,10 +1,10 @@
-"""Names for requests to a process that outlives its connections."""
+"""Ids of requests to a process that outlives its connections."""
 
 from segue.model.events import JsonObject
 from segue.model.ids import PromptId
 
 
-class Names:
+class RequestIds:
     """Ours on the wire: those of a connection are no other connection's, and a prompt is called what it is called.
 
     So an answer that comes when its connection is long gone is not taken for another one's, and whoever connects next

@@ -18,7 +18,7 @@ class ConversationKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredConversation:
     """What is known of a conversation without reading it."""
 
     key: ConversationKey
@@ -29,7 +29,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class EntryPage:
     """A stretch of a conversation, and where the next one begins; None after the last."""
 
     entries: tuple[JsonObject, ...]

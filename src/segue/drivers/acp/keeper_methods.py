@@ -7,9 +7,9 @@ from acp import RequestError
 from pydantic import BaseModel
 
 from segue.drivers import Keeper
+from segue.model.conversations import ConversationKey
 from segue.model.errors import SegueError
 from segue.model.events import JsonObject
-from segue.model.kept import ConversationKey
 
 _INTERNAL_ERROR = -32603
 
@@ -40,7 +40,7 @@ class _Warn(BaseModel):
     message: str
 
 
-class Keeping:
+class KeeperMethods:
     """Passes the agent's requests on to its keeper, if it has one."""
 
     def __init__(self, keeper: Keeper | None) -> None:

@@ -9,16 +9,16 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from segue.drivers.langgraph.messages import answered_in, calls_in, messages_in
-from segue.drivers.programs import payloads
-from segue.drivers.programs.payloads import Payload
+from segue.drivers.langgraph.graph_messages import answered_in, calls_in, messages_in
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.payloads import Payload
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
 Tell = Callable[[Any], Awaitable[None]]
 
 
-class Telling:
+class GraphReporter:
     """One turn, told as it happens. What stood in the thread before it is no news."""
 
     def __init__(self, tell: Tell, known: object, *, nodes: bool) -> None:

@@ -6,7 +6,7 @@ import re
 
 import anyio
 
-from segue.drivers.acp.names import Names
+from segue.drivers.acp.request_ids import RequestIds
 from segue.drivers.acp.updates import is_object
 from segue.model.events import JsonObject
 from segue.workspace.processes import RunningProcess
@@ -16,10 +16,10 @@ _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 _log = logging.getLogger(__name__)
 
 
-class Lines:
+class Transport:
     """What is no message is left out: some agents print on the same channel."""
 
-    def __init__(self, process: RunningProcess, names: Names | None = None) -> None:
+    def __init__(self, process: RunningProcess, names: RequestIds | None = None) -> None:
         self._process = process
         self._names = names
         self.begun = anyio.Event()

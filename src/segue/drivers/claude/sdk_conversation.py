@@ -21,17 +21,25 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk._errors import MessageParseError
 
-from segue.drivers.claude.asking import must_ask
 from segue.drivers.claude.mirror import Mirror
-from segue.drivers.claude.options import MODE, Wanted, options, servers_file
+from segue.drivers.claude.options import MODE, WantedConversation, options, servers_file
+from segue.drivers.claude.permission_rules import must_ask
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.setup import Setup
-from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
-from segue.drivers.claude.translation import Translation, call
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError, session_not_found
-from segue.drivers.programs.jsonrpc import Message as Parsed
-from segue.drivers.programs.payloads import Payload, StopReason, thought, tokens, turn_ended
-from segue.drivers.programs.skeleton import Channel
+from segue.drivers.claude.stop_reasons import (
+    GO_ON,
+    TurnBroken,
+    TurnOver,
+    TurnState,
+    TurnUnfinished,
+    outcome_of,
+    should_continue,
+)
+from segue.drivers.claude.translation import MessageTranslation, call
+from segue.drivers.skeleton.agent_program import Channel
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, RequestError, session_not_found
+from segue.drivers.skeleton.jsonrpc import Message as Parsed
+from segue.drivers.skeleton.payloads import Payload, StopReason, thought, tokens, turn_ended
 
 _UNKNOWN = ("No conversation found with session ID", "is not a UUID and does not match any session title")
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -46,11 +54,16 @@ class _Mistaken(RequestError):
     """Claude Code is in another conversation than the one that was asked for."""
 
 
-class Conversation:
+class SdkConversation:
     """Claude Code in a process of its own, and what was said with it."""
 
     def __init__(
-        self, setup: Setup, wanted: Wanted, register: Register, channel: Channel, mirror: Mirror | None = None
+        self,
+        setup: Setup,
+        wanted: WantedConversation,
+        register: Register,
+        channel: Channel,
+        mirror: Mirror | None = None,
     ) -> None:
         self.token = wanted.token
         self._mirror = mirror
@@ -59,7 +72,7 @@ class Conversation:
         self._register = register
         self._channel = channel
         known = register.find(wanted.token)
-        self._translation = Translation(known.window if known else None)
+        self._translation = MessageTranslation(known.window if known else None)
         self._claude = ClaudeSDKClient(
             options(
                 setup,
@@ -156,14 +169,14 @@ class Conversation:
                 tool_calls_this_turn=self._translation.calls,
             )
             self._note(results[-1])
-            match verdict(results[-1], cancelled=self._cancelling):
-                case Ended(reason):
+            match outcome_of(results[-1], cancelled=self._cancelling):
+                case TurnOver(reason):
                     return self._response(reason, results)
-                case Unfinished() if should_continue(state):
+                case TurnUnfinished() if should_continue(state):
                     asked = [{"type": "text", "text": GO_ON}]
-                case Unfinished(reason):
+                case TurnUnfinished(reason):
                     return self._response(reason, results)
-                case Failed(message, status):
+                case TurnBroken(message, status):
                     raise RequestError(status or INTERNAL_ERROR, message)
         return self._response("cancelled", results)
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from langchain_core.messages import ToolCall
 
-from segue.drivers.langgraph.messages import fields_of
-from segue.drivers.programs.skeleton import Decision
+from segue.drivers.langgraph.graph_messages import fields_of
+from segue.drivers.skeleton.agent_program import PermissionDecision
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 500
@@ -22,7 +22,7 @@ _SENTENCES = ("question", "message", "description", "title", "query", "prompt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class InterruptQuestion:
     """One thing to be decided."""
 
     title: str
@@ -33,20 +33,20 @@ class Question:
     """Whether it may be answered in words, too. A call is allowed or not."""
 
 
-def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[Question]:
+def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[InterruptQuestion]:
     """What an interrupt of this id asks; `calls` are those that the graph has not answered."""
     if (actions := _actions(value)) is not None:
         return [
-            Question(title=_action(each), call_id=_call_of(each, calls) or f"{interrupt}-{number}", about=each)
+            InterruptQuestion(title=_action(each), call_id=_call_of(each, calls) or f"{interrupt}-{number}", about=each)
             for number, each in enumerate(actions)
         ]
     # One call and one question belong together; with more of them nobody knows.
     call = calls[0]["id"] if len(calls) == 1 else None
     own = f"interrupt-{interrupt}"
-    return [Question(title=_title(value), call_id=call or own, about=value, words=not calls)]
+    return [InterruptQuestion(title=_title(value), call_id=call or own, about=value, words=not calls)]
 
 
-def resumption(value: object, answers: Sequence[Decision]) -> object:
+def resumption(value: object, answers: Sequence[PermissionDecision]) -> object:
     """What the graph hears in place of its interrupt."""
     if _actions(value) is not None:
         return {"decisions": [_decision(answer) for answer in answers]}
@@ -54,7 +54,7 @@ def resumption(value: object, answers: Sequence[Decision]) -> object:
     return answer.words or answer.allowed
 
 
-def _decision(answer: Decision) -> dict[str, str]:
+def _decision(answer: PermissionDecision) -> dict[str, str]:
     return {"type": "approve"} if answer.allowed else {"type": "reject", "message": "The user refused this."}
 
 

@@ -12,7 +12,7 @@ class ToolFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileRoot:
     """A directory; paths are found in it and never outside of it, wherever its links lead."""
 
     root: Path

@@ -21,10 +21,10 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from segue import __version__
-from segue.drivers import Capabilities, Conversation, Introduction, Launch
-from segue.drivers.acp.choices import CannotChoose, Kind, choice, current, servers
-from segue.drivers.acp.hearing import Hearing
+from segue.drivers import Capabilities, Introduction, Launch, ListedConversation
+from segue.drivers.acp.choices import CannotChoose, ChoiceKind, choice, current, servers
 from segue.drivers.acp.link import Link
+from segue.drivers.acp.replay_filter import ReplayFilter
 from segue.drivers.acp.updates import is_object
 from segue.drivers.complaints import understood
 from segue.model import errors
@@ -46,7 +46,7 @@ _MOST_PAGES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Target:
     """Which conversation is wanted: a new one, that of a token, or a copy of that."""
 
     token: str | None = None
@@ -55,7 +55,7 @@ class Way:
     """Where the copy ends, as the agent calls it; None is where the conversation does."""
 
 
-class Opening:
+class Handshake:
     """Opens one conversation of the agent at the other end of a link."""
 
     def __init__(self, link: Link, launch: Launch) -> None:
@@ -108,7 +108,7 @@ class Opening:
         )
         return self.agent
 
-    async def converse(self, way: Way, hearing: Hearing) -> str:
+    async def converse(self, way: Target, hearing: ReplayFilter) -> str:
         """Open the conversation, with all that was chosen for it; the answer is its token."""
         self._token = way.token
         if way.token is None:
@@ -122,15 +122,15 @@ class Opening:
         self.model = self._launch.model or current("model", answer)
         return token
 
-    async def conversations(self) -> list[Conversation]:
+    async def conversations(self) -> list[ListedConversation]:
         if not self.agent.capabilities.list:
             raise errors.AgentError("This agent does not tell which conversations it has.")
-        found: list[Conversation] = []
+        found: list[ListedConversation] = []
         parameters: JsonObject = {"cwd": str(self._launch.directory)}
         for _ in range(_MOST_PAGES):
             page = ListSessionsResponse.model_validate(await self._ask("session/list", parameters))
             found += [
-                Conversation(token=each.session_id, title=each.title or "", updated_at=each.updated_at or "")
+                ListedConversation(token=each.session_id, title=each.title or "", updated_at=each.updated_at or "")
                 for each in page.sessions
                 if _same_place(each.cwd, self._launch.directory)
             ]
@@ -141,13 +141,13 @@ class Opening:
 
     # ── the three ways ──────────────────────────────────────────────────────────────────────────────
 
-    async def _begin(self, hearing: Hearing) -> tuple[str, object]:
+    async def _begin(self, hearing: ReplayFilter) -> tuple[str, object]:
         answer = await self._ask("session/new", self._place())
         token = NewSessionResponse.model_validate(answer).session_id
         hearing.open(token)
         return token, answer
 
-    async def _go_back(self, token: str, hearing: Hearing) -> tuple[str, object]:
+    async def _go_back(self, token: str, hearing: ReplayFilter) -> tuple[str, object]:
         if not self.agent.capabilities.native:
             raise errors.TokenRejected("This agent cannot go back to a conversation.")
         place = self._place()
@@ -158,7 +158,7 @@ class Opening:
         _verify(token, answer, hearing)
         return token, answer
 
-    async def _copy(self, token: str, at: str | None, hearing: Hearing) -> tuple[str, object]:
+    async def _copy(self, token: str, at: str | None, hearing: ReplayFilter) -> tuple[str, object]:
         if not self.agent.capabilities.fork:
             raise errors.AgentError("This agent cannot copy a conversation.")
         up_to = {"_meta": {"segue": {"at": at}}} if at else {}
@@ -179,7 +179,7 @@ class Opening:
     def _place(self) -> JsonObject:
         return {"cwd": str(self._launch.directory), "mcpServers": servers(self._launch, self.agent.capabilities)}
 
-    async def _choose(self, kind: Kind, wanted: str | None, token: str, answer: object) -> None:
+    async def _choose(self, kind: ChoiceKind, wanted: str | None, token: str, answer: object) -> None:
         if wanted is None:
             return
         request = choice(kind, wanted, answer, blindly=self._token is not None)
@@ -231,7 +231,7 @@ def bookmark(answer: object) -> str | None:
             return None
 
 
-def _verify(token: str, answer: object, hearing: Hearing) -> None:
+def _verify(token: str, answer: object, hearing: ReplayFilter) -> None:
     """An agent that answers for another conversation has not brought this one back."""
     others = hearing.others()
     if is_object(answer) and answer.get("sessionId") not in (None, token):

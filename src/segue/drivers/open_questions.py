@@ -21,7 +21,7 @@ class _Question:
             self.answer.set_result(option)
 
 
-class Questions:
+class OpenQuestions:
     """Open questions, each answered once."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
 
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     Message,
     Parameters,

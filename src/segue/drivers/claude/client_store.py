@@ -12,13 +12,13 @@ from claude_agent_sdk import (
     SessionStoreListEntry,
 )
 
-from segue.drivers.programs.jsonrpc import Parameters
-from segue.drivers.programs.wire import Wire
+from segue.drivers.skeleton.jsonrpc import Parameters
+from segue.drivers.skeleton.wire import Wire
 
 # Characters of one request; an entry may be a picture, and is not cut.
 _REQUEST = 1024 * 1024
 
-Found = Mapping[str, Any]
+KeptPart = Mapping[str, Any]
 
 
 def keeps(client: Parameters) -> bool:
@@ -26,7 +26,7 @@ def keeps(client: Parameters) -> bool:
     return bool(client.extension("clientCapabilities").get("keeper"))
 
 
-class Store:
+class ClientStore:
     """Adds and reads; nothing in it is ever changed or taken away."""
 
     def __init__(self, wire: Wire) -> None:
@@ -59,14 +59,14 @@ class Store:
             if each["part"] and each["project"] == key["project_key"]
         ]
 
-    async def parts(self, token: str) -> Sequence[Found]:
+    async def parts(self, token: str) -> Sequence[KeptPart]:
         """All that is kept under this name, the latest first."""
         return await self._find(conversation=token)
 
     async def warn(self, message: str) -> None:
         await self._wire.request("_segue/warn", {"message": message})
 
-    async def _find(self, **asked: str) -> Sequence[Found]:
+    async def _find(self, **asked: str) -> Sequence[KeptPart]:
         return (await self._wire.request("_segue/find", asked))["found"]
 
 

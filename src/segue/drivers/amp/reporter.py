@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from segue.drivers.amp.door import Question
-from segue.drivers.amp.program import fields
-from segue.drivers.programs import payloads
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
-from segue.drivers.programs.payloads import Payload, ToolKind
+from segue.drivers.amp.command import fields
+from segue.drivers.amp.permission_socket import AmpQuestion
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, RequestError
+from segue.drivers.skeleton.payloads import Payload, ToolKind
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
@@ -70,7 +70,7 @@ class _Tokens:
 
 
 @dataclass(slots=True)
-class Telling:
+class AmpReporter:
     """One turn, told as it happens."""
 
     tell: Tell
@@ -104,7 +104,7 @@ class Telling:
 
     # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
 
-    async def asks(self, question: Question) -> str:
+    async def asks(self, question: AmpQuestion) -> str:
         """The call that a question is about; one that is never told, such as a subagent's, gets a name of its own."""
         found = self._asked(question)
         with suppress(TimeoutError):
@@ -120,7 +120,7 @@ class Telling:
         self._calls[found].asked = True
         return found
 
-    def _asked(self, question: Question) -> str | None:
+    def _asked(self, question: AmpQuestion) -> str | None:
         waiting = {
             call_id: call
             for call_id, call in self._calls.items()

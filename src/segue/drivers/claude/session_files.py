@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import claude_agent_sdk as sdk
 
-from segue.drivers.programs.jsonrpc import session_not_found
+from segue.drivers.skeleton.jsonrpc import session_not_found
 
-Entry = Mapping[str, Any]
+FileEntry = Mapping[str, Any]
 
 
 def projects() -> Path:
@@ -43,15 +43,15 @@ def parts(token: str) -> Iterator[tuple[sdk.SessionKey, Path]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableLine:
     """A line that nobody can read, though others come after it."""
 
     number: int
 
 
-def named_entries(file: Path) -> Iterator[Entry | Unreadable]:
+def named_entries(file: Path) -> Iterator[FileEntry | UnreadableLine]:
     """Those that have a name, which are all that belong to the conversation itself."""
-    unreadable: Unreadable | None = None
+    unreadable: UnreadableLine | None = None
     with file.open(encoding="utf-8", errors="replace") as stream:
         for number, line in enumerate(stream, start=1):
             # The last line may have been torn when its writer died.
@@ -65,7 +65,7 @@ def named_entries(file: Path) -> Iterator[Entry | Unreadable]:
                     case _:
                         pass
             except ValueError:
-                unreadable = Unreadable(number) if line.strip() else None
+                unreadable = UnreadableLine(number) if line.strip() else None
 
 
 def put(file: Path, text: str) -> bool:
@@ -88,5 +88,5 @@ def put(file: Path, text: str) -> bool:
     return True
 
 
-def lines(stored: Sequence[Entry]) -> str:
+def lines(stored: Sequence[FileEntry]) -> str:
     return "".join(f"{json.dumps(entry)}\n" for entry in stored)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from segue.drivers.amp import delegate
-from segue.drivers.amp.program import LONGEST_LINE
+from segue.drivers.amp.command import LONGEST_LINE
 from segue.drivers.amp.settings import ruled
 from segue.workspace.private import private_directory, room_for_socket, write_private
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class AmpQuestion:
     """A tool that Amp wants to use."""
 
     tool: str
@@ -26,11 +26,13 @@ class Question:
     """The call's id, where Amp tells it."""
 
 
-Ask = Callable[[Question], Awaitable[bool]]
+Decide = Callable[[AmpQuestion], Awaitable[bool]]
 
 
 @asynccontextmanager
-async def door(ask: Ask, own: Mapping[str, Any], servers: Mapping[str, Any]) -> AsyncGenerator[list[str]]:
+async def permission_socket(
+    ask: Decide, own: Mapping[str, Any], servers: Mapping[str, Any]
+) -> AsyncGenerator[list[str]]:
     """A directory of nobody else's, for one turn; what it yields are Amp's words for what is in it."""
     with private_directory("segue-amp") as place, room_for_socket(place, "door") as room:
         async with _open(str(room), ask) as socket:
@@ -38,14 +40,14 @@ async def door(ask: Ask, own: Mapping[str, Any], servers: Mapping[str, Any]) -> 
 
 
 @asynccontextmanager
-async def _open(socket: str, ask: Ask) -> AsyncGenerator[str]:
+async def _open(socket: str, ask: Decide) -> AsyncGenerator[str]:
     waiting: set[asyncio.Task[Any]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if (task := asyncio.current_task()) is not None:
             waiting.add(task)
         asked = json.loads(await reader.readline())
-        allowed = await ask(Question(tool=asked["tool"], call=asked["call"], input=asked["input"]))
+        allowed = await ask(AmpQuestion(tool=asked["tool"], call=asked["call"], input=asked["input"]))
         writer.write(b"allow\n" if allowed else b"refuse\n")
         writer.close()
 

@@ -14,7 +14,7 @@ from segue.model.errors import BadInput, WrongState
 from segue.model.status import Purpose, Trigger
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.spending import budget_of, limits_of, spent, spent_of
-from segue.orchestrator.runtime.concurrency import unless
+from segue.orchestrator.runtime.concurrency import cancelled_by
 from segue.orchestrator.runtime.services import sleep_until
 from segue.orchestrator.settling.run_ends import End
 from segue.protocol.budgets import LimitReached, exceeded, unmeasured
@@ -28,17 +28,15 @@ class Allowance:
         self._lease = lease
         self._services = lease.services
         self._limits = limits_of(lease.workflow)
-        self._worked = False
-        self._said = False
-
-    def task_done(self) -> None:
-        self._worked = True
+        self._warned = False
+        self.has_worked = False
+        """The agent has finished a task in this run."""
 
     def cannot_be_kept(self, state: WorkflowState) -> str | None:
         """Return a warning, once, when the agent has worked and reports nothing that a limit could be measured by."""
-        if self._said or not self._worked:
+        if self._warned or not self.has_worked:
             return None
-        self._said = True
+        self._warned = True
         return unmeasured(budget_of(self._limits), spent_of(state, self._services.clock.now()))
 
     def allow(self, limits: Limits) -> None:
@@ -65,7 +63,7 @@ class Allowance:
             # Before they are read: what changes after that is not overlooked.
             self._lease.live.terms = changed = anyio.Event()
             if (over := await self._over_at()) is not None:
-                async with unless(changed):
+                async with cancelled_by(changed):
                     await sleep_until(self._services.clock, over)
                 if not changed.is_set():
                     await self._pause()
@@ -73,12 +71,14 @@ class Allowance:
 
     async def _over_at(self) -> datetime | None:
         """Return when the time is over, or None where no time limit applies."""
-        session_id, number = self._lease.session_id, self._lease.number
-        self.allow(limits_of(await self._services.journal.workflows.get(self._lease.workflow_id)))
-        run = await self._services.journal.runs.get(session_id, number)
-        if not self._limits.seconds or run.purpose is not Purpose.WORK:
+        journal = self._services.journal
+        self.allow(limits_of(await journal.workflows.get(self._lease.workflow_id)))
+        if not self._limits.seconds:
             return None
-        state = await self._services.journal.state(self._lease.workflow_id)
+        run = await journal.runs.get(self._lease.session_id, self._lease.number)
+        if run.purpose is not Purpose.WORK:
+            return None
+        state = await journal.state(self._lease.workflow_id)
         return (state.working_since or self._services.clock.now()) + timedelta(seconds=self._limits.seconds)
 
     async def _pause(self) -> None:

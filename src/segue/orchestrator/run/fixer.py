@@ -43,9 +43,9 @@ async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequen
     with lease.live.patient(lease.services.clock.now(), seconds):
         answer = await ask_helper(lease, environment, wanted, question, read_advice)
     answer = answer or Advice(verdict="escalate", advice="")
-    told = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
-    await lease.write("fixer.advised", lambda t: t.append(told, session_id=lease.session_id, run=lease.number))
-    return told
+    advised = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
+    await lease.write("fixer.advised", lambda t: t.append(advised, session_id=lease.session_id, run=lease.number))
+    return advised
 
 
 async def _question(lease: Lease, failures: Sequence[FailedAttempt]) -> str:

@@ -64,24 +64,28 @@ async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: S
     others = [each.id for each in await services.journal.sessions.of(workflow_id)]
     others.remove(session_id)
     for found in running:
-        heard = await services.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
+        marks = await services.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
         story = await services.journal.last_records(workflow_id, _STORY, limit=_MOST, aside=others)
-        return _left(found, heard, story)
+        return _left(found, marks, story)
     return None
 
 
-def _left(found: FoundContainer, heard: list[Record], story: list[Record]) -> Left | None:
+def _left(found: FoundContainer, marks: list[Record], story: list[Record]) -> Left | None:
     """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
     for number, record in enumerate(story, start=1):
         match record.event:
             case e.AgentStarted(execution=execution) as started if execution == found.execution:
                 life = story[:number][::-1]
-                place = heard[0].event if heard and heard[0].seq > record.seq else None
+                place = marks[0].event if marks and marks[0].seq > record.seq else None
                 if not isinstance(place, e.OutputRecorded):
                     return None
                 return Left(
                     container=found.id,
-                    introduction=_introduction(started),
+                    introduction=Introduction(
+                        name=started.name,
+                        version=started.version,
+                        capabilities=Capabilities(**dict.fromkeys(started.capabilities, True)),
+                    ),
                     updates=place.updates,
                     characters=place.characters,
                     turn=_turn(life),
@@ -134,11 +138,6 @@ def _answers(life: Sequence[Record]) -> tuple[PermissionAnswer | None, ...]:
 async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
     """Return the name of the container that a run has just started."""
     return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
-
-
-def _introduction(started: e.AgentStarted) -> Introduction:
-    capabilities = Capabilities(**dict.fromkeys(started.capabilities, True))
-    return Introduction(name=started.name, version=started.version, capabilities=capabilities)
 
 
 # ── ending them ─────────────────────────────────────────────────────────────────────────────────────

@@ -111,7 +111,8 @@ class RuntimeServices:
         assert self._queue is not None, "the queue is not open"
         return self._queue
 
-    def furnish(self, queue: RunQueue) -> None:
+    @queue.setter
+    def queue(self, queue: RunQueue) -> None:
         self._queue = queue
 
     @contextmanager

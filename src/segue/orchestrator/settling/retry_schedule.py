@@ -117,10 +117,10 @@ def _may_be_helped(services: RuntimeServices, row: WorkflowRow, step: str) -> bo
     return step != START and fixer_of(services, row) is not None
 
 
-def write_down(
+def append_failure(
     t: Transaction, session_id: SessionId, run: int, failed: FailedAttempt, retry: RetryScheduled | None
 ) -> None:
-    told = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
-    t.append(told, session_id=session_id, run=run)
+    event = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
+    t.append(event, session_id=session_id, run=run)
     if retry is not None:
         t.schedule_retry(retry, session_id, run)

@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 def examine() -> list[dict[str, Any]]:
-    """Every check, as {name, ok, detail, hint}. The server's room makes those that need more than the client."""
+    """Return every check, as {name, ok, detail, hint}. A process of the server's package makes those that need it."""
     return [*_server_side(), _server()]
 
 

@@ -50,9 +50,12 @@ def test_money_is_named_before_everything_else() -> None:
 def test_what_nobody_reports_stops_nothing_and_is_said() -> None:
     unknown = replace(SPENT, usd=None, tokens=None)
     assert exceeded(Budget(usd=0.01, tokens=1), unknown, NOW) is None
-    assert unmeasured(Budget(usd=1), unknown) == "The budget cannot be kept: nobody reports the cost of this work."
+    assert (
+        unmeasured(Budget(usd=1), unknown)
+        == "The budget cannot be enforced: the agents do not report the cost of this work."
+    )
     assert unmeasured(Budget(usd=1, tokens=1), unknown) == (
-        "The budget cannot be kept: nobody reports the tokens and the cost of this work."
+        "The budget cannot be enforced: the agents do not report the tokens and the cost of this work."
     )
 
 
@@ -65,7 +68,7 @@ def test_a_cost_that_was_estimated_stops_the_work_as_such() -> None:
 def test_a_cost_of_which_a_part_is_unknown_is_said() -> None:
     partly = replace(SPENT, complete=False)
     assert unmeasured(Budget(usd=100), partly) == (
-        "The budget may not be kept: what a part of this work costs is known to nobody."
+        "The budget may be exceeded: the cost of a part of this work is unknown."
     )
     assert unmeasured(Budget(tokens=10**7), partly) is None
 

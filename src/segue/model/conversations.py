@@ -1,4 +1,4 @@
-"""An agent's own conversation, kept for it entry by entry as the agent itself writes it down."""
+"""Copies of agents' own conversations, stored entry by entry as the agent writes them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,29 +8,29 @@ from segue.model.events import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationKey:
-    """Which conversation, in the agent's own words."""
+    """Key of a conversation, in the agent's own terms."""
 
     project: str
-    """The agent's name for the directory that it works in."""
+    """Agent's name for its working directory."""
     conversation: str
     part: str = ""
-    """A conversation beside the main one, such as that of an agent which it started."""
+    """Name of a side conversation, such as that of a subagent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConversation:
-    """What is known of a conversation without reading it."""
+    """Description of a stored conversation, without its entries."""
 
     key: ConversationKey
     at: datetime
-    """When it was last added to."""
+    """Time of the last addition."""
     last: str | None
-    """The last of its entries that has a name."""
+    """Name of the last entry that has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPage:
-    """A stretch of a conversation, and where the next one begins; None after the last."""
+    """Page of entries, and the number of the next entry; None after the last page."""
 
     entries: tuple[JsonObject, ...]
     next: int | None

@@ -1,7 +1,7 @@
-"""What is known of models without asking anybody: context windows and prices.
+"""Table of models: context windows and prices.
 
-Only for agents that do not report their window or their cost. A model that is not in the table is unknown, and so is
-its price on a day or for a request that the vendor's list says nothing of.
+It is used only for agents that do not report their window or their cost. A model that is not in the table is unknown,
+and so is its price for a day or a request that the vendor's list does not cover.
 """
 
 import re
@@ -10,44 +10,46 @@ from dataclasses import dataclass
 from datetime import date
 
 AS_OF = date(2026, 11, 16)
-"""The day the figures were read, each in the source that its row names."""
+"""Day on which the figures were read, each in the source that its row names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenPrices:
-    """US dollars for a million tokens."""
+    """Prices in US dollars per million tokens."""
 
     input: float
     cached: float
-    """For input that was read from the vendor's cache."""
+    """Price of input that is read from the vendor's cache."""
     output: float
     up_to: int | None = None
-    """The largest request, in tokens, that has this price; what larger ones cost is not in the table."""
+    """Largest request, in tokens, that has this price; the price of larger ones is not in the table."""
     until: date | None = None
-    """The last day on which the vendor promises it."""
+    """Last day of this price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
+    """Row of the table."""
+
     vendor: str
     source: str
-    """Where the figures were read."""
+    """Source of the figures."""
     window: int | None
     price: TokenPrices | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
-    """What one model was given and gave: a turn, or any other stretch."""
+    """Tokens of one model in a turn or a longer time."""
 
     input: int
-    """Without what was read from the cache. What was written to it counts as input, though some vendors take a quarter
-    more for it."""
+    """Input tokens, without those read from the cache. Writes to the cache count as input, though some vendors charge a
+    quarter more for them."""
     output: int
     cached: int | None
-    """None where nobody counted; most of what a coding agent sends is read from the cache."""
+    """None if unknown; most of the input of a coding agent is read from the cache."""
     largest_request: int | None = None
-    """The fullest that the context was meanwhile."""
+    """Largest size of the context in that time."""
 
 
 MILLION = 1_000_000
@@ -88,7 +90,7 @@ MODELS: Mapping[str, Model] = {
         200_000, TokenPrices(input=1, cached=0.1, output=5), "Anthropic's pages; cached: synaps 0.10.2"
     ),
     "gpt-5.6-sol": _gpt(TokenPrices(input=4, cached=0.4, output=20, up_to=272_000, until=date(2026, 11, 21))),
-    # What reading its cache costs was not found.
+    # The price of reads from its cache was not found.
     "gpt-5.6-terra": _gpt(None, "Vercel's page of the model"),
     "gpt-5.6-luna": _gpt(TokenPrices(input=0.2, cached=0.02, output=1.2, up_to=272_000)),
     "gpt-5.4": _gpt(
@@ -106,13 +108,14 @@ MODELS: Mapping[str, Model] = {
 ALIASES: Mapping[str, str] = {"gpt-5.6": "gpt-5.6-sol"}
 
 DOORS: Mapping[str, str] = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google"}
-"""Other names for a vendor's own doors, as pydantic-ai writes them in `provider:name`."""
+"""Other names of vendors' own endpoints, as pydantic-ai writes them in `provider:name`."""
 
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 def find(model: str | None) -> Model | None:
-    """The model of this name, dated or not. Sold by somebody else than its vendor, it is another model."""
+    """Return the model of this name, dated or not. A model that is sold by another provider than its vendor is not
+    found."""
     vendor, _, name = (model or "").strip().lower().replace(":", "/", 1).rpartition("/")
     plain = _DATED.sub("", name)
     found = MODELS.get(ALIASES.get(plain, plain))
@@ -120,13 +123,13 @@ def find(model: str | None) -> Model | None:
 
 
 def window(model: str | None) -> int | None:
-    """How many tokens the model's context holds, or None if that is not known."""
+    """Return the size of the model's context window in tokens, or None if unknown."""
     found = find(model)
     return found.window if found else None
 
 
 def cost(model: str | None, tokens: TokenCounts, on: date) -> float | None:
-    """What these tokens cost on that day, in US dollars, or None if that is not known."""
+    """Return the price of these tokens on that day in US dollars, or None if unknown."""
     found = find(model)
     price = found.price if found else None
     if price is None or tokens.cached is None or not _holds(price, tokens, on):

@@ -1,4 +1,4 @@
-"""The fold: state is what the records say, one after the other."""
+"""Fold of records into the state of a workflow."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,6 +16,7 @@ _OF_SESSIONS = frozenset(get_args(e.SessionEvent))
 
 
 def fold(records: Iterable[e.Record], start: WorkflowState | None = None) -> WorkflowState:
+    """Return the state after all records."""
     return reduce(apply, records, start or WorkflowState())
 
 

@@ -35,22 +35,22 @@ class Capacity:
         self._reported: str | None = None
         self._ladder = ladder_of(self._general, agent, self._chosen)
         # An unknown window was reported when the conversation began.
-        self._gauge = Gauge(said_unknown=True) if joined else Gauge(highest=0)
+        self._gauge = Gauge(unknown_reported=True) if joined else Gauge(highest=0)
         self._estimate = Estimate()
         self.hand_over: Reached | None = None
         """The soft cap: at the next boundary a new session goes on."""
         for report in before:
-            self._estimate = estimates.reported(self._estimate, report)
+            self._estimate = estimates.add_report(self._estimate, report)
             self._climb(report)
         self._gauge = replace(self._gauge, reached=self._gauge.reached & REPORTED_ONCE)
 
     def prompted(self, text: str) -> None:
-        self._estimate = estimates.prompted(self._estimate, text)
+        self._estimate = estimates.add_prompt(self._estimate, text)
 
     def estimate(self, event: AgentEvent) -> UsageReported | None:
         """Return an estimate at the end of a turn, for an agent that does not report how full its window is."""
-        self._estimate = estimates.heard(self._estimate, event)
-        return estimates.news(self._estimate) if isinstance(event, TurnEnded) else None
+        self._estimate = estimates.add_event(self._estimate, event)
+        return estimates.due_report(self._estimate) if isinstance(event, TurnEnded) else None
 
     def measure(self, report: UsageReported) -> tuple[Notice, ...]:
         """Return the notices that follow from a report, the highest rung last."""

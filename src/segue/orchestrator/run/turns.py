@@ -24,7 +24,7 @@ from segue.orchestrator.runtime.concurrency import alongside, cancelled_by
 from segue.orchestrator.runtime.run_handle import RunHandle, RunPhase, UrgentMessage
 from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped, exited, failed_turn
 from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
-from segue.protocol.stalls import NoReaction, Stalled, Watch, hear, look
+from segue.protocol.stalls import NoReaction, Stalled, Watch, check, observe
 from segue.resume.prompts import after_a_word
 from segue.state.moves import BETWEEN_TURNS
 
@@ -303,7 +303,7 @@ class Turns:
             crash_point("prompt.delivered")
         now = self._services.clock.now()
         # An agent that has reacted before is not expected to react again.
-        turn.watch = Watch(sent_at=now, heard_at=now if acknowledged else None)
+        turn.watch = Watch(sent_at=now, last_sign_at=now if acknowledged else None)
         try:
             async with alongside(self._watch_silence):
                 reason = await self._until_stop((*parts, prompt.prompt_id), back, acknowledged=acknowledged)
@@ -331,7 +331,7 @@ class Turns:
                 acknowledged = True
                 await self._acknowledge(prompts, understood=not isinstance(event, e.TurnFailed))
             if acknowledged:
-                self._turn.watch = hear(self._turn.watch, self._services.clock.now())
+                self._turn.watch = observe(self._turn.watch, self._services.clock.now())
             await self._journal(event)
             match event:
                 case e.TurnEnded(reason=reason):
@@ -363,9 +363,9 @@ class Turns:
             await self._services.clock.sleep(min(self._services.rules.stall_look, self._services.rules.stall_notice))
             now, turn = self._services.clock.now(), self._turn
             if self.questions:
-                turn.watch = hear(turn.watch, now)
+                turn.watch = observe(turn.watch, now)
             awake = now - self._services.clock.away_since(turn.watch.since)
-            turn.watch, notice = look(turn.watch, awake, notice_after)
+            turn.watch, notice = check(turn.watch, awake, notice_after)
             match notice:
                 case NoReaction(reason=reason):
                     raise NeverAnswered(reason)

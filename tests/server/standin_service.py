@@ -59,7 +59,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator.requests.snapshots import FOUND, meant
+from segue.orchestrator.requests.snapshots import meant
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
 
@@ -453,8 +453,17 @@ class Standin:
             return git_changes(found.checkpoint)
         if category is Part.MESSAGES:
             return self.messages
-        assert found.findings is not None
-        return FOUND[category](found.findings)
+        findings = found.findings
+        assert findings is not None
+        match category:
+            case Part.DECISIONS:
+                return findings.decisions
+            case Part.ERRORS:
+                return findings.errors
+            case Part.REVIEWER_FEEDBACK:
+                return findings.feedback
+            case Part.TESTS:
+                return findings.tests
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         self._enter("limit", name, limits, wait_for_quota)

@@ -147,7 +147,7 @@ def test_two_places_in_one_repository_are_refused(repository: Path) -> None:
 @pytest.mark.parametrize("key", SERVER_READERS)
 def test_a_repository_cannot_set_what_is_the_servers(repository: Path, key: str) -> None:
     (repository / "segue.toml").write_text(f"{key} = 1\n")
-    with pytest.raises(BadSettings, match=f"sets {key}, which is not a repository's to set") as refused:
+    with pytest.raises(BadSettings, match=f"sets {key}, which a repository may not set") as refused:
         work_of_repository(repository)
     assert "data directory" in refused.value.hint
 
@@ -191,11 +191,11 @@ def test_a_projects_file_that_names_us_must_be_readable(repository: Path, text: 
 @pytest.mark.parametrize("name", ["segue.toml", "pyproject.toml"])
 def test_a_repository_cannot_keep_the_server_with_what_has_no_end(repository: Path, name: str) -> None:
     (repository / name).symlink_to("/dev/null")
-    with pytest.raises(BadSettings, match="it is not a file"):
+    with pytest.raises(BadSettings, match="it is not a regular file"):
         work_of_repository(repository)
     (repository / name).unlink()
     os.mkfifo(repository / name)
-    with pytest.raises(BadSettings, match="it is not a file"):
+    with pytest.raises(BadSettings, match="it is not a regular file"):
         work_of_repository(repository)
 
 

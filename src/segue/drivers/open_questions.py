@@ -1,4 +1,4 @@
-"""What the agent asks, and nobody has answered yet."""
+"""Permission requests of the agent without an answer."""
 
 import asyncio
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class OpenQuestions:
         self._open[request_id] = _Question(options, asyncio.get_running_loop().create_future())
 
     async def wait(self, request_id: RequestId) -> PermissionOption | None:
-        """The option that was chosen; None if the question was refused as a whole."""
+        """Wait for the chosen option; None if the question was refused as a whole."""
         question = self._open[request_id]
         try:
             chosen = await question.answer
@@ -52,6 +52,6 @@ class OpenQuestions:
             question.settle(None)
 
     def drop_all(self) -> None:
-        """Nobody is left to hear an answer."""
+        """Cancel all questions, when no agent is left to receive an answer."""
         for question in self._open.values():
             question.answer.cancel()

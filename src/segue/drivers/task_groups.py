@@ -1,4 +1,4 @@
-"""The tasks of a driver while somebody talks to its agent."""
+"""Task groups of drivers."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 @asynccontextmanager
 async def tasks_for_the_body() -> AsyncGenerator[TaskGroup]:
-    """A task group that ends with its body, and lets the body's own exception out as it is."""
+    """Open a task group that is cancelled at the end of its body, and raise the body's own exception unchanged."""
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         try:

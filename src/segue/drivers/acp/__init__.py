@@ -84,7 +84,7 @@ async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Ag
 
 @asynccontextmanager
 async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
-    """An agent that has said what it is, and has no conversation."""
+    """Start an agent up to its introduction, without a conversation."""
     async with _process(launch) as process, tasks_for_the_body() as tasks:
         link = Link(process)
         link.connect(_deaf)

@@ -1,7 +1,7 @@
-"""What the driver does for an agent that does not touch files and terminals itself.
+"""Files and terminals that the driver serves to agents that do not access them directly.
 
-Reading within the directory is served at once. Whatever changes something is put to the caller first, who decides.
-Nothing outside the directory is touched, asked or not.
+Reading within the directory is served at once. For every change the caller is asked for permission. Nothing outside
+the directory is touched, with or without permission.
 """
 
 import shlex
@@ -37,7 +37,7 @@ _LARGEST_OUTPUT = 1024 * 1024
 
 
 class Permitted(Protocol):
-    """Puts a question to whoever decides."""
+    """Request for permission, answered by the caller."""
 
     async def __call__(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool: ...
 
@@ -71,7 +71,7 @@ class ClientServices:
             raise RequestError(_INTERNAL_ERROR, _reason(error)) from error
 
     def end(self) -> None:
-        """The agent is gone, and its terminals go with it."""
+        """End the terminals of an agent that is gone."""
         self._terminals.end()
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────

@@ -69,7 +69,7 @@ class AcpAgent:
         self._asked = 0
         self._questions = OpenQuestions()
         self._words: dict[RequestId, str] = {}
-        """What was said in answer to a question, until the agent is told."""
+        """Free-text answers to questions, until they are sent to the agent."""
         self._services = ClientServices(launch, tasks, self._permitted)
         self._keeping = KeeperMethods(launch.keeper)
         self._consented: set[Path] = set()
@@ -100,7 +100,7 @@ class AcpAgent:
         self._give()
 
     async def go_on(self, token: str, left: Left) -> None:
-        """Listen again to an agent that went on meanwhile, from its first word to the last."""
+        """Reconnect to an agent that went on meanwhile, and replay its updates from the first to the last."""
         agent = left.introduction
         self.token, self.name, self.version, self.capabilities = token, agent.name, agent.version, agent.capabilities
         self._hearing.go_on(token, left.updates, left.characters)
@@ -122,13 +122,14 @@ class AcpAgent:
             await self._link.ask("session/close", {"sessionId": self.token})
 
     def _give(self, *events: AgentEvent) -> None:
-        """Where the agent may go on while nobody listens, it is said how far it was heard."""
+        """Emit events, and the position in the updates of an agent that can outlive its connection."""
         mark = (OutputRecorded(updates=self._hearing.updates),) if self._launch.container else ()
         self._events.give(*events, *mark)
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
     async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:
+        """Send a prompt; its end comes as an event."""
         if self._link.gone.is_set():
             raise self._link.over()
         if self._turn is not None:
@@ -185,9 +186,9 @@ class AcpAgent:
         return [*self._meter.turn(answer), ended]
 
     def _unanswered(self, prompt_id: PromptId, error: RequestError) -> list[AgentEvent]:
-        """An error in place of an answer ends a turn too; an agent that was asked to stop has stopped.
+        """End a turn whose prompt was answered with an error; an agent that was asked to stop has stopped.
 
-        Nothing is raised, since the prompt was handed over long ago.
+        No exception is raised, since the prompt was accepted long ago.
         """
         if self._cancelling:
             return [TurnEnded(prompt_id=prompt_id, reason="cancelled")]
@@ -196,7 +197,7 @@ class AcpAgent:
         return [_failure(prompt_id, understood(everything(error), self._now()), sentence(error))]
 
     def _now(self) -> datetime:
-        """With the zone of this machine: that is what agents mean by three o'clock."""
+        """Return the time in this machine's zone, which agents mean when they name an hour."""
         return self._launch.now().astimezone()
 
     # ── what the agent says and asks ────────────────────────────────────────────────────────────────
@@ -250,7 +251,7 @@ class AcpAgent:
         return {**_outcome(chosen.id), **said}
 
     def _given(self) -> PermissionAnswer | None:
-        """The answer to a question that was put to somebody who is gone; perhaps the agent never got it."""
+        """Return the recorded answer to a question from before the reconnection; the agent may not have received it."""
         number, self._asked = self._asked, self._asked + 1
         answers = self._left.answers if self._left else ()
         return answers[number] if number < len(answers) else None

@@ -52,7 +52,7 @@ class Target:
     token: str | None = None
     copy: bool = False
     at: str | None = None
-    """Where the copy ends, as the agent calls it; None is where the conversation does."""
+    """Bookmark at which the copy ends; None copies the whole conversation."""
 
 
 class Handshake:
@@ -68,7 +68,7 @@ class Handshake:
 
     @contextmanager
     def in_time(self) -> Generator[None]:
-        """Nothing of an opening may take longer than the handshake may."""
+        """Apply the handshake's timeout, and turn the errors of a handshake into driver errors."""
         seconds = self._launch.handshake_timeout
         try:
             with anyio.fail_after(seconds):
@@ -82,7 +82,7 @@ class Handshake:
             raise (errors.AgentError if self._token is None else errors.NotRestored)(str(error)) from error
 
     async def introduce(self) -> Introduction:
-        """Say what Segue is and serves, and hear what the agent is and can."""
+        """Exchange names, versions and capabilities with the agent."""
         serves = self._launch.serves
         files = "files" in serves
         answer = await self._ask(
@@ -123,6 +123,7 @@ class Handshake:
         return token
 
     async def conversations(self) -> list[ListedConversation]:
+        """List the agent's conversations of the directory, from all pages."""
         if not self.agent.capabilities.list:
             raise errors.AgentError("This agent does not tell which conversations it has.")
         found: list[ListedConversation] = []
@@ -223,7 +224,7 @@ class Handshake:
 
 
 def bookmark(answer: object) -> str | None:
-    """Where a conversation stands, as the agent calls it: ours say so with the end of each turn, and of a copy."""
+    """Return the bookmark in an answer: our own agents send one with the end of each turn, and of a copy."""
     match answer:
         case {"_meta": {"segue": {"at": str(at)}}} if at:
             return at
@@ -232,7 +233,7 @@ def bookmark(answer: object) -> str | None:
 
 
 def _verify(token: str, answer: object, hearing: ReplayFilter) -> None:
-    """An agent that answers for another conversation has not brought this one back."""
+    """Refuse an agent that opened another conversation than the one that was asked for."""
     others = hearing.others()
     if is_object(answer) and answer.get("sessionId") not in (None, token):
         others.add(str(answer["sessionId"]))
@@ -263,7 +264,7 @@ def _same_place(place: str, directory: Path) -> bool:
 
 
 def sentence(error: RequestError) -> str:
-    """What the agent says about its error; the better part is often in the details."""
+    """Return the message of an error with its details, which are often the better part."""
     message, data = str(error), error.data
     details = (
         next((data[key] for key in ("details", "message", "reason") if data.get(key)), "") if is_object(data) else data
@@ -272,7 +273,7 @@ def sentence(error: RequestError) -> str:
 
 
 def everything(error: RequestError) -> str:
-    """The sentence and all that came with it, to be understood and not to be shown."""
+    """Return the message of an error with all its data, for classification and not for display."""
     # Some agents pass on the number that their vendor's server answered with.
     status = f"status {error.code}: " if error.code > 0 else ""
     data = f" {json.dumps(error.data, default=str)}" if error.data else ""

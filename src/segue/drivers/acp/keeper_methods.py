@@ -1,4 +1,4 @@
-"""What an agent asks for that has its conversations kept: requests beyond the protocol, as it allows them."""
+"""Methods beyond the protocol, for agents whose conversations are kept."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

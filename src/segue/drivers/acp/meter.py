@@ -1,7 +1,7 @@
-"""What an agent says it has used.
+"""Token usage and cost that an agent reports.
 
 The window and the cost come while it works, the tokens with the end of a turn: in the protocol's own field, and from
-some agents for each model in a field of theirs beside it, which then also counts what they asked behind the scenes.
+some agents for each model in an additional field, which then also counts requests that the user does not see.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,9 +26,9 @@ class Meter:
     """Knows which model is asked, and what was counted before."""
 
     since_start: bool = False
-    """Whether the agent counts from the start of its process, and not from the start of the turn."""
+    """True if the agent counts from the start of its process, and not from the start of the turn."""
     model: str | None = None
-    """Who is asked, as far as the agent said."""
+    """Model in use, as far as the agent named it."""
     _before: dict[str | None, _Tokens] = field(default_factory=dict[str | None, _Tokens])
 
     def window(self, news: UsageUpdate) -> UsageReported:
@@ -37,7 +37,7 @@ class Meter:
         return UsageReported(context_tokens=news.used, window=news.size or None, cost_usd=dollars, model=self.model)
 
     def turn(self, answer: JsonObject) -> list[UsageReported]:
-        """The tokens of a turn that has ended, for each model that had a part in it."""
+        """Return the tokens of a turn that has ended, for each model that had a part in it."""
         counted = dict(_by_model(answer)) or {self.model: _of_turn(answer.get("usage"))}
         return [
             UsageReported(
@@ -67,7 +67,7 @@ def _named(meta: Mapping[str, object] | None) -> str | None:
 
 
 def _of_turn(given: object) -> _Tokens | None:
-    """What is read from a cache is a part of the input for some agents and not for others; their totals tell."""
+    """Return the tokens of a turn. Some agents count cached tokens as input and others do not; their totals decide."""
     try:
         usage = Usage.model_validate(given)
     except ValidationError:
@@ -92,7 +92,7 @@ def _by_model(answer: JsonObject) -> Iterator[tuple[str, _Tokens]]:
 
 
 def _of_model(count: JsonObject) -> _Tokens | None:
-    """As claude and codex write it, or as gemini does, which does not tell what was read from the cache."""
+    """Return the tokens of one model, as claude and codex report it, or gemini, which does not count cached ones."""
     new, output = _number(count, *_INPUT), _number(count, *_OUTPUT)
     if new is None or output is None:
         return None

@@ -1,7 +1,7 @@
-"""Which of the agent's updates are news.
+"""Filter that drops the replay of old updates.
 
-What an agent says while it opens an old conversation is its memory: it was told when it happened. Some agents answer
-first and remember aloud afterwards, so words and tool calls are memory until the first prompt.
+Updates that an agent sends while it opens an old conversation are a replay: they were recorded when they happened.
+Some agents answer first and replay afterwards, so messages and tool calls are a replay until the first prompt.
 """
 
 import logging
@@ -25,13 +25,13 @@ class Give(Protocol):
 
 
 class ReplayFilter:
-    """Listens to one conversation, and tells memory from news."""
+    """Filter for the updates of one conversation."""
 
     def __init__(self, give: Give, translation: UpdateTranslation) -> None:
         self._give = give
         self._translation = translation
         self.updates = 0
-        """What was heard of this conversation so far, memory and news."""
+        """Updates received of this conversation so far, replayed and new."""
         self._known = 0
         self._known_characters = 0
         self._early: list[JsonObject] = []
@@ -41,12 +41,12 @@ class ReplayFilter:
         self._opened = False
 
     def expect(self, token: str) -> None:
-        """This conversation is being opened again; until it is open, all that is heard is memory."""
+        """Begin to open an old conversation; until it is open, all its updates are a replay."""
         self._token = token
         self._remembering = True
 
     def open(self, token: str, *, copied: bool = False) -> None:
-        """The conversation has a name; what was heard under it so far is news, unless it is a copy of an older one."""
+        """Set the token; updates received under it so far are new, unless it is a copy of an older conversation."""
         self._token = token
         self._opened = True
         self._remembering = self._remembering or copied
@@ -55,7 +55,7 @@ class ReplayFilter:
             self.hear(self._early.pop(0))
 
     def go_on(self, token: str, updates: int, characters: int) -> None:
-        """Another one listened so far; all of it is heard once more, and only what comes after it is news."""
+        """Continue after a reconnection: the agent sends all updates again, and those after this position are new."""
         self._token = token
         self._opened = True
         self._known, self._known_characters = updates, characters
@@ -65,14 +65,15 @@ class ReplayFilter:
         return self.updates < self._known
 
     def prompted(self) -> None:
-        """From now on everything is news."""
+        """Take all further updates as new."""
         self._remembering = False
 
     def others(self) -> set[str]:
-        """The conversations whose memory was heard in place of the one that was asked for."""
+        """Return the tokens whose replay came in place of that of the requested conversation."""
         return set() if self._replayed[self._token] else set(self._replayed)
 
     def hear(self, parameters: object) -> None:
+        """Take the parameters of an update, and emit its events if it is new."""
         if not is_object(parameters):
             return
         session, update = parameters.get("sessionId"), parameters.get("update")
@@ -100,7 +101,7 @@ class ReplayFilter:
             self._give(*self._unheard(self._translation.hear(update)))
 
     def _unheard(self, events: Iterable[AgentEvent]) -> Iterator[AgentEvent]:
-        """Without the beginning of a text that was written down already."""
+        """Remove the beginning of a text that was recorded before."""
         for event in events:
             if self._known_characters and isinstance(event, TextDelta):
                 known = min(self._known_characters, len(event.text))

@@ -5,10 +5,10 @@ from segue.model.ids import PromptId
 
 
 class RequestIds:
-    """Ours on the wire: those of a connection are no other connection's, and a prompt is called what it is called.
+    """Ids that differ between connections; the id of a prompt's request is the prompt's own.
 
-    So an answer that comes when its connection is long gone is not taken for another one's, and whoever connects next
-    knows the end of a turn that was begun before.
+    So a late answer to an earlier connection is not taken for another's, and the next connection recognizes the end of
+    a turn that was begun before.
     """
 
     def __init__(self, connection: str, joined: PromptId | None = None) -> None:
@@ -18,7 +18,7 @@ class RequestIds:
         self._asked: dict[str, int] = {}
 
     def outgoing(self, message: JsonObject) -> JsonObject | None:
-        """The message as it is sent; None for one that was sent before."""
+        """Return the message as it is sent; None for one that was sent before."""
         if "method" not in message or "id" not in message:
             return message
         prompt = _prompt(message)
@@ -27,7 +27,7 @@ class RequestIds:
         return None if prompt is not None and prompt == self._joined else {**message, "id": name}
 
     def incoming(self, message: JsonObject) -> JsonObject | None:
-        """The message as it was asked for; None for an answer that nobody waits for."""
+        """Return the message with the id of its request; None for an answer that is not awaited."""
         if "method" in message:
             return message
         number = self._asked.pop(str(message.get("id")), None)

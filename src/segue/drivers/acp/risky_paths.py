@@ -1,4 +1,4 @@
-"""Which edits are edits like others: those of the worktree's own files, and of none that says what is run."""
+"""Paths that need more care than an ordinary edit: files outside the worktree, and files that name commands."""
 
 from pathlib import Path, PurePath
 
@@ -11,11 +11,11 @@ RUNS = frozenset(
         *(".augment", ".copilot", ".agents", ".cursor", ".vscode", ".idea", ".devcontainer", ".devcontainer.json"),
     }
 )
-"""Where git, agents, editors and Segue are told which commands to run; at any depth, since some look further down."""
+"""Names of files in which git, agents, editors and Segue find commands to run, at any depth."""
 
 
 def ordinary(path: str, directory: Path) -> bool:
-    """Whether this is a file of the worktree that runs nothing by itself, wherever links lead."""
+    """Return whether this is a file of the worktree from which no command is run, wherever links lead."""
     # Whoever means the home of somebody, or an address, means no file below this directory.
     if path.startswith(("~", "file:")):
         return False

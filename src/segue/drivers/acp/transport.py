@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Transport:
-    """What is no message is left out: some agents print on the same channel."""
+    """Lines of an agent process as messages. Other lines are ignored: some agents print on the same channel."""
 
     def __init__(self, process: RunningProcess, names: RequestIds | None = None) -> None:
         self._process = process
@@ -45,7 +45,7 @@ class Transport:
         return None
 
     async def close(self) -> None:
-        """The process owns the pipes."""
+        """Do nothing: the process owns the pipes."""
 
     async def _line(self) -> bytes:
         try:
@@ -57,7 +57,7 @@ class Transport:
 
 
 def _message(line: bytes) -> JsonObject | None:
-    """What the library can digest: its receiving end does not survive other shapes."""
+    """Parse a line into a message that the library accepts: its receiver does not survive other shapes."""
     try:
         message: object = _mended(line) if _HALF_CHARACTER.search(line) else json.loads(line)
     except (ValueError, RecursionError):
@@ -70,6 +70,6 @@ def _message(line: bytes) -> JsonObject | None:
 
 
 def _mended(line: bytes) -> object:
-    """The message with a mark in place of every character that the agent cut in two between its chunks."""
+    """Replace every character that the agent cut in two between its chunks by a mark."""
     text = json.dumps(json.loads(line), ensure_ascii=False)
     return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

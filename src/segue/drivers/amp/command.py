@@ -1,4 +1,4 @@
-"""How Amp's own program is called, and what it says when it will not."""
+"""Commands of Amp's own program, and the meaning of its errors."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, LOGIN_REQUIRED, NOT_F
 
 LONGEST_LINE = 50 * 1024 * 1024
 NO_KEY = "No API key found"
-"""What Amp prints before it waits for a code from the browser, on the standard input that is meant for a prompt."""
+"""Line that Amp prints before it waits, on the standard input for prompts, for a code from the browser."""
 
 _THREAD = re.compile(r"\bT-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _MEANINGS = (
@@ -20,12 +20,12 @@ _MEANINGS = (
 
 
 def fields(value: object) -> dict[str, Any]:
-    """An object as Amp writes it; whatever else it is has no fields."""
+    """Return the fields of an object of Amp's; other values have no fields."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def refusal(said: str) -> RequestError:
-    """What Amp says in place of an answer, with what it means."""
+    """Return the error for a complaint of Amp's, with the code of its meaning."""
     sentence = " ".join(said.removeprefix("Error: ").split()) or "Amp ended without a word."
     code = next((code for pattern, code in _MEANINGS if pattern.search(sentence)), INTERNAL_ERROR)
     if NO_KEY in sentence:
@@ -48,17 +48,18 @@ class Amp:
         return _answer(done.returncode, done.stdout, done.stderr).partition(" ")[0]
 
     async def begin(self, directory: str) -> str:
-        """A new thread, on Amp's server; the answer is its id."""
+        """Create a thread on Amp's server, and return its id."""
         said = await self._told("threads", "new", directory=directory)
         if (found := _THREAD.search(said)) is None:
             raise refusal(f"Amp made a thread and did not tell which: {said}")
         return found[0]
 
     async def find(self, thread: str, directory: str) -> None:
-        """Whether the thread is there: continuing it would need a prompt."""
+        """Check that the thread exists: continuing it would need a prompt."""
         await self._told("threads", "export", thread, directory=directory)
 
     async def start(self, *words: str, directory: str) -> asyncio.subprocess.Process:
+        """Start Amp with pipes, in a process group of its own."""
         try:
             return await asyncio.create_subprocess_exec(
                 *self.command,

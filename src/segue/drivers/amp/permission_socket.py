@@ -1,4 +1,4 @@
-"""Where Amp's questions come in while a turn lasts, and the files that tell Amp where that is."""
+"""Socket for Amp's permission requests during a turn, and the files that lead Amp there."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ class AmpQuestion:
     tool: str
     input: Mapping[str, Any]
     call: str = ""
-    """The call's id, where Amp tells it."""
+    """Id of the call, if Amp sends it."""
 
 
 Decide = Callable[[AmpQuestion], Awaitable[bool]]
@@ -33,7 +33,7 @@ Decide = Callable[[AmpQuestion], Awaitable[bool]]
 async def permission_socket(
     ask: Decide, own: Mapping[str, Any], servers: Mapping[str, Any]
 ) -> AsyncGenerator[list[str]]:
-    """A directory of nobody else's, for one turn; what it yields are Amp's words for what is in it."""
+    """Open the socket in a private directory for one turn, and yield the options that make Amp use it."""
     with private_directory("segue-amp") as place, room_for_socket(place, "door") as room:
         async with _open(str(room), ask) as socket:
             yield [*_settings(place, socket, own), *_servers(place, servers)]
@@ -74,7 +74,7 @@ def _settings(place: Path, socket: str, own: Mapping[str, Any]) -> list[str]:
 
 
 def _servers(place: Path, servers: Mapping[str, Any]) -> list[str]:
-    """In a file, since everybody can read the words of a command."""
+    """Write the MCP servers into a file, since every user of the machine can read a command line."""
     if not servers:
         return []
     file = place / "servers.json"

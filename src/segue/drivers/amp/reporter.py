@@ -1,4 +1,4 @@
-"""Tells what Amp says in a turn, one JSON object per line, as updates of the protocol."""
+"""Amp's output during a turn, one JSON object per line, as updates of the protocol."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ _KINDS: Mapping[str, ToolKind] = {
     "read_web_page": "fetch",
 }
 _ASKED = ("edit", "delete", "execute")
-"""What Amp itself does on this machine, and never without a question; its server has tools of its own."""
+"""Kinds of tools that Amp runs on this machine, and never without permission; its server has tools of its own."""
 _PATHS = ("path", "file_path", "absolute_path")
 _SHOWN = ("cmd", "command", *_PATHS, "pattern", "query", "url")
 
@@ -51,7 +51,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Tokens:
-    """What the messages of a turn say that they used; what was read from a cache is no input."""
+    """Tokens of the messages of a turn; those that were read from a cache are no input."""
 
     input: int = 0
     output: int = 0
@@ -71,18 +71,19 @@ class _Tokens:
 
 @dataclass(slots=True)
 class AmpReporter:
-    """One turn, told as it happens."""
+    """Updates of one turn."""
 
     tell: Tell
     _calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
     _tokens: _Tokens = field(default_factory=_Tokens)
     _spoke: bool = False
-    """Whether the words told last were those of a message, so that the next one begins a paragraph."""
+    """True if the last update was text of a message, so that the next one begins a paragraph."""
     _early: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list[tuple[str, Mapping[str, Any]]])
-    """What was asked for and never told before."""
+    """Calls whose permission was requested before they were reported."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def hear(self, said: Mapping[str, Any]) -> None:
+        """Take one object of Amp's output."""
         message = fields(said.get("message"))
         match said.get("type"):
             case "assistant":
@@ -105,7 +106,7 @@ class AmpReporter:
     # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
 
     async def asks(self, question: AmpQuestion) -> str:
-        """The call that a question is about; one that is never told, such as a subagent's, gets a name of its own."""
+        """Return the call that a question is about; one that is never reported (a subagent's) gets a new id."""
         found = self._asked(question)
         with suppress(TimeoutError):
             # A question may overtake the call that it is about.
@@ -130,7 +131,7 @@ class AmpReporter:
         return question.call if question.call in waiting else next(same, next(iter(waiting), None))
 
     async def answered(self, call_id: str, *, allowed: bool) -> None:
-        """A call that was not told ends with its answer; nobody will tell its result."""
+        """End a call that was not reported when its question is answered: no result will come."""
         if call_id not in self._calls:
             status = "completed" if allowed else "failed"
             await self.tell(payloads.call_ended(call_id, status))

@@ -62,6 +62,7 @@ class AmpTurn:
         self._cancelled.set()
 
     async def play(self, content: Sequence[Message]) -> Payload:
+        """Start Amp with a prompt, and follow it to its end."""
         setting = self._setting
         own = own_settings(os.environ)
         refuse_what_allows_all(Path(setting.directory))
@@ -77,7 +78,7 @@ class AmpTurn:
         return await self._ending(problem)
 
     async def _follow(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> str:
-        """Until Amp has said its last; the answer is what it wrote to its standard error."""
+        """Wait for the end of Amp's output, and return its standard error."""
         stopping = asyncio.create_task(self._stop(process))
         try:
             _, problem = await asyncio.gather(self._hear(process, content), _last_words(process))
@@ -150,7 +151,7 @@ class AmpTurn:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Whatever is left of it, the commands it started too: the next turn must not find them at work."""
+    """End the process and the commands it started: the next turn must not find them running."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

@@ -1,8 +1,8 @@
-"""What the agent remembers: each conversation is a file of lines, and every line is on disk before the work goes on.
+"""Files of the agent's conversations: each line is on disk before the work goes on.
 
-So a process that is killed at any moment leaves a history that can be gone on with. A last line that was not written to
-its end is cut off. A tool call that was begun and has no result gets one that says so, before the next prompt. Whoever
-goes on with a conversation holds its file, so that no second process writes into it; anybody may read it meanwhile.
+So a process that is killed at any moment leaves a conversation that can be resumed. A last line that was not written
+to its end is cut off. A tool call without a result gets one that explains it, before the next prompt. The process that
+resumes a conversation locks its file, so that no second process writes into it; reading needs no lock.
 """
 
 import fcntl
@@ -37,11 +37,11 @@ class ConversationDamaged(Exception):
 
 
 class ConversationHeld(Exception):
-    """A conversation is open in another process."""
+    """The conversation is open in another process."""
 
 
 def home(environment: Mapping[str, str]) -> Path:
-    """Where the agent keeps its conversations."""
+    """Return the directory of the agent's conversations."""
     if own := environment.get("SEGUE_API_HOME"):
         return Path(own)
     data = environment.get("XDG_DATA_HOME", "")
@@ -50,7 +50,7 @@ def home(environment: Mapping[str, str]) -> Path:
 
 
 class ConversationFile:
-    """One conversation. It is added to only by whoever holds it, until it is closed."""
+    """Conversation in a file. Only the process that holds its lock appends to it, until it is closed."""
 
     def __init__(self, file: Path, *, hold: bool) -> None:
         self.token = file.stem
@@ -68,7 +68,7 @@ class ConversationFile:
             raise
 
     def close(self) -> None:
-        """Others may go on with it now."""
+        """Release the lock."""
         self._file.close()
 
     # ── what is known ───────────────────────────────────────────────────────────────────────────────
@@ -90,7 +90,7 @@ class ConversationFile:
         return len(self._messages)
 
     def messages(self, until: int | None = None) -> list[ModelMessage]:
-        """As a model wants them: the results of one response in one message. `until`: that many of them."""
+        """Return the first `until` messages as a model expects them: the results of one response in one message."""
         merged: list[ModelMessage] = []
         for message in self._messages[:until]:
             if _answers(message) and merged and _answers(before := merged[-1]):
@@ -100,13 +100,13 @@ class ConversationFile:
         return merged
 
     def open_calls(self) -> list[ToolCallPart]:
-        """The calls of the last response that have no result."""
+        """Return the calls of the last response that have no result."""
         answered = {part.tool_call_id for part in _results(self._messages)}
         last = next((each for each in reversed(self._messages) if isinstance(each, ModelResponse)), None)
         return [call for call in last.tool_calls if call.tool_call_id not in answered] if last else []
 
     def spent(self) -> float | None:
-        """US dollars for all answers so far, by the vendors' own prices; None if one of them is not known."""
+        """Return the US dollars for all answers so far, by the vendors' own prices; None if one is not known."""
         unpriced = [each for each in self._messages[self._priced :] if isinstance(each, ModelResponse)]
         self._priced = len(self._messages)
         try:
@@ -197,7 +197,7 @@ class ConversationFiles:
 
 
 def _answers(message: ModelMessage) -> TypeGuard[ModelRequest]:
-    """Whether this is nothing but results of tool calls."""
+    """Return whether a message holds only results of tool calls."""
     return isinstance(message, ModelRequest) and all(isinstance(part, ToolReturnPart) for part in message.parts)
 
 
@@ -228,6 +228,7 @@ class _LineFile:
                 raise ConversationDamaged(f"The conversation {self.file.stem} is damaged.") from error
 
     def append(self, line: dict[str, Any]) -> None:
+        """Append a line, which is on disk when this returns."""
         if self._held is None:
             raise ValueError(f"The conversation {self.file.stem} is not held, and cannot be added to.")
         content = json.dumps(line, separators=(",", ":")).encode() + b"\n"
@@ -246,7 +247,7 @@ class _LineFile:
 
 
 def _held(file: Path) -> io.FileIO:
-    """The file, which is nobody else's until it is closed; a process that dies closes it."""
+    """Open and lock the file until it is closed; the end of the process closes it."""
     fresh = not file.exists()
     stream = io.FileIO(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
     try:
@@ -260,7 +261,7 @@ def _held(file: Path) -> io.FileIO:
 
 
 def _sync(directory: Path) -> None:
-    """A new file is there after a power cut only if its directory says so."""
+    """Write a directory to disk: a power cut would lose its new file otherwise."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

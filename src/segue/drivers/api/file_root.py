@@ -1,4 +1,4 @@
-"""The directory that an agent works in, and the end of its world."""
+"""Directory that an agent works in, and may not leave."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,24 +8,24 @@ from segue.workspace.git_folder import in_git_folder
 
 
 class ToolFailed(Exception):
-    """A tool could not do what the model wanted; the message is what the model is told."""
+    """The tool failed; the message is its result for the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRoot:
-    """A directory; paths are found in it and never outside of it, wherever its links lead."""
+    """Directory in which paths are resolved; no path leads out of it, wherever its links lead."""
 
     root: Path
 
     def find(self, path: str) -> Path:
-        """Where this really is, whether or not it is there yet."""
+        """Return the real path, whether or not it exists yet."""
         found = real_path(self.root / path)
         if not found.is_relative_to(self.root.resolve()):
             raise ToolFailed(f"{path} is outside of the worktree.")
         return found
 
     def to_change(self, path: str) -> Path:
-        """The same, for somebody who means to write there."""
+        """Return the real path of a file that may be written."""
         found = self.find(path)
         if in_git_folder(self.name(found)):
             raise ToolFailed(f"{path} belongs to git, and is changed by git commands only.")

@@ -1,7 +1,7 @@
-"""What the agent can do: read, list, search, write and edit files of its worktree, and run commands there.
+"""Tools of the agent: read, list, search, write and edit files of its worktree, and run commands there.
 
-A tool is its parameters; its docstring is what the model is told of it. Reading is free. Whatever changes something is
-asked for first, by whoever runs the tools.
+A tool is its parameters; its docstring is the description that the model gets. Reading is free. For every change
+permission is requested first, by the caller.
 """
 
 import os
@@ -92,7 +92,7 @@ ToolEffect = Literal["read", "search", "edit", "execute"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """How a tool is called, shown and used."""
+    """Tool of the agent: its parameters, how it is shown, and its function."""
 
     name: str
     takes: type[ToolInput]
@@ -102,7 +102,7 @@ class Tool:
 
     @property
     def asks(self) -> bool:
-        """Whether somebody must allow it first."""
+        """True if the user must allow it first."""
         return self.kind in ("edit", "execute")
 
     def definition(self) -> ToolDefinition:
@@ -266,7 +266,7 @@ TOOLS = {
 
 
 async def use(tool: Tool, given: ToolInput, place: FileRoot) -> str:
-    """What the model is told of it; `ToolFailed` says what went wrong."""
+    """Use a tool and return its result for the model; raise `ToolFailed` with the reason if it failed."""
     try:
         return shortened(await tool.use(given, place), LONGEST_OUTPUT)
     except ToolFailed as error:

@@ -48,7 +48,7 @@ MOST_REQUESTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiConversation:
-    """Where a turn takes place, and who takes part in it."""
+    """Open conversation, with its directory, its client and its models."""
 
     history: ConversationFile
     place: FileRoot
@@ -79,6 +79,7 @@ class ApiTurn:
         self._scope.cancel()
 
     async def play(self, content: Sequence[Message]) -> Payload:
+        """Take a prompt, and let the model and its tools work until the model stops."""
         await self._mend()
         self._history.add(ModelRequest(parts=[UserPromptPart(content=[_content(block) for block in content])]))
         reason: StopReason = "cancelled"
@@ -96,7 +97,7 @@ class ApiTurn:
         return payloads.turn_ended(reason, tokens, {"segue": {"at": str(self._history.length)}})
 
     async def _mend(self) -> None:
-        """The process before this one may have been killed in the middle of a call."""
+        """Close the calls that a killed process left without a result, and report them."""
         for call in self._history.close_calls(INTERRUPTED):
             title = f"{call.tool_name}({call.args_as_json_str()})"
             await self._update(payloads.thought(f"I was interrupted in {title}. {INTERRUPTED}\n"))
@@ -148,7 +149,7 @@ class ApiTurn:
             raise
 
     def _keep(self, response: ModelResponse) -> None:
-        """Of an answer that was cut off, only the words are of use."""
+        """Keep the text of an answer that was cut off; its other parts are of no use."""
         words = [part for part in response.parts if isinstance(part, TextPart) and part.content]
         if words:
             self._history.add(replace(response, parts=words))

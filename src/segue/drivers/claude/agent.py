@@ -46,6 +46,7 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         return await self._begin(WantedConversation(token=token, cwd=cwd, mcp_servers=servers))
 
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> SdkConversation:
+        """Resume the SDK's conversation, from Segue's copy if Claude Code has lost it."""
         known = self._register.find(token)
         stored = reconstruct(sdk.get_session_messages(token, cwd), at)
         model = known.model if known else None

@@ -60,7 +60,7 @@ class ClientStore:
         ]
 
     async def parts(self, token: str) -> Sequence[KeptPart]:
-        """All that is kept under this name, the latest first."""
+        """Return all parts that are kept of a conversation, the latest first."""
         return await self._find(conversation=token)
 
     async def warn(self, message: str) -> None:

@@ -1,8 +1,8 @@
-"""A copy of Claude Code's conversation at Segue: kept up to date while it is held, and put back where it is gone.
+"""Copy of Claude Code's conversation at Segue: kept up to date while it is open, and restored if the original is lost.
 
-The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added nothing
-is, until the conversation is opened the next time and the copy caught up with Claude Code's own file. Lines that cannot
-be read in there are missing in the copy too, and are told of.
+The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added no
+other is, until the conversation is opened the next time and the copy caught up with Claude Code's own file. Lines that
+cannot be read there are missing in the copy too, with a warning.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _METADATA = "agent_metadata"
 
 
 class Mirror:
-    """What the SDK is given. A copy that fails disturbs nobody, and is told of once."""
+    """Session store for the SDK. A failing copy does not disturb the turn, and causes one warning."""
 
     def __init__(self, store: ClientStore) -> None:
         self._store = store
@@ -43,11 +43,11 @@ class Mirror:
             await self._stop(error)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """Nothing: else the SDK would start Claude Code in a temporary home, away from the user's own settings."""
+        """Return None: else the SDK would start Claude Code in a temporary home, away from the user's own settings."""
         return None
 
     async def catch_up(self, token: str) -> None:
-        """Add what Claude Code wrote down and nobody added: somebody died or failed, or it was not kept then."""
+        """Add the entries that are in Claude Code's file and not in the copy, after a crash or a failure."""
         try:
             kept = {(each["project"], each["part"]): each["last"] for each in await self._store.parts(token)}
         except (RequestError, OSError) as error:
@@ -75,7 +75,7 @@ class Mirror:
 
 
 def _after(last: str | None, found: Sequence[FileEntry | UnreadableLine]) -> Sequence[FileEntry | UnreadableLine]:
-    """What comes after the entry that was added last; all of it, where that is unknown."""
+    """Return the entries after the one that was added last; all of them, if that is unknown."""
     names = [None if isinstance(each, UnreadableLine) else each["uuid"] for each in found]
     return found[names.index(last) + 1 if last in names and last else 0 :]
 
@@ -127,7 +127,7 @@ async def _loaded(store: ClientStore, part: KeptPart) -> list[Mapping[str, Any]]
 
 
 class _Saying:
-    """Says in words what the vendor would refuse as it stands; no entry is lost, for others may hang on its name."""
+    """Replacement, as text, of blocks that the vendor would refuse; no entry is dropped, since others may name it."""
 
     def __init__(self) -> None:
         self._called: set[str] = set()

@@ -1,4 +1,4 @@
-"""How the SDK is asked for a conversation."""
+"""Options of the SDK for a conversation."""
 
 import json
 from collections.abc import Generator, Sequence
@@ -15,7 +15,7 @@ from segue.drivers.skeleton.jsonrpc import Message, invalid_params
 from segue.workspace.private import private_directory, write_private
 
 MODE = "default"
-"""How much Claude Code may do unasked, until the user says otherwise."""
+"""Permission mode until the user chooses another."""
 
 # A line of Claude Code's holds a whole tool result, and that may be a picture.
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -23,7 +23,7 @@ _LONGEST_LINE = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedConversation:
-    """Which conversation is wanted."""
+    """Conversation that is to be opened."""
 
     token: str
     cwd: str
@@ -39,7 +39,7 @@ def options(setup: Setup, wanted: WantedConversation, **callbacks: Any) -> Claud
 
 
 def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
-    """Only what is chosen is in it: an option that says nothing is not there."""
+    """Return the options that are chosen; others are absent."""
     model, added = wanted.model or setup.model, setup.system_prompt
     return {
         "cwd": wanted.cwd,
@@ -63,7 +63,7 @@ def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
 
 @contextmanager
 def servers_file(servers: Sequence[Message]) -> Generator[Path | None]:
-    """The servers of tools in a file, until Claude Code has read it: everybody can read the words of a command."""
+    """Write the MCP servers into a file until Claude Code has read it: command lines are public on a machine."""
     with private_directory("segue-claude") as place:
         file = place / "servers.json"
         if servers:

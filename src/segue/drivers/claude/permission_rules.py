@@ -1,7 +1,7 @@
-"""Which calls are put to the user, whatever rules Claude Code finds in its settings.
+"""Rules for calls that need the user's permission, whatever rules Claude Code finds in its settings.
 
-A repository's own settings may allow a tool to everybody who works in it. So Claude Code is told that it must ask for
-each call that does more than read; what the user allows unasked, Segue answers by itself.
+A repository's own settings may allow a tool to everyone who works in it. So Claude Code must ask for each call that
+does more than read; Segue itself answers those that the user has allowed in advance.
 """
 
 import shlex
@@ -26,7 +26,7 @@ _SIGNS = frozenset("();<>|&")
 
 
 def must_ask(tool: str, given: Mapping[str, Any], mode: str) -> bool:
-    """`mode` is the one that the user chose, and not one that was found in a file."""
+    """Return whether a call needs a question; `mode` is the user's own choice, never one from a file."""
     if tool in _READING | _TALKING:
         return False
     if tool == "Bash":
@@ -35,7 +35,7 @@ def must_ask(tool: str, given: Mapping[str, Any], mode: str) -> bool:
 
 
 def only_looks(command: object) -> bool:
-    """Whether a command line is nothing but a few well-known programs that print; whoever is in doubt says no."""
+    """Return whether a command line consists only of a few known programs that print; a doubtful one does not."""
     if not isinstance(command, str) or _EXPANDED & set(command):
         return False
     reader = shlex.shlex(command, posix=True, punctuation_chars=True)

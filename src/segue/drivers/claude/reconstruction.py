@@ -1,6 +1,6 @@
-"""What is known of an old conversation: its messages, put in an order that a model takes, and what was found in it.
+"""Messages of an old conversation, in an order that a model accepts, and the faults found in it.
 
-Claude Code goes on with its own file, which is not touched: what is told of it is what was found, not what was done.
+Claude Code resumes from its own file, which is not changed: faults are reported, not repaired.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Block = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """What one side said, in the vendor's own blocks."""
+    """Message of one side, in the vendor's own blocks."""
 
     role: str
     content: tuple[Block, ...]
@@ -29,17 +29,17 @@ class Reconstruction:
 
     messages: tuple[StoredMessage, ...] = _NO_MESSAGES
     interrupted: tuple[str, ...] = ()
-    """Calls that were begun and whose result nobody knows."""
+    """Calls that were begun and whose result is unknown."""
     gaps: tuple[str, ...] = ()
 
 
 def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
-    """A conversation can be gone on with if it has a name, and something was said in it."""
+    """Return whether a conversation can be resumed: it has a token and at least one message."""
     return bool(token) and bool(messages)
 
 
 def reconstruct(stored: Sequence[SessionMessage], at: str | None = None) -> Reconstruction:
-    """Pair calls with their results; what is said stays as it was. What came after the message `at` is left out."""
+    """Pair calls with their results; the content of messages is unchanged. Messages after `at` are left out."""
     messages = [_message(each) for each in _until(stored, at)]
     mending = _Mending()
     for message, following in zip(messages, [*messages[1:], None], strict=False):
@@ -90,14 +90,14 @@ class _Mending:
 
 
 def called(block: Block) -> str:
-    """A call, in few words."""
+    """Return a short form of a call."""
     given: object = block.get("input")
     words = [str(value) for value in given.values()] if _is_object(given) else []
     return f"{block.get('name')}({words[0][:200] if words else ''})"
 
 
 def _over(message: StoredMessage, following: StoredMessage | None) -> bool:
-    """Whether no result can come any more: calls of one answer may be several messages, and so may their results."""
+    """Return whether no result can follow: calls of one answer may be several messages, and so may their results."""
     if following is None or message.role == "user" != following.role:
         return True
     return following.role == "user" and not any(block["type"] == "tool_result" for block in following.content)

@@ -1,4 +1,4 @@
-"""One conversation of the SDK: opened, talked in, and closed."""
+"""One conversation of the SDK, from its opening to its end."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class _Mistaken(RequestError):
 
 
 class SdkConversation:
-    """Claude Code in a process of its own, and what was said with it."""
+    """Conversation with Claude Code in a process of its own."""
 
     def __init__(
         self,
@@ -108,9 +108,9 @@ class SdkConversation:
         self._listener = asyncio.create_task(self._listen())
 
     async def safe_resume(self) -> None:
-        """Claude Code's first answer is awaited in here: only that tells whether it has the conversation.
+        """Resume the conversation, and wait for Claude Code's first answer, which shows whether it has it.
 
-        Where it has not, nothing new is begun in its place: the caller tells the user, and decides.
+        If it has not, no new one is begun in its place: the caller informs the user, and decides.
         """
         if self._mirror is not None:
             await self._mirror.catch_up(self.token)
@@ -128,13 +128,13 @@ class SdkConversation:
         await self._claude.disconnect()
 
     def tell_first(self, interrupted: Iterable[str], gaps: Iterable[str]) -> None:
-        """What was found in the old conversation is told when the next turn begins."""
+        """Report the faults of the old conversation when the next turn begins."""
         self._to_tell += [thought(f"I was interrupted in {each}.\n") for each in interrupted]
         if listed := "; ".join(gaps):
             self._to_tell.append(thought(f"My conversation has gaps: {listed}.\n"))
 
     async def models(self) -> list[Mapping[str, Any]]:
-        """Those that Claude Code offers."""
+        """Return the models that Claude Code offers."""
         return (await self._claude.get_server_info() or {}).get("models", [])
 
     async def choose_model(self, model: str) -> None:
@@ -153,7 +153,7 @@ class SdkConversation:
             await self._claude.interrupt()
 
     async def play(self, content: Sequence[Parsed]) -> Payload:
-        """Play one turn: Claude gets the prompt, and is told to go on where it stopped in the middle."""
+        """Play one turn: send the prompt, and ask Claude to go on where it stopped in the middle."""
         self._cancelling = False
         asked: Content = [_block(each) for each in content if each.get("type") in ("text", "image")]
         for update in self._to_tell:
@@ -207,7 +207,7 @@ class SdkConversation:
             self._end(error)
 
     async def _heard_all(self) -> bool:
-        """Whether there is nothing more to hear; not so after a message that the SDK could not read."""
+        """Read messages; return False if more follow, after a message that the SDK could not read."""
         try:
             async for message in self._claude.receive_messages():
                 self._verify(message)
@@ -222,7 +222,7 @@ class SdkConversation:
         return True
 
     def _verify(self, message: Message) -> None:
-        """Each turn begins and ends with the name of its conversation."""
+        """Check the token in the message that begins or ends each turn."""
         match message:
             case SystemMessage(subtype="init", data={"session_id": named}) | ResultMessage(session_id=named):
                 if named != self.token:
@@ -231,7 +231,7 @@ class SdkConversation:
                 pass
 
     async def _break_off(self) -> None:
-        """Nothing more is done in a conversation that is another one."""
+        """Interrupt and end Claude Code, which is in another conversation."""
         try:
             async with asyncio.timeout(_GRACE):
                 await self._claude.interrupt()
@@ -265,7 +265,7 @@ class SdkConversation:
         self._fail(_over(error))
 
     def _fail(self, error: RequestError) -> None:
-        """Whoever waits for an answer gets none."""
+        """Fail the prompt that waits for an answer, if there is one."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
 
@@ -310,7 +310,7 @@ class SdkConversation:
         return {}
 
     async def _at_stop(self, given: Any, *_: Any) -> Any:
-        """Work that outlives the turn ends with the process: whoever goes on must know of it."""
+        """Report background work that ends with the process, so that a later session knows of it."""
         running = [
             str(task.get("description") or task.get("command") or task) for task in given.get("background_tasks", ())
         ]

@@ -20,7 +20,7 @@ def projects() -> Path:
 
 
 def copied(token: str, cwd: str, at: str | None) -> str:
-    """A copy of the conversation, on disk and where Claude Code looks for it when it works in `cwd`."""
+    """Copy a conversation to the folder where Claude Code looks for it when it works in `cwd`; return its token."""
     try:
         copy = sdk.fork_session(token, up_to_message_id=at).session_id
     except (FileNotFoundError, ValueError) as error:
@@ -33,7 +33,7 @@ def copied(token: str, cwd: str, at: str | None) -> str:
 
 
 def parts(token: str) -> Iterator[tuple[sdk.SessionKey, Path]]:
-    """The files of a conversation: its own, and those of the agents that were started in it."""
+    """Return the files of a conversation: its own, and those of the subagents that were started in it."""
     for main in projects().glob(f"*/{token}.jsonl"):
         key: sdk.SessionKey = {"project_key": main.parent.name, "session_id": token}
         yield key, main
@@ -44,13 +44,13 @@ def parts(token: str) -> Iterator[tuple[sdk.SessionKey, Path]]:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableLine:
-    """A line that nobody can read, though others come after it."""
+    """Line that cannot be parsed, though others follow it."""
 
     number: int
 
 
 def named_entries(file: Path) -> Iterator[FileEntry | UnreadableLine]:
-    """Those that have a name, which are all that belong to the conversation itself."""
+    """Return the entries with a uuid, which are all that belong to the conversation itself."""
     unreadable: UnreadableLine | None = None
     with file.open(encoding="utf-8", errors="replace") as stream:
         for number, line in enumerate(stream, start=1):
@@ -69,7 +69,7 @@ def named_entries(file: Path) -> Iterator[FileEntry | UnreadableLine]:
 
 
 def put(file: Path, text: str) -> bool:
-    """Whole or not at all, below Claude Code's own projects, and never over a file that is there."""
+    """Write a file atomically below Claude Code's own projects, and never over an existing one."""
     if ".." in file.parts or not file.is_relative_to(projects()):
         return False
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Why Claude stopped, and whether it is asked to go on."""
+"""Reasons why Claude stopped, and whether it is asked to go on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class TurnUnfinished:
     """Claude stopped in the middle, and can go on if it is asked to."""
 
     otherwise: StopReason
-    """Why the turn is over if nobody asks."""
+    """Reason of the turn's end if Claude is not asked to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class TurnBroken:
 
     message: str
     status: int | None = None
-    """What the vendor's server answered with."""
+    """HTTP status of the vendor's answer."""
 
 
 TurnOutcome = TurnOver | TurnUnfinished | TurnBroken
@@ -53,7 +53,7 @@ _ERRORS: Mapping[str, TurnOutcome] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
-    """How often Claude was asked already in this turn."""
+    """Count of requests to Claude in this turn."""
 
     current_turn: int
     max_turns: int
@@ -66,7 +66,7 @@ def should_continue(state: TurnState) -> bool:
 
 
 def outcome_of(result: ResultMessage, *, cancelled: bool) -> TurnOutcome:
-    """What the end of one answer means; a reason that is not known ends the turn like any other."""
+    """Return the outcome of one answer; a reason that is not known ends the turn like any other."""
     if cancelled or (result.terminal_reason or "").startswith("aborted"):
         return TurnOver("cancelled")
     if result.subtype in _ERRORS:

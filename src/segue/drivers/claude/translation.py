@@ -50,14 +50,14 @@ _IN_USE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_toke
 
 
 class MessageTranslation:
-    """Turns messages into updates, and remembers what was told as it came."""
+    """Translation of messages into updates, which remembers the content that was streamed."""
 
     def __init__(self, window: int | None = None) -> None:
         self.window = window
         self.model: str | None = None
         self.last_message: str | None = None
         self.messages = 0
-        """How many were said since the last turn began."""
+        """Messages since the last turn began."""
         self.calls = 0
         """How many tools were used since then."""
         self._used: dict[str, int] = {}
@@ -65,6 +65,7 @@ class MessageTranslation:
         self._compaction: str | None = None
 
     def hear(self, message: Message) -> Iterator[Payload]:
+        """Translate a message into updates."""
         match message:
             case StreamEvent(parent_tool_use_id=None):
                 yield from self._stream(message.event)
@@ -136,7 +137,7 @@ class MessageTranslation:
             yield payloads.window(used, self.window or 0, dollars, meta={"_claude/model": self.model})
 
     def compacting(self) -> Iterator[Payload]:
-        """The conversation is about to be replaced by a summary."""
+        """Report that the conversation is about to be replaced by a summary."""
         self._compaction = f"compaction-{uuid4()}"
         call = payloads.call(self._compaction, "Compact conversation", "other")
         yield payloads.call_started(call, "in_progress", meta=_COMPACTION)

@@ -68,7 +68,7 @@ class GraphAgent(AgentProgram[GraphThread]):
         return GraphTurn(conversation)
 
     def _usable(self, servers: Sequence[Message]) -> Graph:
-        """Return the graph, or refuse: only a conversation's directory tells whether there is one."""
+        """Return the graph, or refuse: an unusable graph is an error of the conversation, not of `initialize`."""
         if isinstance(self._graph, NoGraph):
             raise RequestError(INTERNAL_ERROR, str(self._graph))
         if servers:

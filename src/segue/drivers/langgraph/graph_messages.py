@@ -1,4 +1,4 @@
-"""What stands in a graph's messages: calls, results, and calls without one."""
+"""Messages of a graph: calls, results, and calls without one."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -11,12 +11,12 @@ INTERRUPTED = "The work stopped before this call's result was recorded. Its effe
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """What a value of any kind holds by name."""
+    """Return a value if it is a mapping, and an empty one for any other."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def messages_in(update: object) -> Iterator[BaseMessage]:
-    """The messages in what a node returned, under whatever key."""
+    """Yield the messages in a node's result, under whatever key."""
     if isinstance(update, BaseMessage):
         yield update
     elif isinstance(update, list | tuple):
@@ -36,7 +36,7 @@ def answered_in(messages: list[BaseMessage]) -> set[str]:
 
 
 def open_calls(values: object) -> list[ToolCall]:
-    """The calls of the last answer of a model that have no result."""
+    """Return the calls of a model's last answer that have no result."""
     messages = list(messages_in(fields_of(values).get(MESSAGES)))
     last = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
     answered = answered_in(messages)

@@ -1,8 +1,8 @@
-"""What a graph wants to know when it interrupts itself, as questions that are answered with yes, no, or words.
+"""Interrupts of a graph, as questions that are answered with yes, no, or free text.
 
-LangGraph leaves open what an interrupt says and what it wants to hear. Most are one question: yes is `True`, no is
-`False`, words are the words. LangChain's own human-in-the-loop lists the actions it wants to have reviewed, and hears
-one decision for each.
+LangGraph does not define the content of an interrupt or its answer. Most are one question: yes is `True`, no is
+`False`, free text is the text. LangChain's own human-in-the-loop lists the actions to be reviewed, and expects one
+decision for each.
 """
 
 import json
@@ -18,7 +18,7 @@ from segue.drivers.text import shortened
 
 LONGEST_TITLE = 500
 _SENTENCES = ("question", "message", "description", "title", "query", "prompt")
-"""Where people put the sentence, if an interrupt says more than that."""
+"""Keys under which an interrupt with several fields usually has its sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class InterruptQuestion:
     """The call of a tool that it is about, or a name of its own."""
     about: object
     words: bool = False
-    """Whether it may be answered in words, too. A call is allowed or not."""
+    """True if free text is accepted. A call is allowed or not."""
 
 
 def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[InterruptQuestion]:
-    """What an interrupt of this id asks; `calls` are those that the graph has not answered."""
+    """Return the questions of an interrupt; `calls` are those that the graph has not answered."""
     if (actions := _actions(value)) is not None:
         return [
             InterruptQuestion(title=_action(each), call_id=_call_of(each, calls) or f"{interrupt}-{number}", about=each)
@@ -47,7 +47,7 @@ def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[
 
 
 def resumption(value: object, answers: Sequence[PermissionDecision]) -> object:
-    """What the graph hears in place of its interrupt."""
+    """Return the value that the graph gets in place of its interrupt."""
     if _actions(value) is not None:
         return {"decisions": [_decision(answer) for answer in answers]}
     answer = answers[0]

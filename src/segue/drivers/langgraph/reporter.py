@@ -1,4 +1,4 @@
-"""Tells what a graph does while it runs: its messages, the calls of its tools, and what it used."""
+"""Stream of a running graph as updates: its messages, the calls of its tools, and its tokens."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -19,23 +19,23 @@ Tell = Callable[[Any], Awaitable[None]]
 
 
 class GraphReporter:
-    """One turn, told as it happens. What stood in the thread before it is no news."""
+    """Updates of one turn. Messages that were in the thread before it are not reported."""
 
     def __init__(self, tell: Tell, known: object, *, nodes: bool) -> None:
         self._tell = tell
         self._nodes = nodes
-        """Whether the graph's own nodes are told as calls: a graph without messages has nothing else to show."""
+        """True if the graph's own nodes are reported as calls: a graph without messages has nothing else to show."""
         messages = list(messages_in(known))
         self._called = {call["id"] for call in calls_in(messages)}
         self._finished = answered_in(messages)
         self._open: set[str] = set()
         self._tasks: dict[str, str] = {}
         self._speaker: str | None = None
-        """The message whose words were told last, if nothing happened since."""
+        """Message of the last text update, if nothing happened since."""
         self._tokens = _Tokens()
 
     async def hear(self, part: dict[str, Any]) -> None:
-        """One part of LangGraph's stream."""
+        """Take one part of LangGraph's stream."""
         data = part["data"]
         match part["type"]:
             case "messages":
@@ -53,7 +53,7 @@ class GraphReporter:
         await self._tell(payloads.thought(f"{text}\n"))
 
     async def answered(self, call_id: str, *, allowed: bool, words: str) -> None:
-        """A question that was no call of a tool ends with its answer; the others end with the tool."""
+        """End a question that was not the call of a tool; the others end with the tool."""
         if call_id not in self._called:
             said = words or ("yes" if allowed else "no")
             await self._end(call_id, said, failed=not allowed)
@@ -67,7 +67,7 @@ class GraphReporter:
         return self._tokens.of_the_turn()
 
     def by_model(self) -> dict[str, Any]:
-        """For the answer's `_meta`: the same tokens for each model, as other agents tell them that ask several."""
+        """Return the tokens of each model for the answer's `_meta`, as other agents with several models do."""
         listed = self._tokens.by_model()
         return {"quota": {"model_usage": listed}} if any(each["model"] for each in listed) else {}
 
@@ -134,7 +134,7 @@ def call_title(call: ToolCall) -> str:
 
 @dataclass(slots=True)
 class _Counted:
-    """What one message says that it used, and which model it came from."""
+    """Tokens of one message, and its model."""
 
     model: str = ""
     input: int = 0
@@ -155,15 +155,15 @@ class _Counted:
 
 
 class _Tokens:
-    """What the messages of a turn say that they used."""
+    """Tokens of the messages of a turn."""
 
     def __init__(self) -> None:
         self._messages: dict[str | None, _Counted] = {}
 
     def count(self, message: AIMessage) -> _Counted | None:
-        """The message so far; None where it does not say what it used.
+        """Add the tokens of a message or a part of one; return None where it has none.
 
-        One that comes in parts counts each token in one of them, and names its model in another.
+        A message that comes in parts counts each token in one of them, and names its model in another.
         """
         counted = self._messages.setdefault(message.id, _Counted())
         counted.model = _model_of(message) or counted.model
@@ -178,7 +178,7 @@ class _Tokens:
         return payloads.tokens(new, output, cached) if new + output + cached else None
 
     def by_model(self) -> list[dict[str, Any]]:
-        """Tokens of messages that name no model stand under an empty name."""
+        """Return the tokens by model; those of messages that name no model stand under an empty name."""
         found: dict[str, dict[str, int]] = {}
         for each in self._messages.values():
             if each.total:
@@ -192,6 +192,6 @@ _COUNTS = ("inputTokens", "outputTokens", "cachedInputTokens")
 
 
 def _model_of(message: AIMessage) -> str:
-    """The integrations of LangChain write it under the one name or the other."""
+    """Return the name of a message's model, for which LangChain's integrations use two keys."""
     said = message.response_metadata
     return next((said[key] for key in ("model_name", "model") if isinstance(said.get(key), str)), "")

@@ -1,13 +1,13 @@
 """A turn: a prompt goes into the graph, and the graph runs until it has nothing more to do.
 
-A thread whose graph was stopped in the middle goes on from its last checkpoint, and what is checkpointed is not done
-again. Where it stood decides how the prompt gets in:
+A thread whose graph was stopped in the middle resumes from its last checkpoint, and no checkpointed step is repeated.
+Its state decides how the prompt gets in:
 
-- Nothing is left to do: the prompt is the graph's next input.
-- Calls that a model wanted have no result: each gets one which says that nobody knows, the prompt comes after them, and
-  the graph goes on behind the node that was to do them. No tool is used twice because of a crash.
+- No node is left to run: the prompt is the graph's next input.
+- Calls that a model made have no result: each gets one that marks it as unknown, the prompt comes after them, and the
+  graph continues behind the node that was to do them. No tool is used twice because of a crash.
 - The graph waits for an answer: the question is asked again.
-- A node was in the middle of something else: it is begun again, as LangGraph does it, and that is said.
+- A node was in the middle of something else: LangGraph begins it again, and this is reported.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, Message, RequestError
 from segue.drivers.skeleton.payloads import Payload, StopReason
 
 _IN_WORDS: dict[str, Any] = {"segue": {"words": True}}
-"""Says that a question may be answered in words, too."""
+"""Mark of a question that accepts free text."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Workers(ThreadPoolExecutor):
-    """The threads in which a graph's ordinary functions run. Nobody can stop one, but one can wait for it."""
+    """Threads for a graph's ordinary functions. They cannot be stopped, but awaited."""
 
     def __init__(self) -> None:
         super().__init__(thread_name_prefix="node")
@@ -57,7 +57,7 @@ class Workers(ThreadPoolExecutor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphThread:
-    """Where a turn takes place."""
+    """Open thread, with its client and its graph."""
 
     channel: Channel
     graph: Graph
@@ -89,6 +89,7 @@ class GraphTurn:
             self._work.cancel()
 
     async def play(self, content: Sequence[Message]) -> Payload:
+        """Take a prompt through the graph, until the graph stops."""
         self._work = asyncio.create_task(self._go_on("\n".join(text_of(block) for block in content)))
         try:
             reason = await self._work
@@ -177,7 +178,7 @@ class GraphTurn:
     # ── what the graph asks ─────────────────────────────────────────────────────────────────────────
 
     async def _answers(self, state: Any) -> dict[str, object]:
-        """An answer to every interrupt, by its id."""
+        """Ask for an answer to every interrupt; return them by id."""
         calls = open_calls(state.values)
         answers: dict[str, object] = {}
         for interrupt in state.interrupts:
@@ -186,7 +187,7 @@ class GraphTurn:
         return answers
 
     async def _may_pass(self, state: Any) -> bool:
-        """A graph can be told, when it is compiled, to stop at some of its nodes."""
+        """Ask whether the graph may go on, where it was compiled to stop at some of its nodes."""
         title = f"The graph has stopped before {', '.join(state.next)}. May it go on?"
         question = InterruptQuestion(
             title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next}

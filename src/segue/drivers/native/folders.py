@@ -1,4 +1,4 @@
-"""Where agents keep the session files that can be read, and which of them is the newest."""
+"""Folders in which agents keep their session files, and the newest file in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from segue.model.events import WorkLocation
 
 @dataclass(frozen=True, slots=True)
 class SessionFolder:
-    """Where an agent keeps its sessions."""
+    """Folder of an agent's session files."""
 
     variable: str
     """Names the directory, if it is set."""
@@ -30,7 +30,7 @@ KEEPINGS = {
 
 
 def newest(agent: str, environment: Mapping[str, str], directories: Sequence[Path]) -> Path:
-    """The session file of this agent that was written last, of those that worked in one of these directories."""
+    """Return the session file of this agent that was written last, of those that worked in one of these directories."""
     if agent not in KEEPINGS:
         raise BadInput(
             f"Segue cannot look for sessions of {agent!r}.", hint=f"It knows where these are: {', '.join(KEEPINGS)}."
@@ -49,7 +49,7 @@ def newest(agent: str, environment: Mapping[str, str], directories: Sequence[Pat
 
 
 def directory_of(file: Path) -> str:
-    """Where a session began to work; nothing where the file does not say, or is no session."""
+    """Return the directory of a session; nothing if the file names none, or is no session."""
     try:
         said = (line.said for line in read(file).lines)
         return next((each.directory or "" for each in said if isinstance(each, WorkLocation)), "")

@@ -20,12 +20,12 @@ from segue.drivers.skeleton.payloads import OPTIONS, Payload
 from segue.drivers.skeleton.wire import Methods, Wire, open_wire
 
 OPEN_LIST: Payload = {"segue": {"open": True}}
-"""Mark of an option that takes other values than those on offer: nobody can list all models there are."""
+"""Mark of an option that takes other values than those on offer: not all models can be listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionDecision:
-    """Answer of the user to a permission request, with the user's own words if there are any."""
+    """Answer of the user to a permission request, with free text if there is any."""
 
     allowed: bool
     words: str = ""
@@ -119,6 +119,7 @@ class AgentProgram(ABC, Generic[C]):
     # ── the protocol ────────────────────────────────────────────────────────────────────────────────
 
     def methods(self) -> Methods:
+        """Return the table of the protocol's methods."""
         return Methods(
             requests={
                 "session/new": self._new,

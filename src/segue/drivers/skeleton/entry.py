@@ -24,7 +24,7 @@ class Pipes:
 
 
 def run(introduce: Callable[[], Payload], load: Callable[[], "Starter"]) -> int:
-    """Speak the protocol on standard input and output until the input ends.
+    """Run an agent program on standard input and output until the input ends.
 
     `introduce` makes the answer to `initialize`; `load` imports the rest of the program, outside of any event loop.
     """

@@ -102,6 +102,7 @@ def call_ended(
     raw: Mapping[str, Any] | None = None,
     meta: Payload | None = None,
 ) -> Payload:
+    """Return an update that ends a tool call, or reports its progress."""
     return present(
         {
             "sessionUpdate": "tool_call_update",

@@ -81,7 +81,7 @@ def judged(done: CompletedRun, verify: Verify, task: Task, at: datetime) -> Veri
 
 
 def _is_expected(name: str, expected: Sequence[str]) -> bool:
-    """Compare names of tests, which runners print at different lengths, by whole words."""
+    """Compare names of tests, which runners print at different lengths, at whole identifiers."""
     return any(
         re.search(rf"(?<!\w){re.escape(each)}(?!\w)", name) or re.search(rf"(?<!\w){re.escape(name)}\Z", each)
         for each in expected

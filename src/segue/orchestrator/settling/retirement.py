@@ -79,7 +79,7 @@ async def _retire(services: RuntimeServices, session: SessionRow, retirement: Re
 
 
 async def _archive_all(services: RuntimeServices, since: datetime) -> None:
-    """Archive the files of old sessions. The files tell which are not archived yet, so that an interrupted archival is
+    """Archive the files of old sessions. The files show which are not archived yet, so that an interrupted archival is
     completed."""
     names = iter(sorted(await projections.not_archived(services)))
     found: list[SessionRow] = []

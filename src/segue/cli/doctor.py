@@ -1,4 +1,4 @@
-"""`segue doctor`: whether this machine has what Segue needs, and what to do where it has not."""
+"""`segue doctor`: checks of this machine, with hints for what is missing."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Which workflow a command means: the one it names, or the one the current directory belongs to."""
+"""Choice of the workflow that a command is about: by its name, or by the current directory."""
 
 import re
 from collections.abc import Sequence

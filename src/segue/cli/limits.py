@@ -1,4 +1,4 @@
-"""How the work is done, and how much it may use before it pauses, as it is given at the command line."""
+"""Options for the work and its limits."""
 
 import re
 from collections.abc import Callable

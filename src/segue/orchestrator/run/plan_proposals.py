@@ -111,10 +111,10 @@ def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> 
 
 def blocked_by(plan: Plan, state: WorkflowState) -> End:
     """End the run until a person approves the plan."""
-    return End(WorkflowStatus.BLOCKED, f"{in_words(plan, state)} waits for approval", Trigger.PAUSE)
+    return End(WorkflowStatus.BLOCKED, f"{described(plan, state)} waits for approval", Trigger.PAUSE)
 
 
-def in_words(plan: Plan, state: WorkflowState) -> str:
+def described(plan: Plan, state: WorkflowState) -> str:
     return f"a plan of {counted(plan.tasks, state.tasks)}"
 
 

@@ -11,10 +11,10 @@ import pytest
 from standin_service import Standin
 
 from segue.model.errors import NotASession, SessionNotFound
-from segue.model.views import NewImport
+from segue.model.requests import ImportRequest
 
 
-def asked(service: Standin) -> NewImport:
+def asked(service: Standin) -> ImportRequest:
     return next(request for name, request, *_ in service.asked if name == "import_session")
 
 

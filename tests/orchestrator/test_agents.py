@@ -7,7 +7,6 @@ import pytest
 from segue import drivers
 from segue.model.agents import AgentConfiguration, Choices, Container, Limits, Review
 from segue.model.errors import BadSettings, UnknownAgent
-from segue.model.views import Successor
 from segue.orchestrator.runtime import agents
 from tests.orchestrator.theatre import Theatre
 
@@ -100,7 +99,7 @@ async def test_nor_when_it_takes_over_from_another(theatre: Theatre) -> None:
         await play.begin("turns: [{match: '', do: [{say: Done.}]}]")
         await play.until("build-it", "paused")
         with pytest.raises(BadSettings, match="in no container"):
-            await play.orchestrator.resume("build-it", play.environment, None, Successor(agent="mine"))
+            await play.resume("build-it", agent="mine")
 
 
 def test_segues_own_drivers_take_containers() -> None:

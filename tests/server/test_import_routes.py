@@ -5,7 +5,7 @@ import pytest
 from knocking import HOSTS, TOKEN, knock
 from standin_service import VIEW, Standin, context
 
-from segue.model.views import NewImport
+from segue.model.requests import ImportRequest
 from segue.server.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ def app(service: Standin) -> Any:
 async def test_a_session_file_is_imported(app: Any, service: Standin) -> None:
     answer = await knock(app, "POST", "/api/imports", {"file": "/x.jsonl", "repository": "/repo"})
     assert (answer.status, answer.body["status"], answer.body["workflow"]["slug"]) == (200, "imported", "add-parser")
-    assert service.asked == [("import_session", NewImport(file=Path("/x.jsonl"), repository=Path("/repo")))]
+    assert service.asked == [("import_session", ImportRequest(file=Path("/x.jsonl"), repository=Path("/repo")))]
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,17 @@
 """What the doors show and take: one set of values for REST, the CLI and the dashboard, named as they are in JSON."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from segue.model.accounts import Account
-from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.events import Event, Price, Record
 from segue.model.findings import ExamResult
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import Issue, Task, TaskStatus
+from segue.model.plan import Task, TaskStatus
 from segue.model.status import (
     Carrying,
     Failure,
@@ -26,81 +23,6 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-
-# ── what is asked ───────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanText:
-    """A plan as its author wrote it."""
-
-    format: Literal["yaml", "markdown"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewWorkflow:
-    """Everything needed to begin a workflow."""
-
-    issue: Issue
-    plan: PlanText | None = None
-    propose: bool = False
-    """Whether the agent proposes a plan first; without that, and without a plan, the issue is one task."""
-    agent: str
-    permissions: Permissions = Permissions.ASK
-    repository: Path
-    here: bool = False
-    choices: Choices = field(default_factory=Choices)
-    # Kept out of the repr: the caller's variables are held in memory and must not reach a log.
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A person's word on what a workflow waits for."""
-
-    allow: bool
-    reason: str = ""
-    request_id: RequestId | None = None
-    """The permission that is meant; without one, the oldest open question."""
-    plan: PlanText | None = None
-    """What is to be done instead of what was proposed."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewImport:
-    """A session that Segue never ran: its file, or whose newest one it is."""
-
-    file: Path | None = None
-    agent: str | None = None
-    repository: Path | None = None
-    """Where the work goes on if the session's own directory is not there; where an agent's newest session is sought."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Successor:
-    """The agent that is to go on with a workflow, and what is chosen for it."""
-
-    agent: str
-    model: str | None = None
-    mode: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewFork:
-    """A session to go on from in a new workflow."""
-
-    session_id: str
-    snapshot: str | None = None
-    """Without one, the last of the session."""
-    successor: Successor | None = None
-    title: str = ""
-    to_start: bool = False
-    """It is to be started next, so it is refused where its agent cannot be."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
 
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────
 

@@ -1,26 +1,18 @@
 """The path that makes an agent's own session file into a workflow."""
 
 from fastapi import APIRouter
-from pydantic import Field
 
 from segue.model.errors import BadInput
-from segue.model.views import Imported, NewImport
-from segue.server.documents import Place, Request, Variables, own_variables
+from segue.model.requests import ImportRequest
+from segue.model.views import Imported
+from segue.server.documents import SentByCaller
 from segue.server.routes import WithService
 
 api = APIRouter(prefix="/api")
 
 
-class ImportRequest(Request):
-    file: Place | None = None
-    """An agent's session file; without one, the newest of `agent` in `repository` is taken."""
-    agent: str | None = None
-    repository: Place | None = None
-    environment: Variables = Field(default_factory=own_variables, repr=False)
-
-
 @api.post("/imports")
-async def import_session(request: ImportRequest, service: WithService) -> Imported:
+async def import_session(request: SentByCaller[ImportRequest], service: WithService) -> Imported:
     """Make a session that Segue never ran into a paused workflow; the same content twice is one workflow."""
     for path in (request.file, request.repository):
         if path is not None and not path.is_absolute():
@@ -29,8 +21,4 @@ async def import_session(request: ImportRequest, service: WithService) -> Import
         raise BadInput("Give either a session file or the agent whose newest session is meant.")
     if request.agent is not None and request.repository is None:
         raise BadInput("Say in which repository the agent worked.")
-    return await service.import_session(
-        NewImport(
-            file=request.file, agent=request.agent, repository=request.repository, environment=request.environment
-        )
-    )
+    return await service.import_session(request)

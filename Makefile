@@ -1,4 +1,4 @@
-# The verbs, the same for people and CI. Each installs what it needs into .venv/.
+# The verbs, the same for people and CI. Each installs its requirements into .venv/.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,12 +6,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 TESTS ?= tests
+FAST := $(addprefix tests/,model state protocol resume snapshot memory journal rehearsal model_server)
+
+# Without byte code, each of the many processes that the tests start would compile Segue again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak certify check format bench build lock clean
+.PHONY: help demo test test-fast soak certify check format bench build lock clean
 
-help:             ## What can be made
-	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+help:             ## List the verbs
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(RUN)      ## Watch a workflow survive a pause and a kill -9
 	@$(BIN)/python -m segue demo
@@ -19,18 +23,22 @@ demo: $(RUN)      ## Watch a workflow survive a pause and a kill -9
 test: $(DEV)      ## Run the tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
+test-fast: $(DEV) ## Run the tests that start no server and no workflow, in under a minute
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST)
+
 soak: $(DEV)      ## Run the long tests too
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "soak or not soak" $(TESTS)
 
 certify: $(DEV)   ## Kill real agents and bring them back; AGENTS="claude codex" chooses
 	@$(BIN)/python -m certify $(AGENTS)
 
-check: $(DEV)     ## Lint, types, the map of the rooms, and generated files
+check: $(DEV)     ## Lint, types, the map of packages, language, and generated files
 	@$(PIP) check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright
+	@$(BIN)/python scripts/ratchet.py
 	@$(BIN)/python scripts/generated.py --check
 
 format: $(DEV)    ## Format the code, and write the generated files again
@@ -49,24 +57,24 @@ lock: $(DEV)      ## Write the requirements files again (asks the package index)
 	@$(PIP) install uv
 	@$(BIN)/python scripts/lock.py
 
-clean:            ## Remove what the other verbs made
+clean:            ## Remove the output of the other verbs
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	  || { echo "Segue needs Python 3.11 or newer; $(PYTHON) is not. Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	  || { echo "Segue needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo "Making $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) \
-	  || { echo "No virtual environment could be made; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+	  || { echo "The virtual environment was not created; on Debian: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
-# The files name all there is, so pip need not resolve anything.
+# The files list all packages, so pip does not resolve any.
 $(RUN): requirements/run.txt pyproject.toml | $(BIN)/python
-	@echo "Installing what Segue needs"
+	@echo "Installing the packages that Segue needs"
 	@$(PIP) install --no-deps --require-hashes -r requirements/run.txt
 	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
-	@echo "Installing what its tests and checks need"
+	@echo "Installing the packages that its tests and checks need"
 	@$(PIP) install --no-build-isolation --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@

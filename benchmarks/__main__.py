@@ -42,7 +42,7 @@ MEASUREMENTS: Mapping[str, str] = {
     "recall": "benchmarks.recall:measure",
 }
 WITHIN = 900.0
-"""Seconds for one measurement, before something must be wrong."""
+"""Timeout of one measurement, in seconds."""
 CLEAN_UP = 20.0
 
 
@@ -71,7 +71,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def write_page() -> int:
-    """Only a whole run goes into the documentation: figures of different days do not belong into one table."""
+    """Write the figures into the documentation; only of a whole run, so that all are of one day."""
     document = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     missing = [name for name in MEASUREMENTS if "error" in document.get(name, {"error": ""})]
     if missing:
@@ -82,7 +82,7 @@ def write_page() -> int:
 
 
 def measure_all(names: Sequence[str]) -> dict[str, Any]:
-    """Each in a process of its own."""
+    """Run each measurement in a process of its own."""
     BUILD.mkdir(exist_ok=True)
     document: dict[str, Any] = {}
     load_before = os.getloadavg()[0]
@@ -110,7 +110,7 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def _interrupt(process: "subprocess.Popen[str]") -> None:
-    """Like Ctrl-C, so that it can put away what it started."""
+    """Send SIGINT, so that the process can clean up, and kill it after a timeout."""
     process.send_signal(signal.SIGINT)
     try:
         process.wait(CLEAN_UP)
@@ -119,7 +119,7 @@ def _interrupt(process: "subprocess.Popen[str]") -> None:
 
 
 def measure_here(name: str) -> dict[str, Any]:
-    """On the disk that the repository is on: a temporary directory may be memory."""
+    """Run a measurement in this process, on the repository's disk: a temporary directory may be in memory."""
     module, _, function = MEASUREMENTS[name].partition(":")
     work: Callable[[Path], Awaitable[dict[str, Any]]] = getattr(import_module(module), function)
     with TemporaryDirectory(prefix="bench-", dir=BUILD) as directory:

@@ -29,7 +29,7 @@ class BareAgent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It ends when nobody can ask it any more."""
+        """Close the input, so that the process ends."""
         with self._process as process:
             assert process.stdin
             process.stdin.close()
@@ -42,6 +42,7 @@ class BareAgent:
         self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
 
     def ask(self, method: str, parameters: Mapping[str, Any]) -> Any:
+        """Send a request and wait for its answer."""
         assert self._process.stdin and self._process.stdout
         self._asked += 1
         message = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": parameters}

@@ -1,4 +1,4 @@
-"""What the capacity ladder and the budgets add to each report of usage: the decision alone, beside the writing down of
+"""Cost of the capacity ladder and the budgets for each report of usage: the decision alone, beside the storage of
 the report."""
 
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from benchmarks.figures import percentile
-from benchmarks.history import WallClock, new_workflow
+from benchmarks.sample_events import WallClock, new_workflow
 from segue.journal import open_journal
 from segue.model.accounts import ModelUsage
 from segue.model.agents import AgentConfiguration, Limits
 from segue.model.events import Event, UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.run.capacity import Capacity, event_of
-from segue.orchestrator.run.spending import Purse
-from segue.orchestrator.run.tenure import Tenure
+from segue.orchestrator.run.capacity_meter import Capacity, event_of
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.spending import SpendingMeter
 from segue.protocol.capacity import Reached
 from segue.state.fold import SessionState, WorkflowState
 
 REPORTS = 5_000
 WINDOW = 200_000
 SESSIONS = 1_000
-"""Those that were at work before."""
+"""Earlier sessions of the workflow."""
 WRITER = SessionId("session-writer")
 MODEL = "claude-opus-5-5"
 NOW = datetime(2026, 11, 18, tzinfo=UTC)
@@ -33,8 +33,8 @@ AIM = 1.0
 
 
 async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
-    """A context that fills from nothing to the last rung, report by report; each is written down as the run does it."""
-    capacity, purse = new_capacity(), full_purse()
+    """Fill a context from nothing to the last rung, report by report; store each as a run does."""
+    capacity, meter = new_capacity(), full_meter()
     decided: list[float] = []
     written: list[float] = []
     said = 0
@@ -52,8 +52,8 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
             await journal.append(workflow_id, report, session_id=session_id, run=1)
             between = perf_counter()
             events = decide(capacity, report)
-            purse.hear(WRITER, report, NOW)
-            purse.empty(NOW)
+            meter.hear(WRITER, report, NOW)
+            meter.empty(NOW)
             decided.append(perf_counter() - between)
             written.append(between - start)
             said += len(events)
@@ -68,21 +68,21 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
 
 
 def new_capacity() -> Capacity:
-    """Of a new conversation with an agent that does not compact; of a run it asks only what the user chose."""
-    house = SimpleNamespace(rules=SimpleNamespace(capacity={}))
-    run = SimpleNamespace(house=house, workflow=SimpleNamespace(choices="{}"))
-    return Capacity(cast(Tenure, run), AgentConfiguration(name="any", command=("any",)), joined=False)
+    """Make the capacity of a new conversation with an agent that does not compact by itself."""
+    services = SimpleNamespace(rules=SimpleNamespace(capacity={}))
+    run = SimpleNamespace(services=services, workflow=SimpleNamespace(choices="{}"))
+    return Capacity(cast(Lease, run), AgentConfiguration(name="any", command=("any",)), joined=False)
 
 
-def full_purse() -> Purse:
-    """Of a workflow with a long story, which has limits of both kinds and keeps them."""
+def full_meter() -> SpendingMeter:
+    """Make the spending of a workflow with many sessions, with limits of both kinds."""
     used = {MODEL: ModelUsage(input_tokens=10_000, output_tokens=1_000, cost_usd=1.0, last_on=NOW.date())}
     before = SessionState(number=0, agent="any", parent=WRITER, models=used)
     others = {SessionId(f"session-{number}"): before for number in range(SESSIONS)}
-    purse = Purse(WRITER)
+    meter = SpendingMeter(WRITER)
     writer = SessionState(number=1, agent="any", parent=None)
-    purse.fill(Limits(usd=1e9, tokens=10**12), WorkflowState(sessions={WRITER: writer, **others}))
-    return purse
+    meter.fill(Limits(usd=1e9, tokens=10**12), WorkflowState(sessions={WRITER: writer, **others}))
+    return meter
 
 
 def decide(capacity: Capacity, report: UsageReported) -> list[Event]:

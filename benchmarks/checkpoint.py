@@ -1,4 +1,4 @@
-"""A checkpoint of a large worktree: what git says about it, and all of its files saved under a hidden ref."""
+"""A checkpoint of a large worktree: its git state, and all of its files saved under a hidden ref."""
 
 import subprocess
 from pathlib import Path
@@ -21,7 +21,7 @@ STATUS = ("--no-optional-locks", "status", "--porcelain=v2", "--untracked-files=
 
 
 async def measure(directory: Path, files: int = FILES, times: int = TIMES) -> dict[str, Any]:
-    """In a worktree as Segue makes it, in turns with `git status` alone; one file more is changed before each."""
+    """Save a worktree, in turns with `git status` alone; another file is changed before each."""
     repository, worktree = directory / "repository", directory / "worktree"
     make_repository(repository, files)
     await ensure_worktree(repository, worktree, "segue/large")
@@ -53,7 +53,7 @@ async def checkpoint(worktree: Path, number: int) -> float:
 
 
 def make_repository(path: Path, files: int) -> None:
-    """Folders of twenty files, each folder in one of twenty-five areas."""
+    """Create folders of twenty files, in twenty-five areas."""
     for number in range(files):
         file = path / _name(number)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def make_repository(path: Path, files: int) -> None:
 
 
 def make_changes(path: Path, files: int) -> None:
-    """Changed, new, ignored and secret files."""
+    """Create changed, new, ignored and secret files."""
     for number in range(0, files, max(1, files // CHANGED)):
         (path / _name(number)).write_text("changed\n")
     for number in range(NEW):

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import data, sessions
+from benchmarks import data, sample_sessions
 from segue.contextfile import facts_of_file
 from segue.resume.exam import compile_examined
 
@@ -21,13 +21,15 @@ _TABLE = re.compile(r"^### (\w+) recall %\n.*\n.*\n\| \S+ \| (.*) \|$", re.MULTI
 
 async def measure(directory: Path, size: int = SIZE) -> dict[str, Any]:
     return {
-        "synthetic": {agent: examined(sessions.written(directory, size, agent)) for agent in sessions.FORMATS},
+        "synthetic": {
+            agent: examined(sample_sessions.written(directory, size, agent)) for agent in sample_sessions.FORMATS
+        },
         "recorded": data.or_why_not(recorded),
     }
 
 
 def examined(file: Path) -> dict[str, Any]:
-    """The exam's score of a session's contexts, and how many tokens they take."""
+    """Return the exam's scores of a session's contexts, and their tokens."""
     facts = facts_of_file(file)
     grades = {budget: compile_examined(facts, budget) for budget in BUDGETS}
     return {"bytes": file.stat().st_size} | {
@@ -37,7 +39,7 @@ def examined(file: Path) -> dict[str, Any]:
 
 
 def recorded() -> dict[str, Any]:
-    """By the scorer of the data folder, which calls `segue context` for each session at two cuts."""
+    """Run the scorer of the data folder, which calls `segue context` for each session at two cuts."""
     folder = data.folder("retention_cli.py", "transcripts", "venv/bin/python")
     segue = f"{shlex.quote(sys.executable)} -m segue context {{file}} --budget {{budget}}"
     budgets = ",".join(map(str, BUDGETS))
@@ -46,7 +48,7 @@ def recorded() -> dict[str, Any]:
 
 
 def read_scores(printed: str) -> dict[str, Any]:
-    """What `retention_cli.py` prints: a line about the calls, and a table for each measure."""
+    """Parse the output of `retention_cli.py`: a line about the calls, and a table for each measure."""
     head, tables = _HEAD.search(printed), dict(_TABLE.findall(printed))
     if head is None or not MEASURES.keys() <= tables.keys():
         raise ValueError(f"retention_cli.py printed something else:\n{printed[:400]}")

@@ -25,7 +25,7 @@ SCRIPT = "turns: [{do: [{run: echo done >> notes.txt}, {say: It is done.}]}]"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StartOrder:
     """When a workflow's run was queued, started and ended."""
 
     queued: datetime
@@ -38,6 +38,7 @@ class Turn:
 
 
 async def measure(directory: Path, workflows: int = WORKFLOWS, at_once: int = AT_ONCE) -> dict[str, Any]:
+    """Run many workflows at once on a server with few agents."""
     with Stage(directory, settings=f"agents_at_once = {at_once}\n") as stage:
         stage.up()
         works = [stage.work(SCRIPT) for _ in range(workflows)]
@@ -63,15 +64,15 @@ def _begin(work: Work) -> None:
     work.begin("One of many", PLAN, permissions="all")
 
 
-def turn_in(journal: Sequence[RecordView]) -> Turn:
+def turn_in(journal: Sequence[RecordView]) -> StartOrder:
     def at(kind: type[object]) -> datetime:
         return next(record.at for record in journal if isinstance(record.event, kind))
 
-    return Turn(at(RunQueued), at(RunStarted), at(RunEnded))
+    return StartOrder(at(RunQueued), at(RunStarted), at(RunEnded))
 
 
-def line_of(turns: Sequence[Turn]) -> dict[str, Any]:
-    """How long they stood in line, and by how many places the order changed there."""
+def line_of(turns: Sequence[StartOrder]) -> dict[str, Any]:
+    """Return the waiting times, and by how many places the order changed."""
     waits = [turn.wait for turn in turns]
     in_line = sorted(turns, key=lambda turn: turn.queued)
     started = sorted(turns, key=lambda turn: turn.started)

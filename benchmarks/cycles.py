@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from benchmarks.figures import growth
-from benchmarks.history import SIZE, passage
+from benchmarks.sample_events import SIZE, passage
 from benchmarks.scripted import Script, ScriptedDriver
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, UsageReported
@@ -30,14 +30,14 @@ from segue.settings import Settings
 CYCLES = 50
 CALLS = 5
 WITHIN = 60.0
-"""Seconds for one cycle, before something must be wrong."""
+"""Timeout of one cycle, in seconds."""
 
 IDENTITY = {f"GIT_{who}_{what}": "benchmark" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 PLAN = "[" + ", ".join(f"{{id: task-{n}, title: Task {n}}}" for n in range(CYCLES + 2)) + "]"
 
 
 async def measure(directory: Path) -> dict[str, Any]:
-    """One task in each cycle, with the same words every time; the agent is a script in this process."""
+    """Run one task in each cycle, always with the same text; the agent is a script in this process."""
     database = directory / "segue.db"
     ScriptedDriver.script = script = Script(turn())
     sizes: list[Size] = []
@@ -76,7 +76,7 @@ async def pause_at_boundary(orchestrator: Orchestrator, name: str, script: Scrip
         script.under_way.clear()
         await orchestrator.pause(name, PauseRequest(), wait=False)
         script.may_end.set()
-        # Asking twice changes nothing; the second time it waits.
+        # The second request changes nothing; it waits.
         await orchestrator.pause(name, PauseRequest(), wait=True)
 
 
@@ -126,7 +126,7 @@ Size = dict[str, int]
 
 
 def size_of(database: Path) -> Size:
-    """Bytes in use, those that wait in the write-ahead log included, and rows of the journal."""
+    """Return the bytes in use, write-ahead log included, and the rows of the journal."""
     connection = sqlite3.connect(str(database))
     try:
         pages, free, page = (
@@ -139,7 +139,7 @@ def size_of(database: Path) -> Size:
 
 
 def content_of(database: Path) -> dict[str, int]:
-    """Bytes of what was written down: the bodies of events, and the documents of checkpoints."""
+    """Return the bytes of event bodies and checkpoint documents."""
     connection = sqlite3.connect(str(database))
     try:
         return {

@@ -10,11 +10,11 @@ VARIABLE = "SEGUE_BENCH_DATA"
 
 
 class NotMeasured(Exception):
-    """Something that a figure needs is not on this machine."""
+    """Data of the benchmark are missing on this machine."""
 
 
 def folder(*needed: str) -> Path:
-    """The folder, if these are in it."""
+    """Return the data folder if it contains these files."""
     given = os.environ.get(VARIABLE)
     if not given:
         raise NotMeasured(f"{VARIABLE} was not set")
@@ -25,7 +25,7 @@ def folder(*needed: str) -> Path:
 
 
 def or_why_not(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The figures, or the reason that there are none: a page must not lose them in silence."""
+    """Return the figures, or the reason for their absence, which the page shows."""
     try:
         return measure()
     except NotMeasured as reason:
@@ -33,7 +33,7 @@ def or_why_not(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def printed_by(command: Sequence[str | Path], directory: Path) -> str:
-    """What a scorer prints."""
+    """Run a scorer and return its output."""
     done = subprocess.run([str(word) for word in command], cwd=directory, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{command[1]} failed: {done.stderr.strip()[-400:]}")

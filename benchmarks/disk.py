@@ -1,4 +1,4 @@
-"""The disk's mood: how many fsyncs a second it gives just now.
+"""Modes of the disk: its present rate of fsyncs.
 
 On many machines, virtual ones above all, it has two moods that differ by a factor of twenty and change within seconds.
 A figure taken across such a change says nothing, so each slice of work is taken between two looks at the disk.
@@ -19,6 +19,8 @@ BLOCK = b"\0" * 1024
 
 
 class Mode(StrEnum):
+    """Speed of the disk's fsyncs."""
+
     FAST = "fast"
     SLOW = "slow"
 
@@ -30,10 +32,10 @@ def mode_of(fsyncs_per_second: float) -> Mode | None:
 
 
 def look(directory: Path) -> float:
-    """Fsyncs per second, by the usual one of some, each after a kilobyte appended to a file in this directory."""
+    """Return the median rate of fsyncs, each after a kilobyte appended to a file in this directory."""
     file = os.open(directory / "probe", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
-        # The median: on a busy machine one of them may wait for the processor and not for the disk.
+        # The median: on a busy machine a single fsync may wait for the processor instead of the disk.
         return 1 / median(_timed_fsync(file) for _ in range(LOOKS))
     finally:
         os.close(file)
@@ -47,8 +49,8 @@ def _timed_fsync(file: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What was done in one slice."""
+class SliceWork:
+    """Result of one slice."""
 
     count: int
     seconds: float
@@ -70,7 +72,7 @@ class Slice:
     variant: str
     before: float
     after: float
-    work: Work
+    work: SliceWork
 
     @property
     def mode(self) -> Mode | None:

@@ -1,4 +1,4 @@
-"""What a user waits for and what stands in memory: `segue status`, the idle server, and a guardian pair."""
+"""Waiting time and memory: `segue status`, the idle server, and a guardian pair."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ from segue.workspace.processes import descendants, guarded
 
 TIMES = 15
 IDLE = 2.0
-"""Seconds that the server is left alone before its memory is read."""
+"""Idle seconds before the server's memory is read."""
 
-Memory = dict[str, float | None]
+MemoryFigures = dict[str, float | None]
 
 
 async def measure(directory: Path) -> dict[str, Any]:
@@ -32,7 +32,7 @@ async def measure(directory: Path) -> dict[str, Any]:
 
 
 def status() -> dict[str, Any]:
-    """`segue status` beside a Python that does nothing, in turns."""
+    """Time `segue status` and an empty Python process, in turns."""
     command = Path(sys.executable).with_name("segue")
     segue = [str(command)] if command.exists() else [sys.executable, "-m", "segue"]
     pairs = [(timed([*segue, "status"]), timed([sys.executable, "-c", "pass"])) for _ in range(TIMES)]
@@ -45,8 +45,8 @@ def timed(command: Sequence[str]) -> float:
     return perf_counter() - start
 
 
-async def guardians(directory: Path) -> Memory:
-    """The two small processes that watch one agent; the agent here is a `sleep`."""
+async def guardians(directory: Path) -> MemoryFigures:
+    """Measure the two guardian processes of one agent, which is a `sleep` here."""
     async with guarded(
         ["sleep", "60"], directory=directory, environment=dict(os.environ), execution="benchmark"
     ) as process:
@@ -54,8 +54,8 @@ async def guardians(directory: Path) -> Memory:
         return memory_of([process.guardian_pid, *below])
 
 
-def memory_of(pids: Sequence[int]) -> Memory:
-    """Megabytes: what these processes hold alone or as their share (PSS), and what they hold in all (RSS)."""
+def memory_of(pids: Sequence[int]) -> MemoryFigures:
+    """Return the memory of processes in megabytes: proportional (PSS) and total (RSS)."""
     rollups = [rollup(pid) for pid in pids]
     if not all(rollups):
         return {"processes": len(pids), "pss_mb": None, "rss_mb": None}
@@ -65,7 +65,7 @@ def memory_of(pids: Sequence[int]) -> Memory:
 
 
 def rollup(pid: int) -> dict[str, int]:
-    """Kilobytes by kind; nothing where the system does not tell."""
+    """Read a process's memory in kilobytes by kind; empty on systems without smaps."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:

@@ -18,7 +18,7 @@ STANDING_STILL = "turns: [{do: [{say: I am at it.}, {hang: true}]}]"
 
 
 async def measure(directory: Path, counts: Sequence[int] = COUNTS, settle: float = SETTLE) -> dict[str, Any]:
-    """Sessions whose agents are in the middle of a turn, and say nothing."""
+    """Start sessions whose agents are silent in the middle of a turn."""
     with Stage(directory) as stage:
         server = stage.up()
         _once_through(stage)
@@ -35,7 +35,7 @@ async def measure(directory: Path, counts: Sequence[int] = COUNTS, settle: float
 
 
 def _once_through(stage: Stage) -> None:
-    """What is loaded with the first workflow belongs to no session."""
+    """Run one workflow first: the modules that it loads belong to no session."""
     work = stage.work("turns: [{do: [{say: Done.}]}]")
     work.begin("Load everything", ONE_TASK, permissions="all")
     work.until_status("completed", "review")
@@ -48,7 +48,7 @@ def _stand_still(stage: Stage) -> None:
 
 
 def own_memory(pid: int) -> float | None:
-    """Megabytes that are no file's: each agent more that shares Python's files makes the server's part of them less."""
+    """Return the megabytes not shared with files: further Python agents reduce the server's part of those."""
     kilobytes = rollup(pid).get("Pss_Anon")
     return None if kilobytes is None else kilobytes / 1024
 

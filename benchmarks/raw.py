@@ -1,12 +1,13 @@
 """The building block: SQLite alone, with the same library, the same table and the same durability."""
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks.disk import Work
+from benchmarks.disk import SliceWork
 
 Row = tuple[Any, ...]
 
@@ -14,7 +15,7 @@ LOG = "CREATE TABLE events (id INTEGER PRIMARY KEY, body TEXT NOT NULL)"
 
 
 def table_of(database: Path) -> str:
-    """How the journal's table of events was created."""
+    """Read the statement that created the journal's table of events."""
     connection = sqlite3.connect(str(database))
     try:
         return connection.execute("SELECT sql FROM sqlite_master WHERE name = 'events'").fetchone()[0]
@@ -23,7 +24,7 @@ def table_of(database: Path) -> str:
 
 
 class RawTable:
-    """A table that nobody else knows, filled by hand."""
+    """Table outside the schema, filled without the journal."""
 
     def __init__(self, file: Path, create: str) -> None:
         self._connection = sqlite3.connect(str(file), isolation_level=None)
@@ -41,6 +42,29 @@ class RawTable:
         self._connection.close()
 
 
+class RawFile:
+    """Appends lines to a plain file, each with its own fsync."""
+
+    def __init__(self, file: Path, line: bytes) -> None:
+        self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._line = line
+
+    def write(self, seconds: float) -> SliceWork:
+        """Append lines for this long, and measure each."""
+        latencies: list[float] = []
+        cpu = process_time()
+        start = now = perf_counter()
+        while now - start < seconds:
+            os.write(self._file, self._line)
+            os.fsync(self._file)
+            before, now = now, perf_counter()
+            latencies.append(now - before)
+        return SliceWork(count=len(latencies), seconds=now - start, cpu=process_time() - cpu, latencies=latencies)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
 class RawWriter:
     """Writes groups of rows as fast as SQLite takes them; the rows are those of the journal, made beforehand."""
 
@@ -51,7 +75,8 @@ class RawWriter:
         """Which column holds a number that no two rows share."""
         self._written = 0
 
-    def write(self, seconds: float, group: int) -> Work:
+    def write(self, seconds: float, group: int) -> SliceWork:
+        """Insert rows in groups until the time is up."""
         latencies: list[float] = []
         cpu = process_time()
         start = now = perf_counter()
@@ -59,7 +84,7 @@ class RawWriter:
             self._table.commit(self._next(group))
             before, now = now, perf_counter()
             latencies.append(now - before)
-        return Work(
+        return SliceWork(
             count=group * len(latencies),
             seconds=now - start,
             cpu=process_time() - cpu,

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks import data, sessions
+from benchmarks import data, sample_sessions
 from benchmarks.figures import spread
 
 ROOT = Path(__file__).parent.parent
@@ -28,11 +28,11 @@ async def measure(directory: Path, turns: int = TURNS, searches: int = SEARCHES)
 
 
 def made_up(turns: int, searches: int) -> dict[str, Any]:
-    """Milliseconds of a search over turns that the benchmark makes up."""
+    """Time searches over generated turns."""
     module, _, name = PLUGIN.partition(":")
     build: Callable[[list[str]], Search] = getattr(import_module(module), name)
-    search = build(sessions.turns(turns))
-    return {"turns": turns} | spread([_seconds(search, question) for question in sessions.questions(searches)])
+    search = build(sample_sessions.turns(turns))
+    return {"turns": turns} | spread([_seconds(search, question) for question in sample_sessions.questions(searches)])
 
 
 def _seconds(search: Search, question: str) -> float:
@@ -42,7 +42,7 @@ def _seconds(search: Search, question: str) -> float:
 
 
 def recorded() -> dict[str, Any]:
-    """Our search, and beside it the scorer's own baseline."""
+    """Run the scorer with Segue's search and with its own baseline."""
     scorer = data.folder("recall.py", "recall-code.json.xz", "locomo") / "recall.py"
     ours = data.printed_by([sys.executable, scorer, "--plugin", PLUGIN], ROOT)
     baseline = data.printed_by([sys.executable, scorer], ROOT)
@@ -50,7 +50,7 @@ def recorded() -> dict[str, Any]:
 
 
 def read_scores(printed: str) -> dict[str, Any]:
-    """What `recall.py` prints: a line for LoCoMo, one for each kind of query over code, and the time of those."""
+    """Parse the output of `recall.py`: a line for LoCoMo, one for each kind of query over code, and their time."""
     locomo, code, time = _LOCOMO.search(printed), _CODE.findall(printed), _CODE_TIME.search(printed)
     if locomo is None or time is None or {found[0] for found in code} != set(KINDS):
         raise ValueError(f"recall.py printed something else:\n{printed[:400]}")

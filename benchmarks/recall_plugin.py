@@ -23,6 +23,7 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
 def build(docs: Sequence[str]) -> Search:
+    """Build the index of the documents."""
     engine = create_engine("sqlite://", poolclass=StaticPool)
     connection = engine.connect()
     metadata.create_all(connection)

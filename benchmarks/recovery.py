@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.figures import spread
-from benchmarks.history import WallClock, conversation, new_workflow
+from benchmarks.sample_events import WallClock, conversation, new_workflow
 from segue.journal import open_journal
 from segue.model.ids import WorkflowId
 from segue.state.fold import fold
@@ -23,7 +23,7 @@ FIRST = 3
 TIMES = 9
 FRESH_TIMES = 5
 
-# What a process does that knows nothing but where the database is.
+# Program of a fresh process, which has only the path of the database.
 FRESH = """
 from time import perf_counter
 start = perf_counter()
@@ -35,6 +35,7 @@ print(json.dumps({"import": imported, **asyncio.run(recover(*sys.argv[1:]))}))
 
 
 async def measure(directory: Path) -> dict[str, Any]:
+    """Measure the recovery of a workflow, in a warm and in a fresh process."""
     database = directory / "recovery.db"
     workflow_id = await write_history(database)
     fresh = [await asyncio.to_thread(fresh_process, database, workflow_id) for _ in range(FRESH_TIMES)]
@@ -72,7 +73,7 @@ async def recover(database: str, workflow_id: str) -> dict[str, float]:
 
 
 def fresh_process(database: Path, workflow_id: str) -> dict[str, float]:
-    """The same in a process that has nothing loaded yet, start of the interpreter included."""
+    """Measure the same in a fresh process, start of the interpreter included."""
     start = perf_counter()
     command = [sys.executable, "-c", FRESH, str(database), workflow_id]
     answer = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
@@ -80,7 +81,7 @@ def fresh_process(database: Path, workflow_id: str) -> dict[str, float]:
 
 
 async def fold_alone(database: Path, workflow_id: WorkflowId) -> float:
-    """The fold without reading or decoding."""
+    """Measure the fold without reading or decoding."""
     async with open_journal(f"sqlite:///{database}", WallClock()) as journal:
         records = await journal.records(workflow_id, limit=EVENTS)
     start = perf_counter()
@@ -89,7 +90,7 @@ async def fold_alone(database: Path, workflow_id: WorkflowId) -> float:
 
 
 def raw(database: Path, workflow_id: WorkflowId) -> float:
-    """The building block: open the file, read the rows, parse their JSON."""
+    """Measure the building block: open the file, read the rows, parse their JSON."""
     start = perf_counter()
     connection = sqlite3.connect(str(database))
     query = "SELECT * FROM events WHERE workflow_id = ? ORDER BY seq"

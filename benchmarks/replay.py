@@ -1,4 +1,4 @@
-"""A long conversation that an agent tells again when it is loaded: none of it may become an event."""
+"""A long conversation that an agent replays when it is loaded: none of it may become an event."""
 
 import os
 import sys
@@ -15,8 +15,8 @@ import anyio
 
 from benchmarks import replaying
 from benchmarks.bare import BareAgent
-from benchmarks.history import SIZE, passage
 from benchmarks.replaying import CALL, OUTPUT, TITLE, TOKEN, WORDS, line_of
+from benchmarks.sample_events import SIZE, passage
 from segue.drivers import Agent, Launch
 from segue.drivers.acp import AcpDriver
 from segue.drivers.environment import allowed
@@ -37,18 +37,18 @@ THE_TURN: list[AgentEvent] = [
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How long it took until everything was heard, and what came out of it."""
+    """Time until all updates were received, and the resulting events."""
 
     seconds: float
     cpu: float
     given: int = 0
     """Events from the replay."""
     turn_once: bool = True
-    """Whether the next turn gave its own events, each of them once, and no other."""
+    """The next turn gave its own events, each once, and no others."""
 
 
 async def measure(directory: Path, updates: int = UPDATES, times: int = TIMES) -> dict[str, Any]:
-    """The driver in turns with somebody who only parses the lines; the first time does not count."""
+    """Measure the driver in turns with a bare parser of the lines; the first round does not count."""
     agent = Replaying(directory, updates)
     pairs = [(await agent.through_the_driver(), agent.bare()) for _ in range(times + 1)][1:]
     ours, raw = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -83,6 +83,7 @@ class Replaying:
         self._environment = allowed(os.environ)
 
     async def through_the_driver(self) -> Replay:
+        """Load the conversation through the driver, and run one turn."""
         launch = Launch(
             command=self._command, directory=self.directory, environment=self._environment, execution="replay"
         )
@@ -95,7 +96,7 @@ class Replaying:
         return Replay(seconds, cpu, given, once)
 
     def bare(self) -> Replay:
-        """The building block: read the lines, parse them, drop them."""
+        """Measure the building block: read the lines, parse them, drop them."""
         with BareAgent(self._command, self.directory, self._environment) as agent:
             agent.introduce()
             cpu = process_time()
@@ -106,12 +107,12 @@ class Replaying:
         return replay
 
     def _since_asked(self) -> float:
-        """Since the agent was asked to load the conversation; it has a clock in common with us."""
+        """Return the seconds since the request to load; the agent uses the same clock."""
         return monotonic() - float(self._moment.read_text())
 
 
 async def given_by(agent: Agent) -> int:
-    """Events that came before anybody said anything."""
+    """Return the events that precede the first prompt."""
     given = 0
     with anyio.move_on_after(QUIET):
         async for _ in agent.events():
@@ -120,7 +121,7 @@ async def given_by(agent: Agent) -> int:
 
 
 def conversation() -> Iterator[dict[str, Any]]:
-    """Words, thoughts, and two tool calls to a prompt, of three updates each; for ever, and the same in every run."""
+    """Yield messages, thoughts, and two tool calls to a prompt, of three updates each; the same in every run."""
     random = Random(4)
     numbers = count(1)
     while True:

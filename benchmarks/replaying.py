@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 TOKEN = "replayed"
-# Its number stands in the replay too: some agents count their calls from one again.
+# The replay contains the same id: some agents number their calls from one again.
 CALL = "call-1"
 WORDS, TITLE, OUTPUT = "I go on.", "pytest -q", "1 passed"
 ABILITIES = {"loadSession": True}
@@ -28,6 +28,7 @@ TURN: tuple[dict[str, Any], ...] = (
 
 
 def main(updates: Path, moment: Path) -> None:
+    """Serve as an agent that replays a long conversation."""
     memory = updates.read_bytes()
     for line in sys.stdin:
         message = json.loads(line)

@@ -16,6 +16,8 @@ END = "<!-- end of figures -->"
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """Table of figures, as text."""
+
     title: str
     heads: Row
     rows: Sequence[Row]
@@ -25,6 +27,7 @@ class Table:
 
 
 def appends(figures: Figures) -> Table:
+    """Show the durable appends."""
     names = {
         "ten_workflows": "10 writers, each in a workflow of its own",
         "fifty_workflows": "50 writers, each in a workflow of its own",
@@ -47,7 +50,7 @@ def _rate(figures: Figures | None) -> str:
 
 
 def one_event(figures: Figures) -> Table:
-    names = {"one_event": "journal", "raw_commit": "SQLite alone, one row"}
+    names = {"one_event": "journal", "raw_commit": "SQLite alone, one row", "raw_file": "a plain file, one line"}
     rows = [(label, *(_latency(figures[name][mode]) for mode in Mode)) for name, label in names.items()]
     return Table("One event by one writer, milliseconds until it is on disk", ("", "fast disk", "slow disk"), rows)
 
@@ -56,11 +59,12 @@ def _latency(figures: Figures | None) -> str:
     if figures is None:
         return "not seen"
     shares = [figures["p50_of_raw"], figures["p99_of_raw"]]
-    p50, p99 = ("" if share is None else f" = {share:.1f} × raw" for share in shares)
+    p50, p99 = ("" if share is None else f" = {share:.2f} × raw" for share in shares)
     return f"p50 {figures['p50_ms']:.2f}{p50}, p99 {figures['p99_ms']:.2f}{p99} ({figures['events']} events)"
 
 
 def recovery(figures: Figures) -> Table:
+    """Show the recovery."""
     fresh, again = figures["fresh_process"], figures["fresh_journal"]
     started = f"imports {fresh['import_ms']:.0f}, opening {fresh['open_ms']:.0f}, reading and folding "
     rows = [
@@ -78,6 +82,7 @@ def _state(figures: Figures) -> str:
 
 
 def cycles(figures: Figures) -> Table:
+    """Show the growth over pauses."""
     slopes, events, content = figures["bytes_per_cycle"], figures["events_per_cycle"], figures["content_per_cycle"]
     rows = [
         ("growth in the first half", f"{slopes['first_half'] / 1024:.1f} KB per cycle"),
@@ -106,6 +111,7 @@ def doors(figures: Figures) -> Table:
 
 
 def resume(figures: Figures) -> Table:
+    """Show the resume and its phases."""
     aim = f"the aim of {figures['aim_ms']:.0f} is {'reached' if figures['reached'] else 'missed'}"
     rows = [
         ("the whole resume", _percentiles(figures["whole"])),
@@ -134,7 +140,7 @@ def _percentiles(figures: Figures) -> str:
 
 
 def _share(figures: Figures) -> str:
-    """Without the least: it is a chance of the machine, when the agent alone was slower than with Segue."""
+    """Format a share without its minimum, which only shows that the agent alone was slower by chance."""
     return f"p50 {figures['p50_ms']:.0f}, p95 {figures['p95_ms']:.0f}"
 
 
@@ -161,6 +167,7 @@ def _own(megabytes: float | None) -> str:
 
 
 def tasks(figures: Figures) -> Table:
+    """Show the overhead per task."""
     aim = f"the aim of {figures['aim_ms']:.0f} is {'reached' if figures['reached'] else 'missed'}"
     in_fsyncs = figures["overhead"]["p50_ms"] / figures["fsync_ms"]
     rows = [
@@ -189,6 +196,7 @@ def _cpu(milliseconds: float | None) -> str:
 
 
 def crowd(figures: Figures) -> Table:
+    """Show the waiting of many workflows."""
     wait = figures["wait_s"]
     rows = [
         ("finished", f"{figures['finished']} of {figures['workflows']}, in {figures['seconds']:.0f} s"),
@@ -216,6 +224,7 @@ def _microseconds(figures: Figures) -> str:
 
 
 def replay(figures: Figures) -> Table:
+    """Show the replay."""
     driver, bare = figures["driver"], figures["bare"]
     share = driver["per_second"] / bare["per_second"]
     rows = [
@@ -233,6 +242,7 @@ def _updates(figures: Figures) -> str:
 
 
 def context(figures: Figures) -> Table:
+    """Show the exam's scores of contexts."""
     rows = [
         (
             f"{agent}, made up, {session['bytes'] / 1000:.0f} KB: the exam",
@@ -377,7 +387,7 @@ TABLES: Mapping[str, Callable[[Figures], Table]] = {
 
 
 def tables(document: Figures) -> list[Table]:
-    """Those that were measured."""
+    """Select the measurements that have figures."""
     return [make(document[name]) for name, make in TABLES.items() if "error" not in document.get(name, {"error": ""})]
 
 
@@ -409,7 +419,7 @@ def as_markdown(document: Figures) -> str:
 
 
 def put_into(page: str, document: Figures) -> str:
-    """The page with its figures replaced by these."""
+    """Replace the figures of the page."""
     before, found, rest = page.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not found or not closed:

@@ -51,7 +51,7 @@ class Resumption:
     """The calls of git in each phase."""
     bare: float
     ground: Mapping[str, float]
-    """What the smallest of such processes took in the same minute."""
+    """Times of the smallest git call and the smallest Python in the same minute."""
 
     @property
     def whole(self) -> float:
@@ -63,16 +63,16 @@ class Resumption:
 
     @property
     def around(self) -> float:
-        """What is Segue's alone: all but the time from the agent's start to its last answer."""
+        """Segue's own seconds: all but the time from the agent's start to its last answer."""
         return self.whole - self.phases[AGENT]
 
 
 async def measure(directory: Path, times: int = TIMES, warm: int = WARM) -> dict[str, Any]:
-    """A workflow that is paused in each of its tasks; the agent's process is the rehearsal agent's."""
+    """Pause and resume a workflow of the rehearsal agent in each of its tasks."""
     trace = directory / "trace"
     with Stage(directory / "stage", start=_starting(trace)) as stage:
         stage.up()
-        pausing = Pausing(stage, tasks=times + warm + 2)
+        pausing = PausingUser(stage, tasks=times + warm + 2)
         pausing.begin()
         resumptions = [_resume(pausing, trace) for _ in range(warm + times)][warm:]
         stage.down()
@@ -84,7 +84,7 @@ def _starting(trace: Path) -> Callable[[Mapping[str, str]], Server]:
     return lambda _: client.start_server(command=command)
 
 
-class Pausing:
+class PausingUser:
     """A workflow that stands still in each of its tasks until it is asked to pause after it."""
 
     def __init__(self, stage: Stage, tasks: int) -> None:
@@ -113,7 +113,7 @@ class Pausing:
         return asked
 
     def _pause(self) -> None:
-        """Looks for a file: a call of the server would take its time from the resume."""
+        """Wait for a file: a call of the server would delay the resume."""
         deadline = monotonic() + WITHIN
         while not self._under_way.exists():
             if monotonic() > deadline:
@@ -126,14 +126,14 @@ class Pausing:
         self._may_end.unlink()
 
 
-def _resume(pausing: Pausing, trace: Path) -> Resumption:
+def _resume(pausing: PausingUser, trace: Path) -> Resumption:
     asked = pausing.resume()
     phases, git = taken_apart(asked, marks_in(trace, after=asked))
     return Resumption(phases, git, bare_start(pausing), ground(pausing.worktree))
 
 
-def bare_start(pausing: Pausing) -> float:
-    """The same command in the same place, until it has answered `session/resume`."""
+def bare_start(pausing: PausingUser) -> float:
+    """Time the same command in the same place until it has answered `session/resume`."""
     place = {"cwd": str(pausing.worktree), "mcpServers": []}
     environment = allowed(pausing.work.environment, ("SEGUE_REHEARSAL_*",))
     start = monotonic()
@@ -144,7 +144,7 @@ def bare_start(pausing: Pausing) -> float:
 
 
 def ground(worktree: Path) -> dict[str, float]:
-    """One call of git that does next to nothing, and a Python started as a guardian is."""
+    """Time a minimal call of git, and a Python started as a guardian is."""
     return {
         "git": timed(["git", "-C", str(worktree), "rev-parse", "HEAD"]),
         "python": timed([sys.executable, "-I", "-S", "-c", "pass"]),
@@ -158,7 +158,7 @@ class _Phase:
 
 
 def taken_apart(asked: float, marks: Sequence[Mark]) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """The phases of one resume, and the calls of git in each of them, in seconds."""
+    """Return the phases of one resume, and the calls of git in each of them, in seconds."""
     phases: dict[str, float] = {}
     git: dict[str, list[float]] = {}
     phase = _Phase(asked)
@@ -177,6 +177,7 @@ def taken_apart(asked: float, marks: Sequence[Mark]) -> tuple[dict[str, float], 
 
 
 def figures_of(resumptions: Sequence[Resumption]) -> dict[str, Any]:
+    """Return the figures of all resumes."""
     share = milliseconds([each.share for each in resumptions])
     return {
         "count": len(resumptions),

@@ -1,4 +1,4 @@
-"""An agent without a process: it says what its script says, and stops where it is told to wait.
+"""An agent without a process: it sends scripted events, and waits before the end of each turn.
 
 A driver like any other, named in an agent's configuration as `benchmarks.scripted:ScriptedDriver`.
 """
@@ -16,20 +16,22 @@ from segue.model.ids import PromptId, RequestId
 
 @dataclass(slots=True)
 class Script:
-    """What is said in every turn, and the two moments at which agent and author wait for each other."""
+    """Events of every turn, and two signals for the synchronization of agent and author."""
 
     turn: tuple[AgentEvent, ...]
     under_way: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by the agent when everything but the end of the turn is said."""
+    """Set by the agent when all events but the end of the turn are sent."""
     may_end: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by the author; the agent takes it back when it has ended the turn."""
+    """Set by the author; the agent clears it at the end of the turn."""
 
 
 class ScriptedAgent:
+    """Agent that sends the events of its script."""
+
     name = "scripted"
     version = "1"
     capabilities = Capabilities(load=True, resume=True)
-    # There is no process: a number that nobody has.
+    # There is no process: a pid that is never used.
     pid = guardian_pid = 2**22 + 1
 
     def __init__(self, script: Script, token: str) -> None:
@@ -60,10 +62,10 @@ class ScriptedAgent:
         self._script.may_end.set()
 
     async def answer(self, request_id: RequestId, option: str | None) -> None:
-        """It never asks."""
+        """Do nothing: this agent has no requests."""
 
     async def close(self) -> None:
-        """It has nothing to put away."""
+        """Do nothing: there is no process to close."""
 
     def end(self) -> None:
         if self._ending is not None:
@@ -71,8 +73,10 @@ class ScriptedAgent:
 
 
 class ScriptedDriver:
+    """Driver of scripted agents."""
+
     script: ClassVar[Script]
-    """Drivers are made by name and without arguments, so the script lies here."""
+    """Script of all agents: drivers are created by name, without arguments."""
 
     @asynccontextmanager
     async def start(self, launch: Launch) -> AsyncGenerator[ScriptedAgent]:

@@ -6,7 +6,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from benchmarks.disk import Mode, Slice, Work, look
+from benchmarks.disk import Mode, Slice, SliceWork, look
 from benchmarks.figures import percentile
 
 SECONDS = 0.15
@@ -17,7 +17,7 @@ ENOUGH = 12
 AT_LEAST = 3
 """Slices below which a mode counts as not seen: a single one may be a slip of the looks."""
 
-Variant = Callable[[], Awaitable[Work]]
+Variant = Callable[[], Awaitable[SliceWork]]
 Variants = Mapping[str, Variant]
 
 
@@ -35,7 +35,7 @@ async def interleave(directory: Path, variants: Variants, within: float) -> list
     return slices
 
 
-def kept(slices: Iterable[Slice], variant: str, mode: Mode) -> list[Work]:
+def kept(slices: Iterable[Slice], variant: str, mode: Mode) -> list[SliceWork]:
     return [each.work for each in slices if each.variant == variant and each.mode is mode]
 
 
@@ -44,16 +44,16 @@ def _enough(slices: Sequence[Slice], variants: Variants) -> bool:
 
 
 def coverage(slices: Sequence[Slice]) -> dict[str, int]:
-    """How many slices were taken, and how many were dropped because the disk changed under them."""
+    """Count the slices taken, and those dropped because the disk changed its mode."""
     return {"taken": len(slices), "dropped": sum(each.mode is None for each in slices)}
 
 
 def rates(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
-    """Events per second by mode, and the share of what the raw block did in the same mode."""
+    """Return the events per second by mode, and their share of the raw block's rate."""
     return {mode.value: _rate(kept(slices, variant, mode), kept(slices, raw, mode)) for mode in Mode}
 
 
-def _rate(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
+def _rate(works: Sequence[SliceWork], raw: Sequence[SliceWork]) -> dict[str, Any] | None:
     if len(works) < AT_LEAST:
         return None
     rate = median(work.rate for work in works)
@@ -67,11 +67,11 @@ def _rate(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
 
 
 def latencies(slices: Sequence[Slice], variant: str, raw: str = "") -> dict[str, Any]:
-    """Milliseconds for one event by mode, and how many times that of the raw block."""
+    """Return the milliseconds for one event by mode, and their ratio to the raw block."""
     return {mode.value: _latency(kept(slices, variant, mode), kept(slices, raw, mode)) for mode in Mode}
 
 
-def _latency(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | None:
+def _latency(works: Sequence[SliceWork], raw: Sequence[SliceWork]) -> dict[str, Any] | None:
     if len(works) < AT_LEAST:
         return None
     own, other = _all(works), _all(raw) if len(raw) >= AT_LEAST else []
@@ -85,5 +85,5 @@ def _latency(works: Sequence[Work], raw: Sequence[Work]) -> dict[str, Any] | Non
     }
 
 
-def _all(works: Sequence[Work]) -> list[float]:
+def _all(works: Sequence[SliceWork]) -> list[float]:
     return [latency for work in works for latency in work.latencies]

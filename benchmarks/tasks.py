@@ -1,4 +1,4 @@
-"""Segue's overhead per task, and what a long plan does to it and to the server's memory.
+"""Segue's overhead per task, and its growth and the server's memory over a long plan.
 
 The witness is the agent: its diary says when it ended a turn, and when it got the prompt of the next task.
 """
@@ -31,7 +31,7 @@ WITHIN = 600.0
 
 
 async def measure(directory: Path, tasks: int = TASKS, looks: Sequence[int] = LOOKS_AFTER) -> dict[str, Any]:
-    """Nobody follows the workflow meanwhile: how far it is, the agent's diary says too."""
+    """Run a long plan without a follower; the agent's diary shows its progress."""
     with Stage(directory) as stage:
         server = stage.up()
         work = stage.work(SCRIPT)
@@ -77,7 +77,7 @@ def plan_of(tasks: int) -> str:
 
 
 def processor_time(pid: int) -> float | None:
-    """Seconds that a process and its ended children, git above all, had the processor; None where nobody tells."""
+    """Return the processor seconds of a process and its ended children, mainly git; None where unknown."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -86,7 +86,7 @@ def processor_time(pid: int) -> float | None:
 
 
 def cpu_per_task(looks: Sequence[dict[str, Any]]) -> list[float | None]:
-    """Milliseconds of processor time per task, from each look to the next; the same, if cost grows with the work."""
+    """Return the processor milliseconds per task between samples; constant, if cost grows with the work."""
     return [
         None if None in (before["cpu_s"], after["cpu_s"]) else _share(before, after)
         for before, after in pairwise(looks)
@@ -100,7 +100,7 @@ def _share(before: dict[str, Any], after: dict[str, Any]) -> float | None:
 
 
 def waits_in(diary: Sequence[DiaryEntry]) -> list[float]:
-    """Seconds between the end of each turn and the prompt after it."""
+    """Return the seconds between the end of each turn and the next prompt."""
     told = [entry for entry in diary if entry.kind in ("prompt", "ended")]
     return [
         (after.at - before.at).total_seconds()

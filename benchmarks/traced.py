@@ -22,6 +22,8 @@ GUARDIAN, GUARDED = "guardian", "guardian.up"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
+    """Moment at which a point of the code was passed."""
+
     at: float
     """Seconds of the clock that all processes of the machine share."""
     name: str
@@ -35,7 +37,7 @@ def main() -> int:
 
 
 def trace(file: Path) -> None:
-    """From now on."""
+    """Write marks from now on."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     ask, guarded = Calls.ask, acp.guarded
 
@@ -62,7 +64,7 @@ def trace(file: Path) -> None:
 
 
 def marks_in(file: Path, after: float = 0.0) -> list[Mark]:
-    """What was noted after a moment, in order."""
+    """Read the marks after a moment, in order."""
     pairs = [line.split() for line in file.read_text().splitlines()]
     return [Mark(float(at), name) for at, name in pairs if float(at) >= after]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import anyio
 
-from certify import programs
-from certify.agents import CANDIDATES, Candidate, Housing, environment
+from certify import installed_programs
+from certify.agents_page import page, rows_of
+from certify.candidates import CANDIDATES, CertifiedAgent, Housing, environment
 from certify.handover import HandoverRow, certify_handover, pairs
-from certify.page import page, told
 from certify.play import Observed, perform, playing
 from certify.proof import Row, judge, unplayed, with_compaction, with_suite, without_what_is_lacking
 from certify.story import AGENT, StoryRow, certify_story
@@ -35,6 +35,7 @@ PAGE = ROOT / "docs" / "reference" / "agents.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Certify the chosen agents; return 1 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m certify", description="Kill real agents, and bring them back.")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"which ones; without: {', '.join(CANDIDATES)}")
     parser.add_argument("--page", action="store_true", help="only write the results into docs/reference/agents.md")
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [_certify(CANDIDATES[name], given.keep) for name in chosen]
     handovers = [_hand_over(before, after, given.keep) for before, after in pairs(set(chosen))]
     stories = [_tell_story(given.keep)] if AGENT in chosen else []
-    # Some agents alone would leave a page without the others.
+    # A run of some agents must not remove the others from the page.
     if given.page or {row["agent"] for row in _read(RESULTS)} >= set(CANDIDATES):
         PAGE.write_text(_page())
     verdicts = [verdict for row in rows for verdict in (row.native_resume, row.after_compaction)]
@@ -55,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _page() -> str:
-    """With what was seen here in place of what the page says of it; the rest of the page stays."""
-    before = told(PAGE.read_text())
+    """Compose the page from new results, and from its own rows for agents that were not certified now."""
+    before = rows_of(PAGE.read_text())
     rows = {row["agent"]: row for row in (*before.rows, *_read(RESULTS))}
     return page(
         [rows[name] for name in CANDIDATES if name in rows],
@@ -78,7 +79,7 @@ def _tell_story(keep: Path | None) -> StoryRow:
     return row
 
 
-def _hand_over(before: Candidate, after: Candidate, keep: Path | None) -> HandoverRow:
+def _hand_over(before: CertifiedAgent, after: CertifiedAgent, keep: Path | None) -> HandoverRow:
     root = Path(tempfile.mkdtemp(prefix=f"segue-certify-{before.name}-{after.name}-", dir=keep))
     try:
         row = certify_handover(before, after, root / "stage", _today())
@@ -93,9 +94,9 @@ def _hand_over(before: Candidate, after: Candidate, keep: Path | None) -> Handov
     return row
 
 
-def _certify(candidate: Candidate, keep: Path | None) -> Row:
+def _certify(candidate: CertifiedAgent, keep: Path | None) -> Row:
     _say(f"{candidate.name}: installing …")
-    programs.install(candidate.name)
+    installed_programs.install(candidate.name)
     begin = monotonic()
     row = _played(candidate, keep) if candidate.plays else _started(candidate)
     if (examined := examine(candidate.name)) is not None:
@@ -106,7 +107,7 @@ def _certify(candidate: Candidate, keep: Path | None) -> Row:
     return row
 
 
-def _played(candidate: Candidate, keep: Path | None) -> Row:
+def _played(candidate: CertifiedAgent, keep: Path | None) -> Row:
     seen, diary = _play(candidate, keep)
     row = judge(candidate, seen, diary, _today())
     if candidate.full is not None:
@@ -114,13 +115,13 @@ def _played(candidate: Candidate, keep: Path | None) -> Row:
     return row
 
 
-def _started(candidate: Candidate) -> Row:
-    """All that can be seen of an agent without what it lacks."""
+def _started(candidate: CertifiedAgent) -> Row:
+    """Start an agent that cannot play without its vendor's server, and return its row."""
     agent = BUILT_IN_AGENTS[candidate.name]
     with tempfile.TemporaryDirectory(prefix=f"segue-certify-{candidate.name}-") as place:
         housing = Housing(Path(place, "agent-home"), "", Path(place))
         launch = Launch(
-            command=(*agent.command, *programs.install(candidate.name)),
+            command=(*agent.command, *installed_programs.install(candidate.name)),
             directory=Path(place),
             environment=environment(candidate, housing),
             execution=f"certify-{token_hex(4)}",
@@ -133,7 +134,9 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _play(candidate: Candidate, keep: Path | None, *, compacting: bool = False) -> tuple[Observed, list[DiaryEntry]]:
+def _play(
+    candidate: CertifiedAgent, keep: Path | None, *, compacting: bool = False
+) -> tuple[Observed, list[DiaryEntry]]:
     root = Path(tempfile.mkdtemp(prefix=f"segue-certify-{candidate.name}-", dir=keep))
     try:
         with playing(candidate, root / "stage", compacting=compacting) as (stage, actor, log):
@@ -165,7 +168,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _save(row: Row) -> None:
-    """The new row in place of the agent's old one; the others stay."""
+    """Write the row in place of the agent's old one."""
     known = {known["agent"]: known for known in _read(RESULTS)} | {row.agent: row.document()}
     RESULTS.parent.mkdir(exist_ok=True)
     ordered = [known[name] for name in CANDIDATES if name in known]

@@ -21,6 +21,7 @@ TOOLS = [_tool("write_file", "path", "content"), _tool("shell", "command")]
 
 
 def model(state: MessagesState) -> dict[str, Any]:
+    """Ask the scripted model for the next message."""
     body = {"model": "scripted", "messages": convert_to_openai_messages(state["messages"]), "tools": TOOLS}
     asked = urllib.request.Request(
         os.environ["SCRIPTED_MODEL"], json.dumps(body).encode(), {"Content-Type": "application/json"}

@@ -1,15 +1,15 @@
-"""A play for two real agents: one begins, is paused, its server is killed, and the other goes on from a context.
+"""A play for two real agents: one begins, is paused, its server is killed, and the other continues from a context.
 
-The first answers with text and writes a file. The second has never heard of any of it: what it knows is in the first
-request that it sends to the model, and that request is in the model's log.
+The first answers with text and writes a file. The second has no other source than the context: its knowledge is in its
+first request to the model, which is in the model's log.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from certify import programs
-from certify.agents import CANDIDATES, Candidate
+from certify import installed_programs
+from certify.candidates import CANDIDATES, CertifiedAgent
 from certify.play import NOTE, NOW, TITLE, WITHIN, Actor, Witness, completed, rule, staged
 from segue.model import events as e
 from segue.model.findings import ExamResult
@@ -41,12 +41,12 @@ MEMORIES = (
     ("the answer after the file", "ANSWER-BETA"),
     ("why the work was stopped", "the other one goes on"),
 )
-"""What the successor must find in its first request."""
+"""Required content of the successor's first request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoverRow:
-    """One hand-over, as `build/handovers.json` tells it."""
+    """Row of a hand-over in `build/handovers.json`."""
 
     before: str
     after: str
@@ -64,11 +64,14 @@ class HandoverRow:
 
 @dataclass(slots=True)
 class Seen(Witness):
+    """Observations of a hand-over."""
+
     mark: int = 0
     written: bool = False
 
 
-def certify_handover(before: Candidate, after: Candidate, root: Path, today: str) -> HandoverRow:
+def certify_handover(before: CertifiedAgent, after: CertifiedAgent, root: Path, today: str) -> HandoverRow:
+    """Play the hand-over, and judge it."""
     with staged([before, after], root, _rules) as (stage, actor, log):
         seen = _perform(stage, actor, log, before, after)
     checks = list(_checks(seen, after))
@@ -77,7 +80,7 @@ def certify_handover(before: Candidate, after: Candidate, root: Path, today: str
     return HandoverRow(
         before=before.name,
         after=after.name,
-        versions=f"{programs.versions(before.name)} → {programs.versions(after.name)}",
+        versions=f"{installed_programs.versions(before.name)} → {installed_programs.versions(after.name)}",
         verdict="failed" if problems else "verified",
         score=round(exam.score, 3) if exam else None,
         tokens=exam.tokens if exam else None,
@@ -87,8 +90,8 @@ def certify_handover(before: Candidate, after: Candidate, root: Path, today: str
     )
 
 
-def pairs(chosen: set[str]) -> Iterator[tuple[Candidate, Candidate]]:
-    """The hand-overs between agents that are to be certified."""
+def pairs(chosen: set[str]) -> Iterator[tuple[CertifiedAgent, CertifiedAgent]]:
+    """Yield the hand-overs between the chosen agents."""
     for before, after in PAIRS:
         if {before, after} <= chosen:
             yield CANDIDATES[before], CANDIDATES[after]
@@ -104,7 +107,7 @@ def _rules(worktree: Path) -> list[object]:
     ]
 
 
-def _perform(stage: Stage, actor: Actor, log: Path, before: Candidate, after: Candidate) -> Seen:
+def _perform(stage: Stage, actor: Actor, log: Path, before: CertifiedAgent, after: CertifiedAgent) -> Seen:
     seen = Seen()
     with seen.watching(stage, actor, log):
         stage.up()
@@ -129,7 +132,7 @@ def _exam(seen: Seen) -> ExamResult | None:
     return carried[-1].exam if carried else None
 
 
-def _checks(seen: Seen, after: Candidate) -> Iterator[tuple[bool, str]]:
+def _checks(seen: Seen, after: CertifiedAgent) -> Iterator[tuple[bool, str]]:
     yield not seen.error, f"the play ended{f' at: {seen.error}' if seen.error else ''}"
     if seen.resumed is None:
         return
@@ -139,7 +142,7 @@ def _checks(seen: Seen, after: Candidate) -> Iterator[tuple[bool, str]]:
     if request is None:
         yield False, "the model never got the successor's first request"
         return
-    held = [name for name, words in MEMORIES if request.says(words)]
+    held = [name for name, words in MEMORIES if request.contains(words)]
     missing = [name for name, _ in MEMORIES if name not in held]
     yield not missing, f"the successor's first request holds {', '.join(held) or 'nothing'}"
     if missing:

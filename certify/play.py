@@ -1,9 +1,9 @@
 """Two plays for a real agent.
 
-In the long one it answers with text, writes a file, is killed with its server in the middle of a shell command, goes
-on, is killed again while it waits for a permission, goes on again and answers once more. In the short one the model
-says that the window is full, the agent compacts its conversation by itself, and is killed in the middle of a command
-after that.
+In the long one it answers with text, writes a file, is killed with its server in the middle of a shell command, is
+resumed, killed again while it waits for a permission, resumed, and answers once more. In the short one the model
+reports a full window, the agent compacts its conversation by itself, and is killed in the middle of a command after
+that.
 """
 
 import json
@@ -18,14 +18,14 @@ from time import monotonic, sleep
 
 import yaml
 
-from certify import programs
-from certify.agents import Candidate, Housing, environment
+from certify import installed_programs
+from certify.candidates import CertifiedAgent, Housing, environment
 from segue.model import events as e
 from segue.model.ids import slugify
 from segue.model.views import RecordView, Resumed
 from segue.testing.losses import count
 from segue.testing.model import Call, LoggedRequest, Shell, read_log
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from segue.testing.stage import Stage
 from segue.testing.work import AT_REST, Work
 from segue.workspace.processes import descendants, identity, is_alive
@@ -37,7 +37,7 @@ TITLE = "Certify the agent"
 SUMMARY = "SUMMARY-OMEGA"
 NOTE = "note-beta.txt"
 NOW = "This is what to do now:"
-"""Where a prompt that carries a compiled context comes to the point."""
+"""Heading of the task in a prompt that carries a compiled context."""
 STARTED = "command-started.txt"
 LATER = "command-later.txt"
 
@@ -77,23 +77,23 @@ SHORT_PLAN = """
 
 @dataclass(slots=True)
 class Observed:
-    """What was seen from outside while the play was on."""
+    """Observations from outside during a play."""
 
     journal: list[RecordView] = field(default_factory=list[RecordView])
     requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
     resumes: list[Resumed] = field(default_factory=list[Resumed])
     marks: list[int] = field(default_factory=list[int])
-    """How many requests the model had got when each resume was asked for."""
+    """Requests that the model had received at each resume."""
     seconds: list[float] = field(default_factory=list[float])
-    """From asking for a resume to the first sign of life in the next turn."""
+    """Seconds from each resume to the first event of the next turn."""
     later_ran: bool = False
-    """Whether the command that nobody allowed has run."""
+    """The command without permission was executed."""
     trees: list[int] = field(default_factory=list[int])
-    """How many processes hung on the server at each kill."""
+    """Processes below the server at each kill."""
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """The agent's own conversations at the first kill, by a hash of each."""
+    """Hashes of the agent's own conversation files at the first kill."""
     changed: list[str] = field(default_factory=list[str])
-    """Those of them that were not the same at the end."""
+    """Conversation files that changed until the end."""
     orphans: set[int] = field(default_factory=set[int])
     faults: list[str] = field(default_factory=list[str])
     stopped_at: str = ""
@@ -101,7 +101,7 @@ class Observed:
 
 
 class Actor(Work):
-    """A workflow of a real agent, who asks and is allowed."""
+    """User of a workflow with a real agent, whose permission requests are approved."""
 
     def __init__(self, root: Path, repository: Path, variables: Mapping[str, str]) -> None:
         super().__init__(root, repository, "")
@@ -115,7 +115,7 @@ class Actor(Work):
         return carrying("HOME", self._variables["HOME"])
 
     def allow_until(self, wanted: Callable[[e.Event], bool]) -> RecordView:
-        """Follow the workflow to the event that is wanted, and allow what the agent asks for on the way."""
+        """Follow the workflow to the next event that matches, and approve permission requests."""
         deadline = monotonic() + WITHIN
         while not wanted((record := self.next_event(deadline - monotonic())).event):
             match record.event:
@@ -130,7 +130,7 @@ class Actor(Work):
 
 @dataclass(slots=True)
 class Witness:
-    """What is left to see when a play of several acts is over."""
+    """Observations after a play of several acts."""
 
     journal: list[RecordView] = field(default_factory=list[RecordView])
     requests: list[LoggedRequest] = field(default_factory=list[LoggedRequest])
@@ -143,7 +143,7 @@ class Witness:
 
     @contextmanager
     def watching(self, stage: Stage, actor: Actor, log: Path) -> Generator[None]:
-        """However far the play comes, what it left is told."""
+        """Collect the observations after the body of the context, even if it fails."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - a verdict is wanted, not a traceback
@@ -164,8 +164,8 @@ class Witness:
 
 
 @contextmanager
-def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
-    """A stage with the agent, and the model behind it; the file is the model's log."""
+def playing(candidate: CertifiedAgent, root: Path, *, compacting: bool = False) -> Generator[tuple[Stage, Actor, Path]]:
+    """Provide a stage with the agent and the model; the file is the model's log."""
     script = _compacting if compacting else _script
     with staged([candidate], root, lambda worktree: script(candidate, worktree)) as play:
         yield play
@@ -173,10 +173,9 @@ def playing(candidate: Candidate, root: Path, *, compacting: bool = False) -> Ge
 
 @contextmanager
 def staged(
-    candidates: Sequence[Candidate], root: Path, rules: Callable[[Path], list[object]], *, settings: str = ""
+    candidates: Sequence[CertifiedAgent], root: Path, rules: Callable[[Path], list[object]], *, settings: str = ""
 ) -> Generator[tuple[Stage, Actor, Path]]:
-    """A stage with some agents, and one model behind all of them that answers by these rules; `settings` are further
-    ones of the last agent."""
+    """Provide a stage with agents that share a model with these rules; `settings` are added for the last agent."""
     root.mkdir(parents=True)
     log = root / "requests.jsonl"
     stage = Stage(root, settings="".join(map(_settings, candidates)) + settings)
@@ -191,17 +190,17 @@ def staged(
         yield stage, actor, log
 
 
-def _settings(candidate: Candidate) -> str:
-    command = json.dumps(programs.install(candidate.name))
+def _settings(candidate: CertifiedAgent) -> str:
+    command = json.dumps(installed_programs.install(candidate.name))
     patterns = json.dumps(list(candidate.patterns))
     return f"[agents.{candidate.name}]\ncommand = {command}\nenvironment = {patterns}\n"
 
 
-def _script(candidate: Candidate, worktree: Path) -> list[object]:
-    """What the model answers. An interrupted task is asked for again, so those rules come first."""
+def _script(candidate: CertifiedAgent, worktree: Path) -> list[object]:
+    """Return the rules of the model; those for an interrupted task come first: its prompt contains the task again."""
     asking = candidate.asking(f"date > {worktree / LATER}")
     note = {"path": str(worktree / NOTE), "content": "CONTENT-BETA"}
-    # A prompt that carries what came before has the earlier requests in it too.
+    # A prompt with a compiled context also contains the earlier requests.
     told = rf"{NOW}[\s\S]*"
     return [
         rule(f"/{told}COMMAND-GAMMA/", {"say": "ANSWER-GAMMA"}),
@@ -216,8 +215,8 @@ def _script(candidate: Candidate, worktree: Path) -> list[object]:
     ]
 
 
-def _compacting(candidate: Candidate, worktree: Path) -> list[object]:
-    """What the model answers in the short play; agents ask for the summary in words of their own."""
+def _compacting(candidate: CertifiedAgent, worktree: Path) -> list[object]:
+    """Return the model's rules of the short play; each agent requests its summary differently."""
     full = {"input": candidate.full or 0}
     return [
         rule("/interrupted in the middle/", {"say": "ANSWER-GAMMA"}),
@@ -252,8 +251,8 @@ def _model(script: Path, log: Path) -> Generator[str]:
             process.terminate()
 
 
-def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, compacting: bool = False) -> Observed:
-    """Play it as far as it goes; what was seen is told in any case."""
+def perform(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, *, compacting: bool = False) -> Observed:
+    """Play all acts, and return the observations even after a failure."""
     seen = Observed()
     try:
         for act in _acts(candidate, compacting):
@@ -276,7 +275,7 @@ def perform(stage: Stage, actor: Actor, candidate: Candidate, log: Path, *, comp
 # ── the acts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _text_and_file(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     stage.up()
     actor.begin(TITLE, PLAN, agent=candidate.name)
     actor.allow_until(completed("text"))
@@ -286,14 +285,14 @@ def _text_and_file(stage: Stage, actor: Actor, candidate: Candidate, log: Path, 
         raise RuntimeError(f"{NOTE} was not written")
 
 
-def _long_command(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    """Until the command is announced, and runs."""
+def _long_command(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
+    """Wait until the command is announced and runs."""
     actor.allow_until(lambda event: isinstance(event, e.ToolCalled))
     until_it_runs(actor)
 
 
 def until_it_runs(actor: Actor) -> None:
-    """Until the long command was allowed, and has begun."""
+    """Wait until the long command was allowed and has begun."""
     started = Path(actor.view.worktree or "") / STARTED
     deadline = monotonic() + WITHIN
     while not started.exists():
@@ -304,7 +303,7 @@ def until_it_runs(actor: Actor) -> None:
         sleep(0.1)
 
 
-def _kill(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _kill(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     below = [identity(pid) for pid in {*descendants(stage.server.pid), *actor.processes()}]
     tree = [each for each in below if each is not None]
     seen.trees.append(len(tree))
@@ -312,7 +311,7 @@ def _kill(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Obs
     seen.orphans |= {each.pid for each in tree if is_alive(each)}
 
 
-def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _resume(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     stage.up()
     actor.drain()
     seen.marks.append(len(read_log(log)))
@@ -322,49 +321,49 @@ def _resume(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: O
     seen.seconds.append(round(monotonic() - begin, 2))
 
 
-def _note_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _note_files(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     seen.files = _contents(actor, candidate)
 
 
-def _compare_files(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
-    """An agent that loses its conversations when they are loaded must not have been asked to load one."""
+def _compare_files(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
+    """Compare the files: an agent that loses conversations when it loads them must not have loaded one."""
     now = _contents(actor, candidate)
     seen.changed = [file for file, content in seen.files.items() if now.get(file) != content]
 
 
-def _contents(actor: Actor, candidate: Candidate) -> dict[str, str]:
-    """Files without a word of it are the agent's own affair: it makes some at each start, and removes them again."""
+def _contents(actor: Actor, candidate: CertifiedAgent) -> dict[str, str]:
+    """Hash the files that contain the conversation; an agent creates and removes others at each start."""
     files = Path(actor.environment["HOME"]).glob(candidate.files)
     found = {file.name: file.read_bytes() for file in files}
     return {name: sha256(content).hexdigest() for name, content in found.items() if b"REMEMBER-ALPHA" in content}
 
 
-def _first_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _first_continuation(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.allow_until(completed("command"))
 
 
-def _open_permission(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _open_permission(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.until(e.PermissionRequested, within=WITHIN)
 
 
-def _second_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _second_continuation(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.allow_until(completed("permission"))
     actor.allow_until(completed("last"))
     actor.until_status("completed", within=WITHIN)
 
 
-def _text_alone(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _text_alone(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     stage.up()
     actor.begin(TITLE, SHORT_PLAN, agent=candidate.name)
     actor.allow_until(completed("text"))
 
 
-def _last_continuation(stage: Stage, actor: Actor, candidate: Candidate, log: Path, seen: Observed) -> None:
+def _last_continuation(stage: Stage, actor: Actor, candidate: CertifiedAgent, log: Path, seen: Observed) -> None:
     actor.allow_until(completed("command"))
     actor.until_status("completed", within=WITHIN)
 
 
-Act = Callable[[Stage, Actor, Candidate, Path, Observed], None]
+Act = Callable[[Stage, Actor, CertifiedAgent, Path, Observed], None]
 
 ACTS: tuple[Act, ...] = (
     _text_and_file,
@@ -382,7 +381,7 @@ ACTS: tuple[Act, ...] = (
 COMPACTION: tuple[Act, ...] = (_text_alone, _long_command, _kill, _resume, _last_continuation)
 
 
-def _acts(candidate: Candidate, compacting: bool) -> tuple[Act, ...]:
+def _acts(candidate: CertifiedAgent, compacting: bool) -> tuple[Act, ...]:
     if compacting:
         return COMPACTION
     return ACTS if candidate.native else (*ACTS[:3], _note_files, *ACTS[3:], _compare_files)

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
-from certify import programs
-from certify.agents import Candidate
+from certify import installed_programs
+from certify.candidates import CertifiedAgent
 from certify.play import STARTED, SUMMARY, Observed
 from certify.suite import Examined
 from segue.drivers import Introduction
 from segue.model import events as e
 from segue.testing.losses import count
 from segue.testing.model import LoggedRequest
-from segue.testing.model.conversation import Role
+from segue.testing.model.exchange import Role
 from segue.testing.rehearsal.diary import DiaryEntry
 
-Verdict = Literal["verified", "refused", "failed", "not_offered", "not_certified"]
+ResumeVerdict = Literal["verified", "refused", "failed", "not_offered", "not_certified"]
 
 MEMORIES: tuple[tuple[str, str, Role], ...] = (
     ("the first prompt", "REMEMBER-ALPHA", "user"),
@@ -26,29 +26,29 @@ MEMORIES: tuple[tuple[str, str, Role], ...] = (
     ("the command that was torn", STARTED, "assistant"),
     ("the answer after the first resume", "ANSWER-GAMMA", "assistant"),
 )
-"""What the agent must have in mind, and who said it; the last one from the second resume on."""
+"""Required content of an agent's request, with its role; the last one from the second resume on."""
 
 ANSWERS = ("ANSWER-ALPHA", "ANSWER-BETA", "ANSWER-GAMMA", "ANSWER-DELTA", "ANSWER-EPSILON")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One agent, as `build/certify.json` tells it."""
+    """Row of an agent in `build/certify.json`."""
 
     agent: str
     version: str
     way: str
-    native_resume: Verdict
+    native_resume: ResumeVerdict
     reason: str = ""
-    """What the verdict lacks."""
+    """Reason of a missing certification."""
     evidence: list[str]
     problems: list[str] = field(default_factory=list[str])
     reported: str = ""
-    """What the agent calls itself."""
+    """Name and version that the agent reports."""
     capabilities: list[str] = field(default_factory=list[str])
     resume_seconds: list[float] = field(default_factory=list[float])
-    after_compaction: Verdict | Literal["not_tried"] = "not_tried"
-    """Whether native resume also works when the agent has compacted its conversation before."""
+    after_compaction: ResumeVerdict | Literal["not_tried"] = "not_tried"
+    """ResumeVerdict on native resume after the agent compacted its conversation."""
     seconds: float = 0.0
     checked: str = ""
 
@@ -56,15 +56,15 @@ class Row:
         return asdict(self)
 
 
-def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], today: str) -> Row:
-    """Every check is evidence when it holds, and a problem when it does not."""
+def judge(candidate: CertifiedAgent, seen: Observed, diary: list[DiaryEntry], today: str) -> Row:
+    """Judge a play: a check that holds is evidence, another one a problem."""
     started = [record.event for record in seen.journal if isinstance(record.event, e.AgentStarted)]
     checks = list(_checks(candidate, seen, diary))
     problems = [sentence for holds, sentence in checks if not holds]
     ways = [resumed.way for resumed in seen.resumes]
     return Row(
         agent=candidate.name,
-        version=programs.versions(candidate.name),
+        version=installed_programs.versions(candidate.name),
         way=", ".join(dict.fromkeys(ways)) or "none",
         native_resume=_verdict(candidate, seen, started, problems),
         evidence=[sentence for holds, sentence in checks if holds],
@@ -76,7 +76,9 @@ def judge(candidate: Candidate, seen: Observed, diary: list[DiaryEntry], today: 
     )
 
 
-def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted], problems: list[str]) -> Verdict:
+def _verdict(
+    candidate: CertifiedAgent, seen: Observed, started: list[e.AgentStarted], problems: list[str]
+) -> ResumeVerdict:
     if started and not {"load", "resume"} & set(started[0].capabilities):
         return "not_offered"
     if problems:
@@ -85,18 +87,18 @@ def _verdict(candidate: Candidate, seen: Observed, started: list[e.AgentStarted]
 
 
 def with_suite(row: Row, examined: Examined) -> Row:
-    """The row, and how the tests ended that need the agent's real program."""
+    """Add the result of the tests that need the agent's real program."""
     sentence = f"{examined.what}: {examined.summary}"
     if examined.passed:
         return replace(row, evidence=[*row.evidence, *examined.seen, sentence])
     return replace(row, native_resume="failed", problems=[*row.problems, sentence])
 
 
-def unplayed(candidate: Candidate, introduction: Introduction, today: str) -> Row:
-    """An agent that can be started here, and nothing more."""
+def unplayed(candidate: CertifiedAgent, introduction: Introduction, today: str) -> Row:
+    """Make the row of an agent that can only be started here."""
     return Row(
         agent=candidate.name,
-        version=programs.versions(candidate.name),
+        version=installed_programs.versions(candidate.name),
         way="native" if introduction.capabilities.native else "context",
         native_resume="not_certified",
         reason=candidate.lacking,
@@ -107,8 +109,8 @@ def unplayed(candidate: Candidate, introduction: Introduction, today: str) -> Ro
     )
 
 
-def without_what_is_lacking(row: Row, candidate: Candidate) -> Row:
-    """A play with a stand-in shows what the agent does, and not what its vendor does."""
+def without_what_is_lacking(row: Row, candidate: CertifiedAgent) -> Row:
+    """Withdraw the verdict if a stand-in replaced the vendor: it shows the agent's behaviour only."""
     if not candidate.lacking or row.native_resume != "verified":
         return row
     reason = f"{candidate.lacking}; verified with a stand-in for it"
@@ -116,7 +118,7 @@ def without_what_is_lacking(row: Row, candidate: Candidate) -> Row:
 
 
 def with_compaction(row: Row, seen: Observed) -> Row:
-    """The row, with what the short play adds to it."""
+    """Add the result of the short play."""
     checks = list(_compacted(seen))
     problems = [f"after compaction: {sentence}" for holds, sentence in checks if not holds]
     evidence = [f"after compaction: {sentence}" for holds, sentence in checks if holds]
@@ -128,21 +130,21 @@ def with_compaction(row: Row, seen: Observed) -> Row:
     )
 
 
-Check = tuple[bool, str]
+PlayCheck = tuple[bool, str]
 
 
-def _compacted(seen: Observed) -> Iterator[Check]:
+def _compacted(seen: Observed) -> Iterator[PlayCheck]:
     yield _ended(seen)
     asked = [each.number for each in seen.requests if SUMMARY in each.answer]
     yield bool(asked), f"the agent asked the model for a summary: requests {', '.join(map(str, asked)) or 'none'}"
     request = _first_prompted(seen.requests[seen.marks[0] :]) if seen.marks else None
-    held = request is not None and request.says(SUMMARY) and request.remembers(STARTED, "assistant")
+    held = request is not None and request.contains(SUMMARY) and request.remembers(STARTED, "assistant")
     yield held, "the first request after the resume holds the summary and the command"
     yield [resumed.way for resumed in seen.resumes] == ["native"], "the resume went the native way"
     yield not seen.orphans, "no process was left"
 
 
-def _checks(candidate: Candidate, seen: Observed, diary: list[DiaryEntry]) -> Iterator[Check]:
+def _checks(candidate: CertifiedAgent, seen: Observed, diary: list[DiaryEntry]) -> Iterator[PlayCheck]:
     yield _ended(seen)
     yield from _torn(seen)
     yield from _resumed(candidate, seen)
@@ -156,12 +158,12 @@ def _checks(candidate: Candidate, seen: Observed, diary: list[DiaryEntry]) -> It
     yield not seen.faults, f"the journal's chain holds{''.join(f': {fault}' for fault in seen.faults)}"
 
 
-def _ended(seen: Observed) -> Check:
+def _ended(seen: Observed) -> PlayCheck:
     return not seen.error, f"the play ended{f' at: {seen.stopped_at}: {seen.error}' if seen.error else ''}"
 
 
-def _torn(seen: Observed) -> Iterator[Check]:
-    """That the kills came where they were meant to come."""
+def _torn(seen: Observed) -> Iterator[PlayCheck]:
+    """PlayCheck that the kills occurred at the intended moments."""
     sessions = [record.session_id for record in seen.journal if record.session_id is not None]
     first = [record.event for record in seen.journal if record.run == 1 and record.session_id == sessions[0]]
     called = [event.call_id for event in first if isinstance(event, e.ToolCalled | e.PermissionRequested)]
@@ -177,7 +179,7 @@ def _torn(seen: Observed) -> Iterator[Check]:
         yield not seen.later_ran, "the command that nobody allowed has not run"
 
 
-def _resumed(candidate: Candidate, seen: Observed) -> Iterator[Check]:
+def _resumed(candidate: CertifiedAgent, seen: Observed) -> Iterator[PlayCheck]:
     tokens = {record.event.token for record in seen.journal if isinstance(record.event, e.TokenCaptured)}
     expected = 1 if candidate.native else 1 + len(seen.resumes)
     if seen.resumes:
@@ -186,13 +188,13 @@ def _resumed(candidate: Candidate, seen: Observed) -> Iterator[Check]:
         yield resumed.way == _way(candidate), f"resume {number} went the way: {resumed.way} ({resumed.reason})"
 
 
-def _way(candidate: Candidate) -> str:
-    """An agent that loses its conversations when they are loaded begins with a compiled context instead."""
+def _way(candidate: CertifiedAgent) -> str:
+    """Return the expected way; an agent that loses conversations at loading begins with a compiled context."""
     return "native" if candidate.native else "context"
 
 
-def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
-    """What the first request of each resumed turn had in it, in the model's own log."""
+def _remembered(candidate: CertifiedAgent, seen: Observed) -> Iterator[PlayCheck]:
+    """PlayCheck the content of each resumed turn's first request in the model's log."""
     for number, mark in enumerate(seen.marks, 1):
         request = _first_prompted(seen.requests[mark:])
         if request is None:
@@ -208,16 +210,16 @@ def _remembered(candidate: Candidate, seen: Observed) -> Iterator[Check]:
             yield False, f"{where} lacks {', '.join(missing)}"
 
 
-def _holds(candidate: Candidate, request: LoggedRequest, words: str, role: Role) -> bool:
-    return request.remembers(words, role) if candidate.native else request.says(words)
+def _holds(candidate: CertifiedAgent, request: LoggedRequest, words: str, role: Role) -> bool:
+    return request.remembers(words, role) if candidate.native else request.contains(words)
 
 
 def _first_prompted(requests: list[LoggedRequest]) -> LoggedRequest | None:
-    """Agents ask for titles and the like on the side; the real request offers tools and asks for the task."""
+    """Find the request for the task: it offers tools, unlike requests for titles."""
     return next((each for each in requests if each.tools and "interrupted in the middle" in each.prompt), None)
 
 
-def _once(seen: Observed, diary: list[DiaryEntry]) -> Iterator[Check]:
+def _once(seen: Observed, diary: list[DiaryEntry]) -> Iterator[PlayCheck]:
     counted = count(seen.journal, [], diary)
     said = "\n".join(record.event.text for record in seen.journal if isinstance(record.event, e.AgentMessage))
     answers = {words: said.count(words) for words in ANSWERS if words in said}

@@ -1,8 +1,8 @@
 """The whole story with one real agent: it plans, is approved, reviewed, handed over to a new session of its own at the
 soft cap, killed in the middle of a command, resumed, and completes the work.
 
-The reviewer is the same program in a conversation of its own; every word comes from the scripted model, whose log shows
-what each conversation was told.
+The reviewer is the same program in a conversation of its own; all answers come from the scripted model, whose log shows
+the content of each conversation.
 """
 
 import json
@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from certify import programs
-from certify.agents import Candidate
+from certify import installed_programs
+from certify.candidates import CertifiedAgent
 from certify.play import (
     NOTE,
     NOW,
@@ -33,7 +33,7 @@ from segue.testing.stage import Stage
 
 AGENT = "claude"
 WINDOW_USED = 700_000
-"""Of a million: above the soft cap that is set here, and below where the agent would compact by itself."""
+"""Tokens used of a million: above the soft cap in SETTINGS, and below the agent's own compaction."""
 SETTINGS = "capacity = { warn = 0.5, fork = 0.6 }\n"
 REMARK = "REMARK-OMEGA: say why the note is needed"
 REASON = "ANSWER-OMEGA: we keep the note short because the reader is in a hurry"
@@ -51,12 +51,12 @@ MEMORIES = (
     ("the file that was written", NOTE),
     ("the decision, with its reason", REASON),
 )
-"""What the second session must find in its first request."""
+"""Required content of the second session's first request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryRow:
-    """The story, as `build/story.json` tells it."""
+    """Row of the story in `build/story.json`."""
 
     agent: str
     version: str
@@ -72,11 +72,14 @@ class StoryRow:
 
 @dataclass(slots=True)
 class Seen(Witness):
+    """Observations of the story."""
+
     proposed: tuple[str, ...] = ()
     end: WorkflowView | None = None
 
 
-def certify_story(candidate: Candidate, root: Path, today: str) -> StoryRow:
+def certify_story(candidate: CertifiedAgent, root: Path, today: str) -> StoryRow:
+    """Play the story, and judge it."""
     begin = monotonic()
     with staged([candidate], root, _rules, settings=SETTINGS) as (stage, actor, log):
         seen = _perform(stage, actor, log, candidate)
@@ -84,7 +87,7 @@ def certify_story(candidate: Candidate, root: Path, today: str) -> StoryRow:
     problems = [sentence for holds, sentence in checks if not holds]
     return StoryRow(
         agent=candidate.name,
-        version=programs.versions(candidate.name),
+        version=installed_programs.versions(candidate.name),
         verdict="failed" if problems else "verified",
         evidence=[sentence for holds, sentence in checks if holds],
         problems=problems,
@@ -110,7 +113,7 @@ def _rules(worktree: Path) -> list[object]:
     ]
 
 
-def _perform(stage: Stage, actor: Actor, log: Path, candidate: Candidate) -> Seen:
+def _perform(stage: Stage, actor: Actor, log: Path, candidate: CertifiedAgent) -> Seen:
     seen = Seen()
     with seen.watching(stage, actor, log):
         stage.up()
@@ -142,7 +145,7 @@ def _checks(seen: Seen) -> Iterator[tuple[bool, str]]:
     reviews = [(each.task_id, each.feedback.approved) for each in events if isinstance(each, e.ReviewGiven)]
     wanted = [("note", False), ("note", True), ("text", True), ("long", True)]
     yield reviews == wanted, f"reviews: {', '.join(f'{task} {_word(approved)}' for task, approved in reviews)}"
-    asked = any(each.says(REMARK) and not each.says("asked for a review") for each in seen.requests)
+    asked = any(each.contains(REMARK) and not each.contains("asked for a review") for each in seen.requests)
     yield asked, "the model's log shows that the agent was told what the reviewer said"
     writers = [each for each in events if isinstance(each, e.SessionCreated) and each.role is Role.WRITER]
     rungs = [each.rung for each in events if isinstance(each, e.CapacityReached)]
@@ -161,7 +164,7 @@ def _second_session(seen: Seen) -> Iterator[tuple[bool, str]]:
     if request is None:
         yield False, "the model never got the first request of the second session"
         return
-    held = [name for name, words in MEMORIES if request.says(words)]
+    held = [name for name, words in MEMORIES if request.contains(words)]
     missing = [name for name, _ in MEMORIES if name not in held]
     yield not missing, f"its first request holds {', '.join(held) or 'nothing'}"
     if missing:

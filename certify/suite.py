@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from certify import programs
+from certify import installed_programs
 
 ROOT = Path(__file__).parent.parent
 WITHIN = 1200.0
@@ -16,15 +16,15 @@ WITHIN = 1200.0
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Some tests, and the variable that tells them where the program is."""
+    """Tests of an agent, and the variable that contains the path of its program."""
 
     variable: str
     program: Callable[[], str]
     tests: tuple[str, ...]
     least: int
-    """How many of them must pass: a suite that was not run has shown nothing."""
+    """Least number of passed tests, so that an empty run is not a success."""
     skips: frozenset[str] = frozenset()
-    """What the tests may say where they skip: that the agent does not play, or offer, what a check is about."""
+    """Allowed reasons of skipped tests: the agent does not support the subject of the check."""
     what: str = "the tests with its real program"
 
 
@@ -32,7 +32,7 @@ _ALMOST_ALL = frozenset(f"its agent does not play {act}" for act in ("SayLate", 
 SUITES = {
     "claude-sdk": Suite(
         "SEGUE_CLAUDE_PROGRAM",
-        lambda: str(programs.claude_code()),
+        lambda: str(installed_programs.claude_code()),
         ("tests/drivers/test_conformance.py", "tests/drivers/test_claude_code.py", "-k", "claude and not stand"),
         least=35,
         skips=_ALMOST_ALL,
@@ -40,36 +40,39 @@ SUITES = {
     ),
     "auggie": Suite(
         "SEGUE_AUGGIE_PROGRAM",
-        lambda: programs.install("auggie")[0],
+        lambda: installed_programs.install("auggie")[0],
         ("tests/drivers/test_conformance.py", "tests/drivers/test_auggie_itself.py", "-k", "auggie"),
         least=25,
-        # It tells no tokens, and of an error the number and not the words.
+        # It reports no tokens, and of an error only the number.
         skips=_ALMOST_ALL | {f"its agent does not {what}" for what in ("play Fail", "play Use", "offer: fork")},
         what="the driver's conformance suite and the tests of its own",
     ),
     "amp": Suite(
-        "SEGUE_AMP_PROGRAM", lambda: programs.install("amp")[0], ("tests/drivers/test_amp_itself.py",), least=9
+        "SEGUE_AMP_PROGRAM",
+        lambda: installed_programs.install("amp")[0],
+        ("tests/drivers/test_amp_itself.py",),
+        least=9,
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """How the tests ended."""
+    """Result of the tests."""
 
     passed: bool
     summary: str
     what: str = "the driver's conformance suite"
     seen: tuple[str, ...] = ()
-    """What its own tests say."""
+    """Names of its own passed tests, as sentences."""
 
 
 def examine(agent: str) -> Examined | None:
-    """Run them; None where there are none."""
+    """Run an agent's tests; return None if it has none."""
     if (suite := SUITES.get(agent)) is None:
         return None
     words = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:xdist", "-p", "no:cacheprovider", *suite.tests]
-    environment = {**os.environ, suite.variable: suite.program(), "PATH": programs.path()}
+    environment = {**os.environ, suite.variable: suite.program(), "PATH": installed_programs.path()}
     ended = subprocess.run(
         words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WITHIN, check=False
     )
@@ -82,7 +85,7 @@ def examine(agent: str) -> Examined | None:
 
 
 def _problems(suite: Suite, code: int, lines: list[str]) -> Iterator[str]:
-    """What keeps the tests from showing anything; that they did not fail is not enough."""
+    """Yield the reasons for which the run is not a success: too few passed tests, unexpected skips."""
     if code:
         yield f"exit code {code}"
     passed = sum(line.startswith("PASSED ") for line in lines)
@@ -95,7 +98,7 @@ def _problems(suite: Suite, code: int, lines: list[str]) -> Iterator[str]:
 
 
 def _sentences(lines: list[str]) -> Iterator[str]:
-    """A test's name is a sentence."""
+    """Yield the names of passed tests as sentences."""
     for line in lines:
         if line.startswith("PASSED ") and "_itself.py::" in line:
             yield line.partition("::test_")[2].replace("_", " ").replace("[", ": ").rstrip("]")

@@ -1,8 +1,9 @@
-"""Write the generated pages of the documentation, or check that they are up to date."""
+"""Write the generated pages of the documentation, or check that they are up to date (`--check`)."""
 
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from fastapi import FastAPI
@@ -18,8 +19,20 @@ NOTE = "<!-- Written by `make format`; do not edit. -->\n"
 
 
 def cli_page() -> str:
-    """Every command with its own `--help`."""
-    return "\n".join(["# Commands\n", NOTE, *_help(cli, "segue")])
+    """Return the page of all commands, each with its own `--help`."""
+    return "\n".join(["# Commands\n", NOTE, EXIT_CODES, *_help(cli, "segue")])
+
+
+EXIT_CODES = """## Exit codes
+
+`segue run`, `segue resume` and `segue approve` follow the work and end when it stops.
+
+| code | meaning |
+|---|---|
+| 0 | completed, paused or waiting for your approval (`status` in the last line of `--json`), and after Ctrl-C |
+| 1 | refused, with the reason on standard error; the work failed or was cancelled; the server stopped |
+| 2 | the command was not understood |
+"""
 
 
 def _help(group: click.Group, path: str) -> Iterator[str]:
@@ -32,20 +45,35 @@ def _help(group: click.Group, path: str) -> Iterator[str]:
 
 
 def api_page() -> str:
-    """Every endpoint with one line."""
+    """Return the page of all REST endpoints, one row each."""
     app = FastAPI()
     for router in ROUTERS:
         app.include_router(router)
+    document = app.openapi()
     rows = [
-        f"| `{method.upper()} {path}` | {operation.get('description', '')} |"
-        for path, operations in sorted(app.openapi()["paths"].items())
+        f"| `{method.upper()} {path}` | {operation.get('description', '')} | {_fields(operation, document)} |"
+        for path, operations in sorted(document["paths"].items())
         for method, operation in operations.items()
     ]
-    return "\n".join(["# REST endpoints\n", NOTE, *INTRODUCTION, "| endpoint | what it does |", "|---|---|", *rows, ""])
+    head = ["| endpoint | effect | query and body |", "|---|---|---|"]
+    return "\n".join(["# REST endpoints\n", NOTE, *INTRODUCTION, *head, *rows, ""])
+
+
+def _fields(operation: dict[str, Any], document: dict[str, Any]) -> str:
+    """Return the names of the query parameters, and of the body's fields with the required ones in bold."""
+    query = [f"`?{each['name']}`" for each in operation.get("parameters", []) if each["in"] == "query"]
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    for each in (schema, *schema.get("anyOf", [])):
+        if "$ref" in each:
+            schema = document["components"]["schemas"][each["$ref"].rpartition("/")[2]]
+    required = schema.get("required", [])
+    body = [f"**`{name}`**" if name in required else f"`{name}`" for name in schema.get("properties", {})]
+    return ", ".join([*query, *body])
 
 
 def failures_page() -> str:
-    """The page as it was written, with the tables of today between their marks."""
+    """Return the written page with current tables between their markers."""
     page = (ROOT / FAILURES).read_text()
     for source, table in TABLES.items():
         begin = BEGIN.format(source)
@@ -55,7 +83,7 @@ def failures_page() -> str:
 
 
 FAILURES = "docs/reference/failures.md"
-BEGIN = "<!-- The table is written by `make format`, from {}; do not edit. -->"
+BEGIN = "<!-- This table is written by `make format` from {}; do not edit. -->"
 TABLES: dict[str, Callable[[], str]] = {
     "resume/failures.py": failures.describe,
     "protocol/retries.py": retries.describe,
@@ -63,9 +91,10 @@ TABLES: dict[str, Callable[[], str]] = {
 END = "<!-- End of the table. -->"
 
 INTRODUCTION = [
-    "Every call carries `Authorization: Bearer <token>`; the token is in the data directory. Errors are",
+    "Every request needs the header `Authorization: Bearer <token>`; the token is in the data directory. Errors are",
     "`{code, message, hint}`: 401 without the token, 403 from a foreign page, 404 unknown, 409 wrong state, 422 bad",
-    "input, 503 when the database cannot be written. The whole schema is at `/api/openapi.json`.",
+    "input, 503 when the database cannot be written. Required fields are bold. The whole schema is at",
+    "`/api/openapi.json`.",
     "",
 ]
 
@@ -79,6 +108,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
+    """Write the pages, or with --check report those out of date."""
     check = "--check" in sys.argv
     stale: list[str] = []
     for name, write in PAGES.items():

@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# Its wheels bring a program of 360 MB that no test needs; its source does not.
+# Its wheels contain a program of 360 MB that no test needs; its source archive does not.
 SMALL = ("--no-binary", "claude-agent-sdk", "--emit-build-options")
 FILES = {"run.txt": [], "dev.txt": ["--extra", "dev", *SMALL]}
 
 
 def main() -> None:
+    """Write requirements/run.txt and requirements/dev.txt."""
     for name, options in FILES.items():
         subprocess.run(
             [

@@ -19,6 +19,7 @@ def colour(line: str) -> str:
 
 
 def draw(text: str) -> str:
+    """Return the SVG of a text."""
     lines = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip().splitlines()
     width = MARGIN * 2 + WIDE * max(map(len, lines))
     height = MARGIN * 2 + LINE * len(lines)

@@ -21,11 +21,11 @@ from benchmarks import (
     replay,
     report,
     resumes,
-    sessions,
+    sample_sessions,
     slices,
     tasks,
 )
-from benchmarks.disk import Mode, Slice, Work
+from benchmarks.disk import Mode, Slice, SliceWork
 from benchmarks.figures import growth, percentile, slope
 from benchmarks.report import BEGIN, END, put_into
 from benchmarks.resumes import PHASES, taken_apart
@@ -38,7 +38,7 @@ FAST, SLOW, BETWEEN = 7_000.0, 250.0, 1_000.0
 
 
 def taken(variant: str, rate: int, before: float = FAST, after: float = FAST) -> Slice:
-    work = Work(count=rate, seconds=1.0, cpu=0.5, latencies=[1.0 / rate])
+    work = SliceWork(count=rate, seconds=1.0, cpu=0.5, latencies=[1.0 / rate])
     return Slice(variant=variant, before=before, after=after, work=work)
 
 
@@ -100,10 +100,10 @@ async def test_variants_take_turns_until_there_is_enough(tmp_path: Path, monkeyp
     monkeypatch.setattr(slices, "look", lambda _: next(looks))
     turns: list[str] = []
 
-    def work(name: str) -> Callable[[], Awaitable[Work]]:
-        async def done() -> Work:
+    def work(name: str) -> Callable[[], Awaitable[SliceWork]]:
+        async def done() -> SliceWork:
             turns.append(name)
-            return Work(count=1, seconds=1.0, cpu=1.0)
+            return SliceWork(count=1, seconds=1.0, cpu=1.0)
 
         return done
 
@@ -192,7 +192,7 @@ async def test_a_crowd_can_be_measured_and_nobody_is_left_out(tmp_path: Path) ->
 def test_who_overtakes_others_in_the_line_is_seen() -> None:
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     hours = [(0, 1, 2), (0.1, 5, 6), (0.2, 2, 3), (0.3, 3, 4)]
-    figures = crowd.line_of([crowd.Turn(*(begin + timedelta(hours=hour) for hour in each)) for each in hours])
+    figures = crowd.line_of([crowd.StartOrder(*(begin + timedelta(hours=hour) for hour in each)) for each in hours])
     assert (figures["moved"], figures["most_at_once"]) == (2, 1)
     assert figures["wait_s"]["longest"] == pytest.approx(4.9 * 3600)
 
@@ -245,16 +245,18 @@ def scorer(folder: Path, name: str, program: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("agent", sessions.FORMATS)
+@pytest.mark.parametrize("agent", sample_sessions.FORMATS)
 def test_a_made_up_session_is_as_large_as_asked_and_the_same_every_time(tmp_path: Path, agent: str) -> None:
-    first, second = (sessions.written(tmp_path, 100_000, agent, name) for name in ("first", "second"))
+    first, second = (sample_sessions.written(tmp_path, 100_000, agent, name) for name in ("first", "second"))
     assert 100_000 <= first.stat().st_size < 150_000
     assert first.read_bytes() == second.read_bytes()
     assert facts_of_file(first).unread_lines == 0
 
 
 def test_both_agents_tell_the_same_work(tmp_path: Path) -> None:
-    claude, codex = (facts_of_file(sessions.written(tmp_path, 1, agent, agent)) for agent in sessions.FORMATS)
+    claude, codex = (
+        facts_of_file(sample_sessions.written(tmp_path, 1, agent, agent)) for agent in sample_sessions.FORMATS
+    )
     assert claude.request
     assert codex.request
     assert claude.request.text == codex.request.text

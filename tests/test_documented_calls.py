@@ -12,9 +12,9 @@ import pytest
 
 from segue import client, paths
 from segue.model.errors import BadInput
-from segue.testing.nursery import Nursery
 from segue.testing.stage import Stage
 from segue.testing.work import Work
+from tests.equipment.fork_server import ForkServer
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md"]
@@ -41,7 +41,7 @@ DOCUMENTED = [call for page in PAGES for call in calls(page)]
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     root, settings = tmp_path_factory.mktemp("documented"), 'agent = "rehearsal"\n'
-    with Nursery() as nursery, Stage(root, settings=settings, start=nursery.start) as stage:
+    with ForkServer() as fork_server, Stage(root, settings=settings, start=fork_server.start) as stage:
         stage.up()
         yield stage
         stage.down()

@@ -1,4 +1,4 @@
-"""What the README and the docs tell people to do works."""
+"""The commands of the README work, and the links between pages resolve."""
 
 import os
 import re
@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from segue.model.work import WorkSettings
+from segue.settings.fields import Settings
+from segue.settings.page import sentences
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,8 +26,46 @@ def test_the_readmes_ten_lines_work() -> None:
     assert "✓ Workflow resumed" in done.stdout
 
 
-@pytest.mark.parametrize("page", [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md"], ids=lambda p: p.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
-    missing = [target for target in targets if not (page.parent / target).exists()]
+PAGES = [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
+    missing = [link for link in links(page) if not resolves(page, link)]
     assert missing == []
+
+
+def links(page: Path) -> list[str]:
+    """Return the relative links of a page, without those in code."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+
+
+def resolves(page: Path, link: str) -> bool:
+    name, _, heading = link.partition("#")
+    file = page.parent / name if name else page
+    return file.exists() and (not heading or heading in anchors(file))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_a_link_to_a_missing_heading_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A plan, a review and a fixer\n[a](#a-plan-a-review-and-a-fixer) [b](#gone) [c](page.md) [d](gone.md)"
+    )
+    assert [link for link in links(page) if not resolves(page, link)] == ["#gone", "gone.md"]
+
+
+def test_every_documented_variable_is_read_by_the_code() -> None:
+    documented = {name for page in PAGES for name in re.findall(r"SEGUE_[A-Z_]+[A-Z]", page.read_text())}
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    code = "".join(path.read_text() for path in files if path.name != "page.py")
+    settings = {f"SEGUE_{name.upper()}" for name in (*sentences(Settings), *sentences(WorkSettings))}
+    # The code composes these of a prefix and a key.
+    composed = {"SEGUE_CAPACITY_PAUSE", "SEGUE_REHEARSAL_DIARY"}
+    assert {name for name in documented - settings if name not in code} == composed

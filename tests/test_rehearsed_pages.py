@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from segue.testing.nursery import Nursery
 from segue.testing.stage import Stage
+from tests.equipment.fork_server import ForkServer
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "rehearsal.md"
 
@@ -12,7 +12,7 @@ def test_the_example_is_planned_advised_and_reviewed_twice(tmp_path: Path) -> No
     example = PAGE.read_text().split("### A plan, a review and a fixer")[1].split("```yaml\n")[1].split("```")[0]
     choices = {"approve_plan": True, "test_command": "grep split parser.py", "review": "same"}
     tries = {"SEGUE_RETRY_ATTEMPTS": "3"}
-    with Nursery() as nursery, Stage(tmp_path / "stage", variables=tries, start=nursery.start) as stage:
+    with ForkServer() as fork_server, Stage(tmp_path / "stage", variables=tries, start=fork_server.start) as stage:
         stage.up()
         work = stage.work(example)
         work.begin("Build a calculator", None, choices=choices)

@@ -1,4 +1,4 @@
-"""A driver for agents that say one JSON object per line; `docs/how-to/write-a-driver.md` tells its story."""
+"""Driver for agents that print one JSON object per line; see `docs/how-to/write-a-driver.md`."""
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -33,12 +33,12 @@ class LinesAgent:
         if self._turn:
             raise errors.WrongState("The agent is still in its turn.")
         self._turn = prompt_id
-        self._tell(prompt=text)
+        self._send(prompt=text)
 
     async def cancel(self) -> None:
         self._question = RequestId("")
         if self._turn and not self._gone:
-            self._tell(cancel=True)
+            self._send(cancel=True)
 
     async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
         if request_id != self._question:
@@ -46,26 +46,26 @@ class LinesAgent:
         if option not in (ALLOW.id, REJECT.id, None):
             raise errors.BadInput(f"{option!r} is no answer to this question.")
         self._question = RequestId("")
-        self._tell(allowed=option == ALLOW.id)
+        self._send(allowed=option == ALLOW.id)
 
     async def close(self) -> None: ...
 
     async def listen(self) -> None:
         async for line in self._process.stdout:
-            self._stream.give(*self._heard(json.loads(line)))
+            self._stream.give(*self._parse(json.loads(line)))
         self._gone, self._question = True, RequestId("")
         self._stream.end(e.AgentExited(code=await self._process.wait(), detail=self._process.stderr_tail()))
 
-    def _heard(self, said: e.JsonObject) -> Iterator[e.AgentEvent]:
-        match said:
+    def _parse(self, line: e.JsonObject) -> Iterator[e.AgentEvent]:
+        match line:
             case {"say": text}:
                 yield e.TextDelta(role="message", text=text)
             case {"used": tokens}:
                 yield e.UsageReported(context_tokens=tokens)
             case {"call": id, "path": path}:
-                self._question, may, what = new_request_id(), (ALLOW, REJECT), f"Write {path}"
-                yield e.ToolCalled(call_id=id, title=what, tool="edit", paths=(path,))
-                yield e.PermissionRequested(request_id=self._question, call_id=id, title=what, tool="edit", options=may)
+                self._question, name, two = new_request_id(), f"Write {path}", (ALLOW, REJECT)
+                yield e.ToolCalled(call_id=id, title=name, tool="edit", paths=(path,))
+                yield e.PermissionRequested(request_id=self._question, call_id=id, title=name, tool="edit", options=two)
             case {"called": id, "status": status}:
                 yield e.ToolFinished(call_id=id, status=status)
             case {"end": reason, "why": why}:
@@ -73,18 +73,18 @@ class LinesAgent:
                 failed = e.TurnFailed(prompt_id=turn, failure=errors.AgentError.failure, message=why)
                 yield failed if reason == "failed" else e.TurnEnded(prompt_id=turn, reason=reason)
 
-    def _tell(self, **words: object) -> None:
-        self._process.stdin.write(f"{json.dumps(words)}\n".encode())
+    def _send(self, **message: object) -> None:
+        self._process.stdin.write(f"{json.dumps(message)}\n".encode())
 
 
 class LinesDriver(Driver):
     @asynccontextmanager
-    async def start(self, launch: Launch, *words: str) -> AsyncGenerator[Agent]:
-        command, place, variables = (*launch.command, *words), launch.directory, launch.environment
-        async with guarded(command, directory=place, environment=variables, execution=launch.execution) as process:
+    async def start(self, launch: Launch, *arguments: str) -> AsyncGenerator[Agent]:
+        command, home, variables = (*launch.command, *arguments), launch.directory, launch.environment
+        async with guarded(command, directory=home, environment=variables, execution=launch.execution) as process:
             with anyio.fail_after(launch.handshake_timeout):
                 token = json.loads(await process.stdout.readline() or "{}").get("conversation")
-            if words and token != words[1]:
+            if arguments and token != arguments[1]:
                 raise errors.ConversationMismatch if token else errors.TokenRejected
             async with tasks_for_the_body() as tasks:
                 agent = LinesAgent(process, token)

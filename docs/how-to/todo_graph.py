@@ -1,4 +1,4 @@
-"""Finds what is left to do in the code, and writes it down if you let it: a graph that needs no model."""
+"""Graph without a model: find TODO comments, and write them to a file if the user allows it."""
 
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ def look(state: State) -> dict[str, Any]:
 
 
 def ask(state: State) -> Command[str]:
-    # A node that asks is begun again when it is answered, so it does nothing else. Yes is `True` and no is `False`;
-    # whoever answers in words is heard word for word, so look for `True` and not for anything that is not empty.
+    # A node with an interrupt is started again after the answer, so it does nothing else. The answer is `True`, `False`
+    # or a text; so compare with `True`, and do not accept any non-empty value.
     answer = interrupt({"question": "Shall I write TODO.md?", "lines": state["found"]})
     return Command(goto="write" if answer is True else "leave")
 

@@ -1,4 +1,4 @@
-"""How to call the server, and how to start it. Standard library only, so that a command answers at once."""
+"""Calls to the server, and its start and stop. Standard library only, so that a command answers at once."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _started: "list[Popen[bytes]]" = []
 
 
 class Server(NamedTuple):
-    """A server, as it describes itself in `server.json`."""
+    """Server, as described in `server.json`."""
 
     pid: int
     host: str
@@ -52,7 +52,7 @@ def call(
     params: Mapping[str, object] | None = None,
     timeout: float | None = 30.0,
 ) -> Any:
-    """What the server answers, or the error it answers with."""
+    """Send a request to the server; return its answer or raise its error."""
     server = find()
     status, answer = _exchange(server, method, _target(path, params), body, timeout)
     try:
@@ -65,16 +65,16 @@ def call(
 
 
 def in_path(name: str) -> str:
-    """A name as one part of a path; what is none would ask for something else."""
+    """Quote a name as one segment of a path; refuse one that would change the path."""
     if not name or "/" in name:
-        raise BadInput("A name is needed." if not name else f"{name!r} is no name: there is a / in it.")
+        raise BadInput("A name is needed." if not name else f"{name!r} is not a name: it contains a slash.")
     from urllib.parse import quote
 
     return quote(name, safe="")
 
 
 def find() -> Server:
-    """The server of this data directory, if one is alive."""
+    """Return the server of this data directory; raise NotRunning if its process is gone."""
     file = paths.server_file()
     try:
         fields = cast(dict[str, Any], json.loads(file.read_text("utf-8")))
@@ -91,7 +91,7 @@ def find() -> Server:
 
 
 def _alive(pid: int) -> bool:
-    # A server that this very process started stays in the process table until it is asked after.
+    # A server started by this process stays in the process table until it is polled.
     for child in _started:
         child.poll()
     try:
@@ -123,7 +123,7 @@ def _target(path: str, params: Mapping[str, object] | None) -> str:
         return path
     from urllib.parse import urlencode
 
-    # A directory may be called by what is no text.
+    # The name of a directory need not be valid text.
     return f"{path}?{urlencode(params, errors='replace')}"
 
 
@@ -144,9 +144,9 @@ def _exchange(server: Server, method: str, target: str, body: object, timeout: f
 
 
 def _head(server: Server, method: str, target: str, data: bytes) -> str:
-    """The head of a request in HTTP/1.0, where the answer ends with the connection.
+    """Format the head of an HTTP/1.0 request, whose answer ends with the connection.
 
-    The standard library's own client would cost more time than all the rest of `segue status`.
+    Importing the standard library's client would take longer than the rest of `segue status`.
     """
     lines = [f"{method} {target} HTTP/1.0", f"Host: {server.address}", f"Authorization: Bearer {_token()}"]
     if data:
@@ -169,13 +169,13 @@ def _parsed(server: Server, answer: bytes) -> tuple[int, bytes]:
 
 def _went_away(server: Server) -> NotRunning:
     return NotRunning(
-        f"The Segue server (pid {server.pid}) went away in the middle of an answer.",
+        f"The Segue server (pid {server.pid}) closed the connection in the middle of an answer.",
         hint=f"Its log is {paths.server_log()}; start another with: segue up",
     )
 
 
 def _silent(server: Server) -> NotRunning:
-    """Nobody listens where `server.json` says: the server is stopping, or long gone and its pid is somebody else's."""
+    """Explain a refused connection: the server is stopping, or gone and its pid reused by another process."""
     if _is_served():
         return NotRunning(
             f"The Segue server (pid {server.pid}) does not answer on {server.url}.",
@@ -185,7 +185,7 @@ def _silent(server: Server) -> NotRunning:
 
 
 def _is_served() -> bool:
-    """Whether a server holds the data directory's lock."""
+    """Check whether a server holds the data directory's lock."""
     import fcntl
 
     try:
@@ -205,7 +205,7 @@ def _is_served() -> bool:
 
 
 class Refused(SegueError):
-    """The server refused, for a reason this version has no class for."""
+    """The server refused the request."""
 
     def __init__(self, code: str, message: str, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -217,7 +217,7 @@ class Refused(SegueError):
 
 
 def error_of(problem: Mapping[str, object]) -> SegueError:
-    """The error that `{code, message, hint}` stands for."""
+    """Return the error of an answer `{code, message, hint}`; unknown codes become Refused."""
     code, message, hint = (str(problem.get(key) or "") for key in ("code", "message", "hint"))
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, SegueError) and kind().code == code:
@@ -241,7 +241,7 @@ def _not_segue(server: Server) -> ServerError:
     if not _is_served():
         return _silent(server)
     return ServerError(
-        f"What answers on {server.url} is not a Segue server.",
+        f"The program that answers on {server.url} is not a Segue server.",
         hint=f"Remove {paths.server_file()} and start one with: segue up",
     )
 
@@ -250,13 +250,13 @@ def _not_segue(server: Server) -> ServerError:
 
 
 def ensure_server(arguments: Sequence[str] = ()) -> tuple[Server, bool]:
-    """The running server, started now if none was up, and whether it was started now."""
+    """Return the running server, and whether this call started it."""
     import fcntl
 
     paths.ensure_home()
     descriptor = paths.open_private(paths.start_lock_file(), os.O_RDWR | os.O_CREAT)
     try:
-        # Two commands given at once start one server: the second waits here, for as long as a start may take.
+        # Of two simultaneous commands the second waits here while the first one starts the server.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if (server := _settled()) is not None:
             return server, False
@@ -266,7 +266,7 @@ def ensure_server(arguments: Sequence[str] = ()) -> tuple[Server, bool]:
 
 
 def _settled() -> Server | None:
-    """The server that serves, or None where none does; one that is just coming or going is waited for."""
+    """Return the server that serves, or None; wait for one that is starting or stopping."""
     from time import monotonic, sleep
 
     deadline = monotonic() + STOP_TIMEOUT
@@ -282,7 +282,7 @@ def _settled() -> Server | None:
 def start_server(
     arguments: Sequence[str] = (), *, command: Sequence[str] | None = None, timeout: float = START_TIMEOUT
 ) -> Server:
-    """Start a server that outlives this process, and wait until it serves or says why it cannot."""
+    """Start a server that outlives this process, and wait until it serves or reports an error."""
     home = paths.ensure_home()
     log = paths.open_private(paths.server_log(), os.O_RDWR | os.O_CREAT | os.O_APPEND)
     before = os.lseek(log, 0, os.SEEK_END)
@@ -297,16 +297,16 @@ def start_server(
         line = _until_end(ready, timeout)
         if line is None:
             _end(process, patience=0)
-            sentence = f"The Segue server did not come up within {timeout:g} seconds."
-            raise ServerError(sentence, hint=_last_words(log, before))
-        return _outcome(line, process, lambda: _last_words(log, before))
+            sentence = f"The Segue server did not start within {timeout:g} seconds."
+            raise ServerError(sentence, hint=_log_tail(log, before))
+        return _outcome(line, process, lambda: _log_tail(log, before))
     finally:
         os.close(ready)
         os.close(log)
 
 
 def server_command() -> list[str]:
-    # -P: a file of the user's directory must not shadow a module of ours.
+    # -P: a file in the user's directory must not shadow a module.
     return [sys.executable, "-P", "-m", "segue.server"]
 
 
@@ -328,7 +328,7 @@ def _spawn(command: Sequence[str], told: int, log: int, home: str) -> "Popen[byt
 
 
 def _until_end(descriptor: int, timeout: float) -> bytes | None:
-    """What is written until end of file; None if that does not come in time."""
+    """Read until end of file; return None after the timeout."""
     from time import monotonic
 
     deadline, received = monotonic() + timeout, b""
@@ -342,8 +342,8 @@ def _until_end(descriptor: int, timeout: float) -> bytes | None:
         received += chunk
 
 
-def _outcome(line: bytes, process: "Popen[bytes]", last_words: Callable[[], str]) -> Server:
-    """What became of a start: the server, or the error it reported before it ended."""
+def _outcome(line: bytes, process: "Popen[bytes]", log_tail: Callable[[], str]) -> Server:
+    """Return the started server, or raise the error that it reported before it ended."""
     try:
         report = cast(dict[str, Any], json.loads(line))
         if "ready" in report:
@@ -351,13 +351,13 @@ def _outcome(line: bytes, process: "Popen[bytes]", last_words: Callable[[], str]
         problem = cast(dict[str, object], report["error"])
     except (ValueError, KeyError, TypeError):
         code = _end(process)
-        raise ServerError(f"The Segue server ended at once (exit code {code}).", hint=last_words()) from None
+        raise ServerError(f"The Segue server exited during its start (exit code {code}).", hint=log_tail()) from None
     _end(process)
     raise error_of(problem)
 
 
 def _end(process: "Popen[bytes]", patience: float = 5.0) -> int:
-    """See to it that a server which did not come up is gone."""
+    """Wait for the exit of a server that failed to start; kill it after `patience` seconds."""
     import subprocess
 
     with suppress(subprocess.TimeoutExpired):
@@ -366,14 +366,14 @@ def _end(process: "Popen[bytes]", patience: float = 5.0) -> int:
     return process.wait()
 
 
-def _last_words(log: int, before: int) -> str:
-    """The end of what this start wrote into the log."""
-    words = os.pread(log, 65536, max(before, os.fstat(log).st_size - 65536)).decode("utf-8", "replace").splitlines()
-    return "\n  ".join([f"The end of {paths.server_log()}:", *words[-3:]]) if words else f"Log: {paths.server_log()}"
+def _log_tail(log: int, before: int) -> str:
+    """Return the last lines that this start wrote to the log."""
+    lines = os.pread(log, 65536, max(before, os.fstat(log).st_size - 65536)).decode("utf-8", "replace").splitlines()
+    return "\n  ".join([f"The end of {paths.server_log()}:", *lines[-3:]]) if lines else f"Log: {paths.server_log()}"
 
 
 def stop_idle_server() -> None:
-    """Take a server back that was started for nothing, and see it go; one that others use by now stays."""
+    """Stop a server that was started in vain, and wait for its exit; a server with running workflows stays."""
     with suppress(SegueError, ProcessLookupError), _Exit(find().pid) as gone:
         call("POST", "/api/shutdown", {"if_idle": True})
         gone.wait(STOP_TIMEOUT)
@@ -393,7 +393,7 @@ def stop_server(timeout: float = STOP_TIMEOUT) -> Server:
 
 
 class _Exit:
-    """Waits for a process of somebody else's to end, without asking again and again."""
+    """Notification of the exit of a process that is not a child, without polling."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

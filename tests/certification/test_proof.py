@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from certify.agents import CANDIDATES
+from certify.agents_page import page, rows_of
+from certify.candidates import CANDIDATES
 from certify.handover import HandoverRow
-from certify.page import page, told
 from certify.play import STARTED, SUMMARY, Observed
 from certify.proof import Row, judge, unplayed, with_compaction, with_suite, without_what_is_lacking
 from certify.suite import Examined
@@ -200,6 +200,6 @@ def test_an_agent_that_can_only_be_started_is_not_certified(monkeypatch: pytest.
 
 def test_a_page_can_be_read_and_is_written_again_as_it_was() -> None:
     text = PAGE.read_text()
-    before = told(text)
+    before = rows_of(text)
     assert {row["agent"] for row in before.rows} == set(CANDIDATES)
     assert page(before.rows, before.handovers, before.stories) == text

@@ -1,19 +1,15 @@
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-# The stand-in service is the server's tests'; the commands are tried against it.
-SERVER_TESTS = Path(__file__).parents[1] / "server"
-sys.path.insert(0, str(SERVER_TESTS))
-
-from standin_service import VIEW, Standin, serving  # noqa: E402
-
-from segue import client  # noqa: E402
-from segue.cli.app import segue as command_line  # noqa: E402
+from segue import client
+from segue.cli.app import segue as command_line
+from tests.server import STANDIN_SERVER, end_started_servers
+from tests.server.serving import serving
+from tests.server.standin_service import VIEW, Standin
 
 Segue = Callable[..., Result]
 
@@ -33,13 +29,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def standin_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """`python -m segue.server`, with the stand-in behind it; every server that was started is gone after the test."""
-    command = [sys.executable, str(SERVER_TESTS / "standin_server.py")]
-    monkeypatch.setattr(client, "server_command", lambda: command)
+    monkeypatch.setattr(client, "server_command", lambda: STANDIN_SERVER)
     yield
-    for process in client._started:
-        process.kill()
-        process.wait()
-    client._started.clear()
+    end_started_servers()
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import standin_service
-from standin_service import AGENT, CHECKS, Standin
 
 from segue import client
 from segue.model.errors import NotRunning
 from segue.model.views import AgentCheck
+from tests.server import standin_service
+from tests.server.standin_service import AGENT, CHECKS, Standin
 
 BACK = "natively, if it says that it can; else a new conversation begins with a compiled context"
 
@@ -78,7 +78,7 @@ def test_an_agent_that_nobody_knows_is_refused(segue: Any, service: Standin, nam
 @pytest.mark.parametrize("command", [["agents", "check"], ["memorize", "forget"]])
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("", "A name is needed."), ("../../etc", "'../../etc' is no name: there is a / in it.")],
+    [("", "A name is needed."), ("../../etc", "'../../etc' is not a name: it contains a slash.")],
 )
 def test_what_is_no_name_is_refused_before_anything_is_asked(
     segue: Any, home: Path, command: list[str], name: str, words: str

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import ID, Standin
 
 from segue import client, paths
 from segue.model.errors import AlreadyServing, NotRunning, ServerError, TokenUnreadable, WorkflowNotFound, WrongState
+from tests.server.standin_service import ID, Standin
 
 GONE = 2**22 + 1
 """A pid that the kernel never gives."""
@@ -147,7 +147,7 @@ def test_what_is_not_a_segue_server_is_not_believed(answer: bytes) -> None:
 def test_a_server_that_goes_away_in_the_middle_is_named(answer: bytes) -> None:
     with answering(answer) as port:
         publish(port=port)
-        with pytest.raises(NotRunning, match="went away in the middle of an answer"):
+        with pytest.raises(NotRunning, match="closed the connection in the middle of an answer"):
             client.call("GET", "/api/status")
 
 
@@ -180,12 +180,12 @@ def test_a_start_that_reports_an_error_raises_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", [b"", b"nonsense\n", b"[]\n", b"{}\n"])
 def test_a_start_that_makes_no_sense_is_a_failed_one(tmp_path: Path, line: bytes) -> None:
     text = TELL.format(line=line) + "print('last words', flush=True); sys.exit(3)"
-    with pytest.raises(ServerError, match=r"ended at once \(exit code 3\)") as failed:
+    with pytest.raises(ServerError, match=r"exited during its start \(exit code 3\)") as failed:
         client.start_server(command=program(tmp_path, text))
     assert "last words" in failed.value.hint
 
 
-def test_a_start_that_dies_shows_only_its_own_last_words(tmp_path: Path) -> None:
+def test_a_start_that_dies_shows_only_its_own_log_lines(tmp_path: Path) -> None:
     paths.ensure_home()
     paths.server_log().write_text("words of an earlier start\n")
     with pytest.raises(ServerError, match=r"exit code -9") as failed:
@@ -194,7 +194,7 @@ def test_a_start_that_dies_shows_only_its_own_last_words(tmp_path: Path) -> None
 
 
 def test_a_start_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match=r"did not come up within 0\.1 seconds"):
+    with pytest.raises(ServerError, match=r"did not start within 0\.1 seconds"):
         client.start_server(command=program(tmp_path, "import threading; threading.Event().wait()"), timeout=0.1)
     assert client._started[-1].returncode == -9
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
 
 from segue import client, paths
 from segue.cli import app
@@ -20,6 +19,7 @@ from segue.model.plan import Task, TaskStatus
 from segue.model.requests import Answer, ApproveRequest, PlanText
 from segue.model.status import Failure, Trigger, Way, WorkflowStatus
 from segue.model.views import ContextView, FailureView, Question, RetryView, TaskView, Undelivered, WorkflowView
+from tests.server.standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
 
 QUESTION = Question(
     request_id=RequestId("request-1"), title="Delete old\x1b[2J files?", tool="delete", requested_at=NOON

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import CONTEXT, ID, Standin
 
 from tests.recordings.kettle import kettle_session
+from tests.server.standin_service import CONTEXT, ID, Standin
 
 
 def segue_context(*words: str, home: Path) -> subprocess.CompletedProcess[str]:

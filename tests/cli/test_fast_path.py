@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from standin_service import Standin
+
+from tests.server.standin_service import Standin
 
 HEAVY = ("pydantic", "click", "rich", "httpx", "fastapi", "sqlalchemy", "asyncio", "dataclasses", "subprocess", "ssl")
 REPORT = """

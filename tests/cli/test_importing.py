@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import Standin
 
 from segue.model.errors import NotASession, SessionNotFound
 from segue.model.requests import ImportRequest
+from tests.server.standin_service import Standin
 
 
 def asked(service: Standin) -> ImportRequest:

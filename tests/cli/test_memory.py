@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import NOON, Standin
 
 from segue import client
 from segue.cli.output import moment
 from segue.model.ids import Seq, SessionId, WorkflowId
 from segue.model.memories import Found, MemoryId, Provenance, Question, Recollection
+from tests.server.standin_service import NOON, Standin
 
 AT = moment(NOON.isoformat())
 FOUND = Found(

@@ -2,7 +2,6 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from standin_service import NOON
 
 from segue.cli.follow import fit
 from segue.cli.output import block, moment, plain, reason, table
@@ -32,6 +31,7 @@ from segue.model.ids import CheckpointId, PromptId, Seq, TaskId
 from segue.model.plan import Plan, Task
 from segue.model.status import Failure, Purpose, Trigger, Way
 from segue.model.status import WorkflowStatus as W
+from tests.server.standin_service import NOON
 
 NAMES = Names("add-parser", {"t1": "Write the parser"})
 

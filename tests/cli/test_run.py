@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from standin_service import ID, NOON, VIEW, Standin, serving
 
 from segue import client
 from segue.model.agents import Choices, CommitPolicy, Limits, McpServer, Review, Verify
@@ -31,6 +30,8 @@ from segue.model.plan import Issue, Plan, Task
 from segue.model.requests import PlanText, RunRequest
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import ContextView, Question
+from tests.server.serving import serving
+from tests.server.standin_service import ID, NOON, VIEW, Standin
 
 BOUND = 30.0
 

@@ -3,7 +3,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from standin_service import ID, NOON, SESSION, VIEW, Standin
 
 from segue.cli.output import moment
 from segue.model.checkpoint import Usage
@@ -11,6 +10,7 @@ from segue.model.errors import CheckpointNotFound
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import Carrying, Failure, Role, RuntimeStatus, SessionStatus, WorkflowStatus
 from segue.model.views import FailureView
+from tests.server.standin_service import ID, NOON, SESSION, VIEW, Standin
 
 AT = moment(NOON.isoformat())
 SECOND = replace(
@@ -115,7 +115,7 @@ def test_a_session_is_shown_as_json(segue: Any, service: Standin) -> None:
 def test_a_session_that_nobody_knows_is_refused(segue: Any, service: Standin) -> None:
     result = segue("sessions", "show", "session-nobody")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "No session is called session-nobody." in result.stderr
+    assert "No session has the id session-nobody." in result.stderr
 
 
 def test_a_workflow_may_be_called_like_a_session(segue: Any, service: Standin) -> None:

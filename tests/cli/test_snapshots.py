@@ -3,7 +3,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, Standin
 
 from segue.cli.output import moment
 from segue.model.checkpoint import FileChange, GitState, OpenCall, Usage
@@ -13,6 +12,7 @@ from segue.model.plan import TaskStatus
 from segue.model.snapshots import Message, Snapshot
 from segue.model.status import Trigger
 from segue.resume.handover import PARTS
+from tests.server.standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, Standin
 
 AT = moment(NOON.isoformat())
 DECISION = Decision(

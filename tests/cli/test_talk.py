@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin_service import ID, NOON, SESSION, VIEW, Standin, serving
 
 from segue import client
 from segue.cli import talk
@@ -27,9 +26,11 @@ from segue.model.events import (
     TurnFailed,
 )
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
-from segue.model.requests import Shown
+from segue.model.requests import PictureGiven
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
 from segue.model.views import FailureView, Question
+from tests.server.serving import serving
+from tests.server.standin_service import ID, NOON, SESSION, VIEW, Standin
 
 BOUND = 30.0
 MINE = PromptId("prompt-1")
@@ -97,7 +98,9 @@ def test_pictures_go_along_by_their_file_names(segue: Any, service: Standin, tmp
         file.write_bytes(file.name.encode() * 100_000)
     answer(service, SENT, ENDED)
     assert segue("prompt", "Like these", "--image", str(files[0]), "--image", str(files[1])).exit_code == 0
-    assert service.request("prompt").images == tuple(Shown(name=file.name, data=file.read_bytes()) for file in files)
+    assert service.request("prompt").images == tuple(
+        PictureGiven(name=file.name, data=file.read_bytes()) for file in files
+    )
     refused = segue("prompt", "Like this", "--image", str(tmp_path / "none.png"))
     assert refused.exit_code == 2 and "does not exist" in refused.stderr
 

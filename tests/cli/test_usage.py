@@ -2,11 +2,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from standin_service import ID, SESSION, SPENT, VIEW, Standin
-
 from segue.model.accounts import Account, ModelAccount, SessionAccount, WorkflowAccount
 from segue.model.ids import SessionId
 from segue.model.status import Role
+from tests.server.standin_service import ID, SESSION, SPENT, VIEW, Standin
 
 UNKNOWN = Account(complete=False)
 SIDE = SessionId("session-2026-01-02-zzzzzz")

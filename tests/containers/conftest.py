@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.containers.engines import Engine, running_engine
-from tests.faults.conftest import nursery
+from tests.faults.conftest import fork_server
 
-__all__ = ["nursery"]
+__all__ = ["fork_server"]
 
 
 @pytest.fixture

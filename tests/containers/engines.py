@@ -10,11 +10,12 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from socket import AF_UNIX, socket
+from typing import cast
 from urllib.parse import quote
 
 from segue.model.agents import Container
@@ -43,8 +44,7 @@ class Engine:
 
     def containers(self) -> list[dict[str, object]]:
         found = self.ask("GET", "/containers/json?all=1&filters=" + _quoted({"label": [f"{MANAGED}=true"]}))
-        assert isinstance(found, list)
-        return found
+        return cast(list[dict[str, object]], found)
 
     def inspect(self, container: object) -> str:
         """All that the engine itself has written down of a container."""
@@ -75,7 +75,7 @@ class _Connection(HTTPConnection):
 
 
 @contextmanager
-def running_engine(root: Path) -> Iterator[Engine]:
+def running_engine(root: Path) -> Generator[Engine]:
     with _real_engine() if REAL else _standin(root) as engine:
         before = {each["Id"] for each in engine.containers()}
         try:
@@ -87,14 +87,14 @@ def running_engine(root: Path) -> Iterator[Engine]:
 
 
 @contextmanager
-def _real_engine() -> Iterator[Engine]:
+def _real_engine() -> Generator[Engine]:
     engine = Engine(REAL)
     _give_image(engine)
     yield engine
 
 
 @contextmanager
-def _standin(root: Path) -> Iterator[Engine]:
+def _standin(root: Path) -> Generator[Engine]:
     address, boxes = root / "engine.sock", root / "boxes"
     boxes.mkdir()
     program = Path(__file__).with_name("standin_engine.py")

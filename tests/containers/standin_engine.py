@@ -29,10 +29,10 @@ class Box:
     directory: Path
     id: str = field(default_factory=lambda: uuid4().hex)
     process: asyncio.subprocess.Process | None = None
-    log: list[bytes] = field(default_factory=list)
+    log: list[bytes] = field(default_factory=list[bytes])
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     @property
     def running(self) -> bool:

@@ -13,12 +13,12 @@ from segue import client
 from segue.model import events as e
 from segue.model.errors import SegueError
 from segue.settings import load
-from segue.testing.nursery import Nursery
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
-from segue.testing.waiting import wait_until
 from segue.testing.work import Work
 from tests.containers.engines import IMAGE, REHEARSAL, Engine
+from tests.equipment.fork_server import ForkServer
+from tests.equipment.waiting import wait_until
 from tests.orchestrator.theatre import Theatre
 
 PLAN = "- {id: one, title: Write the first file}\n- {id: two, title: Write the second file, depends_on: [one]}"
@@ -73,7 +73,7 @@ T = TypeVar("T")
 class Boxed:
     """A workflow whose agent works in a container."""
 
-    def __init__(self, root: Path, engine: Engine, nursery: Nursery, settings: str = "") -> None:
+    def __init__(self, root: Path, engine: Engine, fork_server: ForkServer, settings: str = "") -> None:
         self.root = root
         self.engine = engine
         container = engine.container(root)
@@ -87,7 +87,7 @@ class Boxed:
             "[agents.boxed.container]",
             *(f"{key} = {json.dumps(value)}" for key, value in box.items()),
         ]
-        self.stage = Stage(root / "stage", settings="\n".join(lines), start=nursery.start)
+        self.stage = Stage(root / "stage", settings="\n".join(lines), start=fork_server.start)
 
     def begin(self, script: str = HELD, permissions: str = "all") -> Work:
         # It is no orphan when it outlives its server, so the stage does not count it.
@@ -118,8 +118,8 @@ class Boxed:
 
 
 @pytest.fixture
-def boxed(tmp_path: Path, engine: Engine, nursery: Nursery) -> Iterator[Boxed]:
-    boxed = Boxed(tmp_path, engine, nursery)
+def boxed(tmp_path: Path, engine: Engine, fork_server: ForkServer) -> Iterator[Boxed]:
+    boxed = Boxed(tmp_path, engine, fork_server)
     with boxed.stage:
         yield boxed
 
@@ -267,9 +267,9 @@ def test_a_question_that_was_asked_again_is_answered_once(boxed: Boxed) -> None:
 
 
 def test_an_answer_that_was_written_down_reaches_the_agent_after_all(
-    tmp_path: Path, engine: Engine, nursery: Nursery
+    tmp_path: Path, engine: Engine, fork_server: ForkServer
 ) -> None:
-    boxed = Boxed(tmp_path, engine, nursery)
+    boxed = Boxed(tmp_path, engine, fork_server)
     with boxed.stage:
         boxed.stage.up(SEGUE_CRASH_AT="permission.answered")
         work = boxed.begin(ASKS, permissions="ask")
@@ -317,9 +317,9 @@ def test_a_container_that_is_gone_leaves_the_agents_own_way_back(boxed: Boxed) -
 
 
 def test_on_request_an_agent_is_joined_as_soon_as_there_is_a_server(
-    tmp_path: Path, engine: Engine, nursery: Nursery
+    tmp_path: Path, engine: Engine, fork_server: ForkServer
 ) -> None:
-    boxed = Boxed(tmp_path, engine, nursery, "reattach_at_start = true")
+    boxed = Boxed(tmp_path, engine, fork_server, "reattach_at_start = true")
     with boxed.stage:
         killed_in_the_middle(boxed)
         for word in ("go", "end"):
@@ -331,10 +331,10 @@ def test_on_request_an_agent_is_joined_as_soon_as_there_is_a_server(
 
 
 def test_a_container_of_another_segue_is_left_alone(
-    boxed: Boxed, tmp_path: Path, engine: Engine, nursery: Nursery
+    boxed: Boxed, tmp_path: Path, engine: Engine, fork_server: ForkServer
 ) -> None:
     killed_in_the_middle(boxed)
-    other = Boxed(tmp_path / "other", engine, nursery)
+    other = Boxed(tmp_path / "other", engine, fork_server)
     other.root.mkdir()
     with other.stage:
         other.stage.up()
@@ -357,8 +357,8 @@ def test_the_container_of_an_agent_that_was_taken_out_of_the_settings_is_ended(w
     wait_until(lambda: boxed.engine.containers() == [])
 
 
-def test_without_an_engine_nothing_is_begun_and_one_sentence_says_why(tmp_path: Path, nursery: Nursery) -> None:
-    boxed = Boxed(tmp_path, Engine(f"unix://{tmp_path}/nobody.sock"), nursery)
+def test_without_an_engine_nothing_is_begun_and_one_sentence_says_why(tmp_path: Path, fork_server: ForkServer) -> None:
+    boxed = Boxed(tmp_path, Engine(f"unix://{tmp_path}/nobody.sock"), fork_server)
     with boxed.stage:
         boxed.stage.up()
         with pytest.raises(SegueError, match=r"^No container engine runs: nothing answers at unix://\S+\.$"):

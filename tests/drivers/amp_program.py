@@ -48,8 +48,11 @@ class Session:
         self._rules = json.loads(Path(given.settings_file).read_text())["amp.permissions"]
         self._result = ""
 
+    def _cancel(self, *_: object) -> None:
+        self._fail("User cancelled (SIGINT/SIGTERM)")
+
     def serve(self) -> int:
-        signal.signal(signal.SIGTERM, lambda *_: self._fail("User cancelled (SIGINT/SIGTERM)"))
+        signal.signal(signal.SIGTERM, self._cancel)
         content = json.loads(sys.stdin.readline())["message"]["content"]
         prompt = "\n".join(block.get("text", f"[{block['type']}]") for block in content)
         earlier = self._thread.remember(prompt)
@@ -145,7 +148,7 @@ class Session:
     # ── lines ───────────────────────────────────────────────────────────────────────────────────────
 
     def _servers(self) -> list[dict[str, str]]:
-        given = json.loads(Path(self._given.mcp_config).read_text()) if self._given.mcp_config else {}
+        given: dict[str, Any] = json.loads(Path(self._given.mcp_config).read_text()) if self._given.mcp_config else {}
         return [{"name": name, "status": "connected"} for name in given]
 
     def _assistant(self, *blocks: dict[str, Any], stop_reason: str | None, usage: dict[str, int] | None = None) -> None:

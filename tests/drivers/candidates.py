@@ -21,12 +21,12 @@ from segue.drivers.environment import allowed
 from segue.model.events import TextDelta
 from segue.settings import BUILT_IN_AGENTS
 from segue.testing.conformance import Act, Fail, Hang, Line, Mistake, Say, SayLate, Use, Write
-from segue.testing.model import Script, ScriptedModel, rule, script, scripted_model
+from segue.testing.model import Script, ScriptedModel, answers, rule, scripted_model
 from segue.testing.rehearsal.launch import Rehearsal, turn
 from tests.containers.engines import running_engine
 
 RECALL = "tell me what I said"
-LIST_FILES = script.Call("list_files")
+LIST_FILES = answers.Call("list_files")
 AMP = Path(__file__).with_name("amp_program.py")
 GRAPH = Path(__file__).with_name("scripted_graph.py")
 EXAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "lines_driver.py"
@@ -114,7 +114,7 @@ class ApiCandidate:
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
         # A prompt that failed stays in the conversation, before the next one.
-        times = {Fail: 1}
+        times: dict[type[Act], int] = {Fail: 1}
         rules = tuple(rule(line.prompt, *_answers(line.act), times=times.get(type(line.act))) for line in lines)
         async with self.launch(Script(rules=rules)) as launch:
             yield launch
@@ -159,7 +159,7 @@ class ClaudeCandidate:
 
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
-        look = script.Call("Read", {"file_path": str(self.worktree / "nothing.txt")})
+        look = answers.Call("Read", {"file_path": str(self.worktree / "nothing.txt")})
         # A prompt that got no answer is sent along with the next one.
         lines = tuple(sorted(lines, key=lambda line: isinstance(line.act, Fail | Hang)))
         rules = tuple(rule(line.prompt, *_answers(line.act, look)) for line in lines)
@@ -258,7 +258,7 @@ class AuggieCandidate:
 
     @asynccontextmanager
     async def cast(self, *lines: Line) -> AsyncGenerator[Launch]:
-        look = script.Call("view", {"path": "nothing.txt", "type": "file"})
+        look = answers.Call("view", {"path": "nothing.txt", "type": "file"})
         rules = tuple(rule(line.prompt, *_answers(line.act, look)) for line in lines)
         async with self.launch(Script(rules=rules)) as launch:
             yield launch
@@ -324,18 +324,18 @@ class LangGraphCandidate:
         return await _recalled(agent, words)
 
 
-def _answers(act: Act, look: script.Call = LIST_FILES) -> list[Any]:
+def _answers(act: Act, look: answers.Call = LIST_FILES) -> list[Any]:
     match act:
         case Say(text):
-            return [script.Say(text)]
+            return [answers.Say(text)]
         case Write(path, content):
-            return [script.Write(path, content), script.Say("Done.")]
+            return [answers.Write(path, content), answers.Say("Done.")]
         case Hang():
-            return [look, script.Step(answer=script.Say("Never."), hold="for ever")]
+            return [look, answers.Step(answer=answers.Say("Never."), hold="for ever")]
         case Use(input, output):
-            return [script.Step(answer=script.Say("Used."), usage=script.Usage(input=input, output=output))]
+            return [answers.Step(answer=answers.Say("Used."), usage=answers.Usage(input=input, output=output))]
         case Fail(message):
-            return [script.Failure(kind="invalid", message=message)]
+            return [answers.Failure(kind="invalid", message=message)]
         case SayLate() | Mistake():
             raise AssertionError("not an answer of a model")
 

@@ -61,7 +61,7 @@ class Program:
         self._hooks: dict[str, str] = {}
         self._interrupted = False
         self._note({"arguments": arguments, "servers": _servers(arguments)})
-        given = dict(each.partition("=")[::2] for each in arguments)
+        given = {name: value for name, _, value in (each.partition("=") for each in arguments)}
         self._resumed = given.get("--resume")
         self.session = self._resumed or given.get("--session-id", "")
         self._memory = Memory(self.session) if self._play.get("remembers") else None
@@ -111,7 +111,7 @@ class Program:
 
     def _act(self, step: dict[str, Any]) -> None:
         match step:
-            case {"ask": dict(asked)}:
+            case {"ask": asked}:
                 self._permitted(asked)
             case {"hook": str(event), **fields}:
                 self._hook(event, fields)
@@ -119,7 +119,7 @@ class Program:
                 self._use("Write", given, lambda: Path(path).write_text(content))
             case {"hang": True}:
                 self._wait_for(lambda _: self._interrupted)
-            case {"result": dict(fields), **rest}:
+            case {"result": fields, **rest}:
                 # What is said right after it comes in one piece with it.
                 self._say(self._result(**fields), *rest.get("and then", ()))
             case {"recall": True}:
@@ -175,7 +175,8 @@ class Program:
             self._say({"type": "control_response", "response": refusal})
             return
         self._interrupted |= asked == "interrupt"
-        for event, matchers in (message["request"].get("hooks") or {}).items():
+        hooks: dict[str, Any] = message["request"].get("hooks") or {}
+        for event, matchers in hooks.items():
             self._hooks[event] = matchers[0]["hookCallbackIds"][0]
         answer = {
             "commands": [],

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import interrupt
+from langgraph.graph import END, START, MessagesState, StateGraph  # pyright: ignore[reportMissingTypeStubs]
+from langgraph.types import interrupt  # pyright: ignore[reportMissingTypeStubs]
 
 RECALL = "tell me what I said"
 LINES: dict[str, tuple[str, list[Any]]] = json.loads(Path(os.environ["SEGUE_LANGGRAPH_LINES"]).read_text())
@@ -36,19 +36,15 @@ async def act(state: MessagesState) -> dict[str, Any]:
             return {}
         case "Hang", _:
             await asyncio.Event().wait()
+            return {}
         case "Use", [given, told]:
             used = {"input_tokens": given, "output_tokens": told, "total_tokens": given + told}
             return {"messages": [AIMessage("Used.", usage_metadata=used)]}
         case "Fail", [message]:
             raise RuntimeError(message)
-    raise AssertionError("not an act of a graph")
+        case other:
+            raise AssertionError(f"{other} is not an act of a graph")
 
 
-graph = (
-    StateGraph(MessagesState)
-    .add_node(begin)
-    .add_node(act)
-    .add_edge(START, "begin")
-    .add_edge("begin", "act")
-    .add_edge("act", END)
-)
+builder: Any = StateGraph(MessagesState)
+graph = builder.add_node(begin).add_node(act).add_edge(START, "begin").add_edge("begin", "act").add_edge("act", END)

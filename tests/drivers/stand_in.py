@@ -58,9 +58,10 @@ class StandIn:
         file.parent.mkdir(parents=True)
         before, names = None, list[str]()
         for message in messages:
+            uuid = str(uuid4())
             entry = {
                 "type": message["role"],
-                "uuid": str(uuid4()),
+                "uuid": uuid,
                 "parentUuid": before,
                 "sessionId": TOKEN,
                 "isSidechain": False,
@@ -68,7 +69,7 @@ class StandIn:
                 "timestamp": "2026-11-16T12:00:00Z",
                 "message": message,
             }
-            before = entry["uuid"]
+            before = uuid
             names.append(before)
             with file.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")

@@ -1,16 +1,20 @@
 """An agent that puts the store at the other end of its connection to the SDK's own suite, and says how it went."""
 
-import asyncio
+import sys
 import traceback
+from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import count
 from typing import Any, cast
 
-from acp import PROTOCOL_VERSION, run_agent, update_agent_message_text
-from acp.interfaces import Agent, Client
-from acp.schema import ClientCapabilities, InitializeResponse, NewSessionResponse, PromptResponse
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from segue.drivers.claude.store import Store, keeps
+from segue.drivers.programs.entry import run
+from segue.drivers.programs.jsonrpc import Message, Parameters
+from segue.drivers.programs.payloads import Payload, introduction, message, turn_ended
+from segue.drivers.programs.skeleton import AgentProgram, Channel, Starter, Turn
+from segue.drivers.programs.wire import Wire
 
 _numbers = count()
 
@@ -18,8 +22,8 @@ _numbers = count()
 class Alone(Store):
     """One database serves all of the suite's stores: each has projects of its own in it."""
 
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
         self._number = next(_numbers)
 
     def _own(self, key: Any) -> Any:
@@ -41,26 +45,45 @@ class Alone(Store):
         return await super().list_subkeys(self._own(key))
 
 
-class Examiner:
-    def on_connect(self, conn: Client) -> None:
-        self._client = conn
+class Examination(Turn):
+    """The only turn of the agent: all of the suite."""
 
-    async def initialize(self, client_capabilities: ClientCapabilities | None = None, **_: Any) -> InitializeResponse:
-        self._kept = keeps(client_capabilities)
-        return InitializeResponse(protocol_version=PROTOCOL_VERSION)
+    def __init__(self, wire: Wire, kept: bool) -> None:
+        self.token = "examination"
+        self._wire = wire
+        self._kept = kept
 
-    async def new_session(self, **_: Any) -> NewSessionResponse:
-        return NewSessionResponse(session_id="examination")
-
-    async def prompt(self, session_id: str, **_: Any) -> PromptResponse:
+    async def play(self, content: Sequence[Message]) -> Payload:
         try:
-            await run_session_store_conformance(lambda: cast(Any, Alone(self._client)))
-            said = f"passed, {next(_numbers)} stores" if self._kept else "nobody keeps anything"
+            await run_session_store_conformance(lambda: cast(Any, Alone(self._wire)))
+            result = f"passed, {next(_numbers)} stores" if self._kept else "nobody keeps anything"
         except Exception:  # noqa: BLE001 - the test shows it
-            said = traceback.format_exc()
-        await self._client.session_update(session_id, update_agent_message_text(said))
-        return PromptResponse(stop_reason="end_turn")
+            result = traceback.format_exc()
+        await Channel(self._wire, self.token).update(message(result))
+        return turn_ended("end_turn")
+
+    async def cancel(self) -> None:
+        """Let the suite come to its end."""
+
+
+class Examiner(AgentProgram[Examination]):
+    def __init__(self, wire: Wire, client: Parameters) -> None:
+        super().__init__(wire)
+        self._kept = keeps(client)
+
+    async def begin(self, cwd: str, servers: Sequence[Message]) -> Examination:
+        return Examination(self.wire, self._kept)
+
+    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Examination:
+        return Examination(self.wire, self._kept)
+
+    def turn(self, conversation: Examination) -> Turn:
+        return conversation
+
+
+def load() -> Starter:
+    return lambda wire, client: nullcontext(Examiner(wire, client))
 
 
 if __name__ == "__main__":
-    asyncio.run(run_agent(cast(Agent, Examiner())))
+    sys.exit(run(lambda: introduction("examiner", "1"), load))

@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
-from acp.schema import ToolCallProgress
 from candidates import ApiCandidate
+from client import Client, prompt
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from segue.drivers import Agent, Image, Launch
@@ -22,6 +21,7 @@ from segue.drivers.api import turns
 from segue.drivers.api.history import CANCELLED, INTERRUPTED, Memory
 from segue.drivers.api.models import Models
 from segue.drivers.api.place import Place
+from segue.drivers.programs.skeleton import Channel
 from segue.model import errors
 from segue.model.agents import McpServer
 from segue.model.events import (
@@ -39,7 +39,7 @@ from segue.model.status import Failure
 from segue.testing.model import Call, Say, Script, Shell, Step, Usage, Write, rule
 from segue.testing.model import Failure as Trouble
 from segue.testing.rehearsal.launch import rest_of_turn, turn
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -331,17 +331,6 @@ async def test_modules_of_the_worktree_do_not_come_into_the_agent(api: ApiCandid
         assert said(await turn(agent, "go", WITHIN)) == "Mine."
 
 
-class Listener:
-    """Whoever the agent tells what it does."""
-
-    def __init__(self) -> None:
-        self.told: list[Any] = []
-
-    async def session_update(self, _: str, update: Any) -> None:
-        await anyio.lowlevel.checkpoint()
-        self.told.append(update)
-
-
 async def test_a_call_that_was_done_when_its_turn_was_cancelled_is_told_as_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,14 +338,16 @@ async def test_a_call_that_was_done_when_its_turn_was_cancelled_is_told_as_done(
         yield {0: DeltaToolCall(name="list_files", json_args="{}", tool_call_id="c")}
 
     async def done(*_: object) -> str:
-        cancelled.cancel()
+        await cancelled.cancel()
         return "nothing"
 
-    listener: Any = Listener()
+    client = Client()
     history = Memory(tmp_path / "home").begin(str(tmp_path))
-    setting = turns.Setting(history=history, place=Place(tmp_path), client=listener, models=Models({}))
+    setting = turns.Setting(
+        history=history, place=Place(tmp_path), channel=Channel(client, history.token), models=Models({})
+    )
     cancelled = turns.Turn(setting, FunctionModel(stream_function=calls))
     monkeypatch.setattr(turns, "use", done)
-    assert (await cancelled.play(["go"])).stop_reason == "cancelled"
+    assert (await cancelled.play(prompt("go")))["stopReason"] == "cancelled"
     history.close()
-    assert [each.status for each in listener.told if isinstance(each, ToolCallProgress)] == ["completed"]
+    assert [each["status"] for each in client.updates("tool_call_update")] == ["completed"]

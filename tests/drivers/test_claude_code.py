@@ -11,29 +11,22 @@ from typing import Any
 
 import anyio
 import pytest
-from acp import text_block
 from candidates import ClaudeCandidate
+from client import Client, prompt
 from desk import desk_in
 
 from segue.drivers.claude.agent import ClaudeAgent
-from segue.drivers.claude.options import Setup
 from segue.drivers.claude.register import Register
+from segue.drivers.claude.setup import Setup
 from segue.model.events import AgentEvent, PermissionRequested, TurnEnded
 from segue.model.ids import PromptId
 from segue.testing.model import Call, Say, Script, Step, rule
 from segue.testing.rehearsal.launch import turn
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 SCRIPT = Script(rules=(rule("ALPHA", Say("Alpha.")), rule("BETA", Say("Beta."))))
-
-
-class Listener:
-    """The other side of the protocol, who hears and says nothing."""
-
-    async def session_update(self, *_: Any) -> None:
-        return None
 
 
 async def test_a_copy_remembers_in_another_directory(tmp_path: Path) -> None:
@@ -96,20 +89,15 @@ async def test_a_conversation_goes_on_from_one_of_its_messages(
     async with claude.launch(SCRIPT) as launch:
         for name, value in launch.environment.items():
             monkeypatch.setenv(name, value)
-        agent = ClaudeAgent(Setup.of(launch.environment), Register(tmp_path / "register"))
-        listener: Any = Listener()
-        agent.on_connect(listener)
+        agent = ClaudeAgent(Client(), Setup.of(launch.environment), Register(tmp_path / "register"))
         cwd = str(launch.directory)
-        token = (await agent.new_session(cwd)).session_id
-        places = [(await agent.prompt(token, [text_block(each)])).field_meta for each in ("ALPHA", "BETA")]
-        await agent.close_session(token)
-        assert places[0] is not None
-        if way == "resume":
-            await agent.resume_session(token, cwd, segue=places[0]["segue"])
-        else:
-            token = (await agent.fork_session(token, cwd, segue=places[0]["segue"])).session_id
-        await agent.prompt(token, [text_block("what do you know?")])
-        await agent.close_session(token)
+        conversation = await agent.begin(cwd, ())
+        first, _ = [(await conversation.play(prompt(each)))["_meta"]["segue"]["at"] for each in ("ALPHA", "BETA")]
+        await conversation.close()
+        again = agent.resume if way == "resume" else agent.copy
+        conversation = await again(conversation.token, cwd, (), first)
+        await conversation.play(prompt("what do you know?"))
+        await conversation.close()
         assert claude.model is not None
         last = claude.model.requests[-1]
     assert last.remembers("ALPHA", "user") and not last.remembers("BETA", "user")

@@ -9,8 +9,9 @@ import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, SessionMessage, ToolUseBlock
 
 from segue.drivers.claude.history import INTERRUPTED, Message, reconstruct, should_resume
-from segue.drivers.claude.options import MAX_TURNS, Setup, Wanted, chosen
+from segue.drivers.claude.options import Wanted, chosen
 from segue.drivers.claude.register import Register
+from segue.drivers.claude.setup import MAX_TURNS, Setup
 from segue.drivers.claude.stops import Ended, Failed, TurnState, Unfinished, Verdict, should_continue, verdict
 from segue.drivers.claude.translation import Translation
 

@@ -3,17 +3,17 @@
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
-from acp import text_block
+from client import Client, prompt
 from stand_in import OVER, TOKEN, StandIn, assistant, said, streamed, words
 
 from segue.drivers import Agent, Image, load
 from segue.drivers.claude.agent import ClaudeAgent
-from segue.drivers.claude.options import Setup
 from segue.drivers.claude.register import Register
+from segue.drivers.claude.setup import Setup
 from segue.drivers.claude.stops import GO_ON
 from segue.model import errors
 from segue.model.agents import McpServer
@@ -30,7 +30,7 @@ from segue.model.events import (
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
-from segue.testing.waiting import until
+from tests.equipment.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +40,10 @@ PROMPT = PromptId("prompt-1")
 @pytest.fixture
 def claude(tmp_path: Path) -> StandIn:
     return StandIn(tmp_path)
+
+
+def requests(claude: StandIn) -> list[str]:
+    return [each["request"]["subtype"] for each in claude.heard() if "request" in each]
 
 
 async def _until_asked(agent: Agent) -> list[AgentEvent]:
@@ -118,16 +122,6 @@ async def test_what_is_found_in_a_conversation_is_told_and_its_file_stays_as_it_
     assert file.read_bytes() == before
 
 
-class Listener:
-    """The other side of the protocol, for a way back that no driver goes yet."""
-
-    def __init__(self) -> None:
-        self.heard: list[Any] = []
-
-    async def session_update(self, session_id: str, update: Any) -> None:
-        self.heard.append(update)
-
-
 async def test_what_came_after_the_bookmark_is_not_told(claude: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     call = {"type": "tool_use", "id": "call-1", "name": "Bash", "input": {"command": "make all"}}
     _, bookmark, *_ = claude.remember(
@@ -139,12 +133,12 @@ async def test_what_came_after_the_bookmark_is_not_told(claude: StandIn, monkeyp
     launch = claude.launch({"go on": [[said("Done."), OVER]]}, knows=(TOKEN,))
     for name, value in launch.environment.items():
         monkeypatch.setenv(name, value)
-    agent, listener = ClaudeAgent(Setup.of(launch.environment), Register(claude.home)), cast(Any, Listener())
-    agent.on_connect(listener)
-    await agent.resume_session(TOKEN, str(launch.directory), segue={"at": bookmark})
-    await agent.prompt(TOKEN, [text_block("go on")])
-    await agent.close_session(TOKEN)
-    assert [each.session_update for each in listener.heard] == ["agent_message_chunk"]
+    client = Client()
+    agent = ClaudeAgent(client, Setup.of(launch.environment), Register(claude.home))
+    conversation = await agent.resume(TOKEN, str(launch.directory), (), bookmark)
+    await conversation.play(prompt("go on"))
+    await conversation.close()
+    assert [each["sessionUpdate"] for each in client.heard] == ["agent_message_chunk"]
 
 
 async def test_a_copy_has_its_own_name_and_is_on_disk_before_anything_is_said(claude: StandIn) -> None:
@@ -185,11 +179,12 @@ async def test_a_turn_in_another_conversation_is_broken_off(claude: StandIn, fra
     async with load("claude").start(claude.launch({"hello": [frames]})) as agent:
         events = await turn(agent, "hello")
         again = (await turn(agent, "hello"))[-1]
+        # The process is ended with the agent, and may not have read yet what it was sent.
+        await until(lambda: requests(claude)[-1] == "interrupt")
     assert not words(events)
     for failed in (events[-1], again):
         assert isinstance(failed, TurnFailed) and failed.failure is Failure.OTHER_CONVERSATION
         assert "answered for conversation another" in failed.message
-    assert [each["request"]["subtype"] for each in claude.heard() if "request" in each][-1] == "interrupt"
     assert claude.prompts() == ["hello"]
 
 

@@ -3,15 +3,14 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
 import anyio
 import pytest
-from acp import RequestError
-from acp.schema import AllowedOutcome, PromptResponse, RequestPermissionResponse
+from client import Client, prompt
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk
@@ -23,6 +22,9 @@ from segue.drivers.langgraph.graphs import Graph
 from segue.drivers.langgraph.messages import INTERRUPTED
 from segue.drivers.langgraph.threads import Saver, Threads, opened
 from segue.drivers.langgraph.turns import Setting, Turn, Workers
+from segue.drivers.programs.jsonrpc import RequestError
+from segue.drivers.programs.payloads import Payload
+from segue.drivers.programs.skeleton import Channel
 
 pytestmark = pytest.mark.anyio
 
@@ -30,69 +32,44 @@ CALLS = [{"name": "sh", "args": {"n": number}, "id": f"call-{number}"} for numbe
 WITHIN = 30.0
 
 
-@dataclass
-class Listener:
-    """The other side of the protocol: hears everything, and answers yes or no as it was told."""
-
-    answers: list[bool] = field(default_factory=list[bool])
-    heard: list[Any] = field(default_factory=list[Any])
-    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def session_update(self, session_id: str, update: Any) -> None:
-        self.heard.append(update)
-        self.news.set()
-
-    async def request_permission(self, session_id: str, tool_call: Any, options: Any) -> RequestPermissionResponse:
-        self.asked.append((tool_call.title, tool_call.tool_call_id))
-        option = "allow" if self.answers.pop(0) else "reject"
-        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option))
-
-    def said(self, kind: str = "agent_message_chunk") -> str:
-        return "".join(each.content.text for each in self.heard if each.session_update == kind)
-
-    def calls(self) -> list[tuple[str, str]]:
-        """Each call's beginning by its title, and its end by its status."""
-        told = {"tool_call": "title", "tool_call_update": "status"}
-        return [
-            (each.tool_call_id, getattr(each, told[each.session_update]))
-            for each in self.heard
-            if each.session_update in told
-        ]
+def called(client: Client) -> list[tuple[str, str]]:
+    """Each call's beginning by its title, and its end by its status."""
+    told = {"tool_call": "title", "tool_call_update": "status"}
+    return [
+        (each["toolCallId"], each[told[each["sessionUpdate"]]])
+        for each in client.heard
+        if each["sessionUpdate"] in told
+    ]
 
 
 @dataclass
 class Thread:
-    """One thread of a graph, and a listener for each of its turns."""
+    """One thread of a graph, and a client for each of its turns."""
 
     saver: Saver
     workers: Workers
     token: str = ""
 
-    def turn(self, graph: Any, listener: Listener, key: str | None = "messages") -> Turn:
+    def turn(self, graph: Any, client: Client, key: str | None = "messages") -> Turn:
         pregel = graph.copy({"checkpointer": self.saver})
-        return Turn(
-            Setting(token=self.token, client=cast(Any, listener), graph=Graph(pregel, key), workers=self.workers)
-        )
+        return Turn(Setting(channel=Channel(client, self.token), graph=Graph(pregel, key), workers=self.workers))
 
-    async def play(
-        self, graph: Any, text: str, *answers: bool, key: str | None = "messages"
-    ) -> tuple[Listener, PromptResponse]:
-        listener = Listener(list(answers))
+    async def play(self, graph: Any, text: str, *answers: bool, key: str | None = "messages") -> tuple[Client, Payload]:
+        client = Client(*answers)
         with anyio.fail_after(WITHIN):
-            response = await self.turn(graph, listener, key).play(text)
-        return listener, response
+            response = await self.turn(graph, client, key).play(prompt(text))
+        return client, response
 
-    async def cut_short(self, graph: Any, text: str, running: asyncio.Event) -> Listener:
+    async def cut_short(self, graph: Any, text: str, running: asyncio.Event) -> Client:
         """A turn that is cancelled as soon as this event is set."""
-        listener = Listener()
-        turn = self.turn(graph, listener)
+        client = Client()
+        turn = self.turn(graph, client)
         with anyio.fail_after(WITHIN):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(turn.play, text)
+                tasks.start_soon(turn.play, prompt(text))
                 await running.wait()
-                turn.cancel()
-        return listener
+                await turn.cancel()
+        return client
 
 
 @pytest.fixture
@@ -137,13 +114,13 @@ async def test_calls_without_a_result_get_one_that_says_so_and_no_tool_is_used_t
 
     graph = _loop(_model, tools, one_by_one=True)
     await thread.cut_short(graph, "use both", hanging)
-    listener, response = await thread.play(graph, "go on")
+    client, response = await thread.play(graph, "go on")
 
     assert used == ["call-1", "call-2"]
-    assert response.stop_reason == "end_turn"
-    assert listener.said() == f"human: use both | ai:  | tool: done | tool: {INTERRUPTED} | human: go on"
-    assert listener.said("agent_thought_chunk") == f'I was interrupted in sh({{"n": 2}}). {INTERRUPTED}\n'
-    assert listener.calls() == []
+    assert response["stopReason"] == "end_turn"
+    assert client.text() == f"human: use both | ai:  | tool: done | tool: {INTERRUPTED} | human: go on"
+    assert client.text("agent_thought_chunk") == f'I was interrupted in sh({{"n": 2}}). {INTERRUPTED}\n'
+    assert called(client) == []
 
 
 async def test_a_node_that_was_not_finished_is_begun_again_and_the_others_are_not(thread: Thread) -> None:
@@ -163,11 +140,11 @@ async def test_a_node_that_was_not_finished_is_begun_again_and_the_others_are_no
     graph = StateGraph(MessagesState).add_node(first).add_node(second).add_edge(START, "first")
     graph = graph.add_edge("first", "second").add_edge("second", END).compile()
     await thread.cut_short(graph, "begin", hanging)
-    listener, _ = await thread.play(graph, "go on")
+    client, _ = await thread.play(graph, "go on")
 
     assert done == ["first", "second", "second"]
-    assert listener.said() == "Heard: go on"
-    assert "second was not finished then, so what it did is unknown" in listener.said("agent_thought_chunk")
+    assert client.text() == "Heard: go on"
+    assert "second was not finished then, so what it did is unknown" in client.text("agent_thought_chunk")
 
 
 async def test_a_question_that_nobody_answered_is_asked_again(thread: Thread) -> None:
@@ -178,12 +155,12 @@ async def test_a_question_that_nobody_answered_is_asked_again(thread: Thread) ->
         return {"messages": [AIMessage("Thank you.")]}
 
     graph = StateGraph(MessagesState).add_node(ask).add_edge(START, "ask").add_edge("ask", END).compile()
-    nobody = Listener()
+    nobody = Client()
     with pytest.raises(RequestError, match="IndexError"):
-        await thread.turn(graph, nobody).play("begin")
-    listener, _ = await thread.play(graph, "go on", True)
+        await thread.turn(graph, nobody).play(prompt("begin"))
+    client, _ = await thread.play(graph, "go on", True)
 
-    assert [title for title, _ in nobody.asked] == [title for title, _ in listener.asked] == ["Shall I?"]
+    assert [title for title, _ in nobody.asked] == [title for title, _ in client.asked] == ["Shall I?"]
     assert heard == [True]
 
 
@@ -200,10 +177,10 @@ async def test_a_question_about_a_call_ends_with_the_call(thread: Thread, allowe
         answer = interrupt({"question": "May this run?", "command": "ls"})
         return {"messages": [ToolMessage(f"heard {answer}", tool_call_id="call-1")]}
 
-    listener, _ = await thread.play(_loop(model, tools), "begin", allowed)
-    assert listener.asked == [("May this run?", "call-1")]
-    assert listener.calls() == [("call-1", 'sh({"n": 1})'), ("call-1", "completed")]
-    assert listener.heard[-1].content[0].content.text == f"heard {allowed}"
+    client, _ = await thread.play(_loop(model, tools), "begin", allowed)
+    assert client.asked == [("May this run?", "call-1")]
+    assert called(client) == [("call-1", 'sh({"n": 1})'), ("call-1", "completed")]
+    assert client.heard[-1]["content"][0]["content"]["text"] == f"heard {allowed}"
 
 
 async def test_reviews_of_langchain_hear_one_decision_for_each_action(thread: Thread) -> None:
@@ -215,8 +192,8 @@ async def test_reviews_of_langchain_hear_one_decision_for_each_action(thread: Th
         return {}
 
     graph = StateGraph(MessagesState).add_node(review).add_edge(START, "review").compile()
-    listener, _ = await thread.play(graph, "begin", True, False)
-    assert [title for title, _ in listener.asked] == ['sh({"n": 1})', 'sh({"n": 2})']
+    client, _ = await thread.play(graph, "begin", True, False)
+    assert [title for title, _ in client.asked] == ['sh({"n": 1})', 'sh({"n": 2})']
     approved, rejected = {"type": "approve"}, {"type": "reject", "message": "The user refused this."}
     assert heard == [{"decisions": [approved, rejected]}]
 
@@ -230,8 +207,8 @@ async def test_several_interrupts_at_once_are_asked_one_after_the_other(thread: 
     builder = StateGraph(MessagesState)
     for name in ("left", "right"):
         builder = builder.add_node(name, partial(ask, name=name)).add_edge(START, name)
-    listener, _ = await thread.play(builder.compile(), "begin", True, False)
-    assert heard == {"left": listener.asked[0][0] == "Shall left?", "right": listener.asked[0][0] == "Shall right?"}
+    client, _ = await thread.play(builder.compile(), "begin", True, False)
+    assert heard == {"left": client.asked[0][0] == "Shall left?", "right": client.asked[0][0] == "Shall right?"}
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -240,10 +217,10 @@ async def test_a_graph_that_stops_before_a_node_asks_whether_it_may_go_on(thread
         return {"messages": [AIMessage("Worked.")]}
 
     graph = StateGraph(MessagesState).add_node(work).add_edge(START, "work").compile(interrupt_before=["work"])
-    listener, response = await thread.play(graph, "begin", allowed)
-    assert listener.asked[0][0] == "The graph has stopped before work. May it go on?"
-    assert listener.said() == ("Worked." if allowed else "")
-    assert response.stop_reason == "end_turn"
+    client, response = await thread.play(graph, "begin", allowed)
+    assert client.asked[0][0] == "The graph has stopped before work. May it go on?"
+    assert client.text() == ("Worked." if allowed else "")
+    assert response["stopReason"] == "end_turn"
 
 
 # ── what is told ────────────────────────────────────────────────────────────────────────────────────
@@ -256,8 +233,8 @@ async def test_a_streaming_model_is_heard_word_by_word_and_once(thread: Thread) 
         return {"messages": [await model.ainvoke(state["messages"])]}
 
     graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
-    listener, _ = await thread.play(graph, "say hello")
-    words = [each.content.text for each in listener.heard if each.session_update == "agent_message_chunk"]
+    client, _ = await thread.play(graph, "say hello")
+    words = [each["content"]["text"] for each in client.updates("agent_message_chunk")]
     assert words == ["Hello", " ", "there."]
 
 
@@ -273,13 +250,12 @@ async def test_tokens_that_come_in_parts_are_added_up(thread: Thread) -> None:
         return {"messages": [AIMessage("One.", usage_metadata=used), AIMessage("Two.", usage_metadata=used)]}
 
     graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
-    listener, response = await thread.play(graph, "count")
-    assert listener.said() == "One.\n\nTwo."
-    assert [each.used for each in listener.heard if each.session_update == "usage_update"] == [120, 120]
-    assert response.usage is not None
-    assert (response.usage.input_tokens, response.usage.output_tokens) == (120, 40)
-    assert response.usage.cached_read_tokens == 80
-    assert response.field_meta is not None and "quota" not in response.field_meta
+    client, response = await thread.play(graph, "count")
+    assert client.text() == "One.\n\nTwo."
+    assert [each["used"] for each in client.updates("usage_update")] == [120, 120]
+    assert (response["usage"]["inputTokens"], response["usage"]["outputTokens"]) == (120, 40)
+    assert response["usage"]["cachedReadTokens"] == 80
+    assert "quota" not in response["_meta"]
 
 
 async def test_each_model_that_a_graph_asks_is_named_with_its_tokens(thread: Thread) -> None:
@@ -292,11 +268,10 @@ async def test_each_model_that_a_graph_asks_is_named_with_its_tokens(thread: Thr
         return {"messages": [openai, ollama, AIMessage("Three.", usage_metadata=used), again]}
 
     graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
-    listener, response = await thread.play(graph, "count")
-    told = [each.field_meta for each in listener.heard if each.session_update == "usage_update"]
+    client, response = await thread.play(graph, "count")
+    told = [each.get("_meta") for each in client.updates("usage_update")]
     assert told[:3] == [{"_claude/model": "gpt-5.6-luna"}, {"_claude/model": "qwen3"}, None]
-    assert response.field_meta is not None
-    counts = {each["model"]: each["token_count"]["inputTokens"] for each in response.field_meta["quota"]["model_usage"]}
+    counts = {each["model"]: each["token_count"]["inputTokens"] for each in response["_meta"]["quota"]["model_usage"]}
     assert counts == {"gpt-5.6-luna": 200, "qwen3": 100, "": 100}
 
 
@@ -316,11 +291,10 @@ async def test_a_model_that_is_named_in_another_part_than_its_tokens_is_found(th
         return {"messages": [await model.ainvoke(state["messages"])]}
 
     graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer").compile()
-    listener, response = await thread.play(graph, "say hello")
-    told = [(each.used, each.field_meta) for each in listener.heard if each.session_update == "usage_update"]
+    client, response = await thread.play(graph, "say hello")
+    told = [(each["used"], each.get("_meta")) for each in client.updates("usage_update")]
     assert told == [(7, {"_claude/model": "gpt-5.6-luna"})]
-    assert response.field_meta is not None
-    assert [each["model"] for each in response.field_meta["quota"]["model_usage"]] == ["gpt-5.6-luna"]
+    assert [each["model"] for each in response["_meta"]["quota"]["model_usage"]] == ["gpt-5.6-luna"]
 
 
 async def test_the_calls_of_a_graph_within_the_graph_are_told_once(thread: Thread) -> None:
@@ -331,11 +305,11 @@ async def test_the_calls_of_a_graph_within_the_graph_are_told_once(thread: Threa
     inner = _loop(_model, tools)
     outer = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner").compile()
     first, _ = await thread.play(outer, "use both")
-    assert sorted(first.calls()) == sorted(
+    assert sorted(called(first)) == sorted(
         [(call["id"], told) for call in CALLS for told in (f'sh({{"n": {call["args"]["n"]}}})', "completed")]
     )
     second, _ = await thread.play(outer, "and now?")
-    assert second.calls() == []
+    assert called(second) == []
 
 
 async def test_a_graph_without_messages_shows_its_nodes_and_takes_the_prompt_under_its_only_key(thread: Thread) -> None:
@@ -349,9 +323,9 @@ async def test_a_graph_without_messages_shows_its_nodes_and_takes_the_prompt_und
         return {"joke": f"A {state['topic']} walks into a bar."}
 
     graph = StateGraph(State, input_schema=Given).add_node(think).add_edge(START, "think").compile()
-    listener, _ = await thread.play(graph, "parser", key="topic")
-    assert [told for _, told in listener.calls()] == ["node think", "completed"]
-    assert "A parser walks into a bar." in listener.heard[-1].content[0].content.text
+    client, _ = await thread.play(graph, "parser", key="topic")
+    assert [told for _, told in called(client)] == ["node think", "completed"]
+    assert "A parser walks into a bar." in client.heard[-1]["content"][0]["content"]["text"]
 
 
 async def test_a_function_that_is_a_graph_gets_the_prompt_itself(thread: Thread) -> None:
@@ -379,21 +353,21 @@ async def test_a_cancelled_turn_waits_for_a_node_that_nobody_can_stop(thread: Th
         done.append("work")
 
     graph = StateGraph(MessagesState).add_node(work).add_edge(START, "work").compile()
-    turn = thread.turn(graph, Listener())
-    ended: list[PromptResponse] = []
+    turn = thread.turn(graph, Client())
+    ended: list[Payload] = []
 
     async def play() -> None:
-        ended.append(await turn.play("begin"))
+        ended.append(await turn.play(prompt("begin")))
 
     with anyio.fail_after(WITHIN):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(play)
             await running.wait()
-            turn.cancel()
+            await turn.cancel()
             await anyio.lowlevel.checkpoint()
             assert not ended
             gate.set()
-    assert ended[0].stop_reason == "cancelled"
+    assert ended[0]["stopReason"] == "cancelled"
     assert done == ["work"]
 
 
@@ -404,20 +378,20 @@ async def test_calls_that_are_cancelled_are_told_to_have_failed(thread: Thread) 
         hanging.set()
         await asyncio.Event().wait()
 
-    listener = await thread.cut_short(_loop(_model, tools), "use both", hanging)
-    assert sorted(listener.calls()[2:]) == [("call-1", "failed"), ("call-2", "failed")]
+    client = await thread.cut_short(_loop(_model, tools), "use both", hanging)
+    assert sorted(called(client)[2:]) == [("call-1", "failed"), ("call-2", "failed")]
 
 
 async def test_calls_that_fail_with_their_node_are_told_and_the_next_turn_goes_on_behind_them(thread: Thread) -> None:
     def tools(state: MessagesState) -> None:
         raise ValueError("out of paper")
 
-    listener = Listener()
+    client = Client()
     with pytest.raises(RequestError, match="ValueError: out of paper"):
-        await thread.turn(_loop(_model, tools), listener).play("use both")
-    assert sorted(listener.calls()[2:]) == [("call-1", "failed"), ("call-2", "failed")]
-    listener, _ = await thread.play(_loop(_model, tools), "go on")
-    assert listener.said().endswith(f"tool: {INTERRUPTED} | human: go on")
+        await thread.turn(_loop(_model, tools), client).play(prompt("use both"))
+    assert sorted(called(client)[2:]) == [("call-1", "failed"), ("call-2", "failed")]
+    client, _ = await thread.play(_loop(_model, tools), "go on")
+    assert client.text().endswith(f"tool: {INTERRUPTED} | human: go on")
 
 
 async def test_a_graph_that_never_comes_to_an_end_is_stopped(thread: Thread) -> None:
@@ -426,4 +400,4 @@ async def test_a_graph_that_never_comes_to_an_end_is_stopped(thread: Thread) -> 
 
     graph = StateGraph(MessagesState).add_node(again).add_edge(START, "again").add_edge("again", "again").compile()
     _, response = await thread.play(graph.with_config(recursion_limit=5), "begin")
-    assert response.stop_reason == "max_turn_requests"
+    assert response["stopReason"] == "max_turn_requests"

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import pytest
 
-from segue.testing.nursery import Nursery
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.work import Work
+from tests.equipment.fork_server import ForkServer
 
 SHORT_TALKS = "talk_linger = 0.3\n"
 
@@ -25,22 +25,22 @@ class CheckAll(Protocol):
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as fork_server:
+        yield fork_server
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Path:
+def empty_database(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer) -> Path:
     """A database that a server has made and left; a copy of it spares each test that second."""
-    with Stage(tmp_path_factory.mktemp("empty"), start=nursery.start) as stage:
+    with Stage(tmp_path_factory.mktemp("empty"), start=fork_server.start) as stage:
         stage.up()
         stage.down()
         return stage.home / "segue.db"
 
 
 @pytest.fixture
-def set_stage(tmp_path: Path, nursery: Nursery, empty_database: Path) -> Iterator[SetStage]:
+def set_stage(tmp_path: Path, fork_server: ForkServer, empty_database: Path) -> Iterator[SetStage]:
     """Makes stages whose servers come up at once; a new one takes the place of the one before."""
     with ExitStack() as current:
         number = 0
@@ -50,7 +50,7 @@ def set_stage(tmp_path: Path, nursery: Nursery, empty_database: Path) -> Iterato
             number += 1
             current.close()
             stage = Stage(
-                tmp_path / str(number), settings=SHORT_TALKS + settings, variables=variables, start=nursery.start
+                tmp_path / str(number), settings=SHORT_TALKS + settings, variables=variables, start=fork_server.start
             )
             current.enter_context(stage)
             if "SEGUE_DATABASE_URL" not in variables:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from segue.testing.stage import Stage
-from segue.testing.waiting import wait_until
+from tests.equipment.waiting import wait_until
 
 SCRIPT = """
 turns:

@@ -11,12 +11,12 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.events import Event, WorkflowMoved
-from segue.testing.armed import CRASH_AT
-from segue.testing.nursery import Nursery
-from segue.testing.processes import ends_within
+from segue.testing.process_search import ends_within
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.workspace.processes import descendants
+from tests.equipment.armed_server import CRASH_AT
+from tests.equipment.fork_server import ForkServer
 from tests.faults.conftest import CheckAll
 from tests.faults.plays import Held
 
@@ -101,14 +101,16 @@ def test_a_server_killed_while_it_settles_what_another_left_is_followed_by_one_t
     stage.up()
     held = Held(stage)
     stage.kill()
-    with pytest.raises(ServerError, match="died while it started"):
+    with pytest.raises(ServerError, match="exited during its start"):
         stage.up(**{CRASH_AT: point})
     stage.up()
     check_it_goes_on(stage, held)
     assert stage.deaths == 2
 
 
-def test_what_outlives_its_server_and_its_guardians_is_ended_by_the_next_server(stage: Stage, nursery: Nursery) -> None:
+def test_what_outlives_its_server_and_its_guardians_is_ended_by_the_next_server(
+    stage: Stage, fork_server: ForkServer
+) -> None:
     server = stage.up()
     held = Held(stage)
     guardian = held.started.guardian_pid
@@ -120,7 +122,7 @@ def test_what_outlives_its_server_and_its_guardians_is_ended_by_the_next_server(
     os.kill(server.pid, signal.SIGKILL)
     assert ends_within(server.pid, PATIENCE)
     assert held.work.processes()
-    nursery.start({})
+    fork_server.start({})
     assert held.work.processes() == set()
     held.finish()
     assert reckon(stage, held.work).faults == []

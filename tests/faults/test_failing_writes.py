@@ -11,7 +11,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import StoreError
-from segue.testing.processes import left_over
+from segue.testing.process_search import left_over
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.work import Work

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from segue.testing.clock import FakeClock
+from tests.equipment.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 

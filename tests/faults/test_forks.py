@@ -4,9 +4,9 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import NotRunning
-from segue.testing.armed import CRASH_AT
 from segue.testing.stage import Stage
 from segue.testing.work import Work
+from tests.equipment.armed_server import CRASH_AT
 from tests.faults.plays import ORDINARY, PLAN
 
 

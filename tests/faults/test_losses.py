@@ -11,11 +11,11 @@ from segue.model.ids import AttemptId, CheckpointId, PromptId, RequestId, Seq, S
 from segue.model.plan import Issue, Plan, Task
 from segue.model.status import Permissions, Way
 from segue.model.views import RecordView
-from segue.testing.armed import DROP_APPEND
 from segue.testing.losses import Count, count, fact_of, line_of
 from segue.testing.reckoning import reckon
 from segue.testing.rehearsal.diary import DiaryEntry
 from segue.testing.stage import Stage
+from tests.equipment.armed_server import DROP_APPEND
 from tests.faults.plays import ORDINARY, Play
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import NotRunning
-from segue.testing.armed import CRASH_AT
 from segue.testing.stage import Stage
+from tests.equipment.armed_server import CRASH_AT
 from tests.faults.plays import PLAN
 
 SCRIPT = """

@@ -10,11 +10,11 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.events import RetryScheduled, RunStarted
-from segue.orchestrator.settling.retrying import BY_SETTING, TOO_OFTEN
-from segue.testing.armed import CRASH_AT
+from segue.orchestrator.settling.retry_schedule import BY_SETTING, TOO_OFTEN
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.work import Work
+from tests.equipment.armed_server import CRASH_AT
 from tests.faults.conftest import CheckAll
 from tests.faults.plays import PLAN, Held
 from tests.faults.test_retries import until_dead, with_retries

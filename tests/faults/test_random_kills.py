@@ -10,8 +10,8 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.views import RecordView
-from segue.testing.armed import CRASH_AFTER
 from segue.testing.stage import Stage
+from tests.equipment.armed_server import CRASH_AFTER
 from tests.faults.conftest import CheckAll, SetStage
 from tests.faults.plays import Play
 

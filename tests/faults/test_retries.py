@@ -5,9 +5,9 @@ from contextlib import suppress
 import pytest
 
 from segue.model.errors import SegueError
-from segue.testing.armed import CRASH_AT
 from segue.testing.stage import Stage
 from segue.testing.work import Work
+from tests.equipment.armed_server import CRASH_AT
 from tests.faults.conftest import CheckAll
 from tests.faults.plays import PLAN
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from segue import client
-from segue.testing.armed import CRASH_AT
 from segue.testing.stage import Stage
+from tests.equipment.armed_server import CRASH_AT
 from tests.faults.conftest import CheckAll
 from tests.faults.plays import PLAN, REVIEWED, Play, using
 

@@ -1,7 +1,6 @@
 """No state is sticky: what hangs is torn away when its time is over, and its processes with it."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -9,8 +8,7 @@ import pytest
 
 from segue.model.events import ToolFinished
 from segue.model.views import WorkflowView
-from segue.testing import waiting
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from tests.orchestrator.theatre import WITHIN, Theatre, git
 
 pytestmark = pytest.mark.anyio
@@ -41,12 +39,12 @@ def processes(theatre: Theatre) -> set[int]:
 
 async def until_its_time_is_over(theatre: Theatre, view: WorkflowView) -> WorkflowView:
     """Turn the clock, and look, until the workflow has left the state in which it hangs."""
+    assert processes(theatre)
     await theatre.clock.advance(ON_TIME)
     assert (await theatre.orchestrator.workflow(view.id)).status == "in_progress"
-    await waiting.until(lambda: processes(theatre))
     with anyio.fail_after(WITHIN):
         while (await theatre.orchestrator.workflow(view.id)).status == "in_progress":
-            await theatre.clock.advance(theatre.house.rules.sweep_interval)
+            await theatre.clock.advance(theatre.services.rules.sweep_interval)
     return await theatre.until(view.id, "paused")
 
 
@@ -62,18 +60,22 @@ async def test_a_setup_command_that_hangs_is_ended(theatre: Theatre, tmp_path: P
     setup = f"test -e {pipe}.again || {{ touch {pipe}.again; echo up > {pipe}; exec sleep 3600; }}"
     async with theatre.open(setup=setup, setup_watchdog=WATCHDOG):
         view = await theatre.begin("turns: []")
-        with anyio.fail_after(WITHIN):
-            await anyio.to_thread.run_sync(pipe.read_text, abandon_on_cancel=True)
+        await until_there_is_a_writer(pipe)
         stopped = await until_its_time_is_over(theatre, view)
         assert "the worktree was not ready within 120 seconds" in stopped.reason
         assert processes(theatre) == set()
         await finish(theatre, view, "turns: []")
 
 
-async def test_an_agent_that_does_not_come_up_is_ended(theatre: Theatre) -> None:
+async def test_an_agent_that_does_not_come_up_is_ended(theatre: Theatre, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    program = " ".join(theatre.commands["rehearsal"])
+    once = f"test -e {pipe}.again || {{ touch {pipe}.again; echo up > {pipe}; }}"
+    theatre.commands["rehearsal"] = ("/bin/sh", "-c", f"{once}; exec {program}")
     async with theatre.open(start_watchdog=WATCHDOG, handshake_timeout=3600.0):
         view = await theatre.begin(HANGS_AT_START)
-        await until(theatre, view, lambda now: now.session is not None and now.session.status == "starting")
+        await until_there_is_a_writer(pipe)
         stopped = await until_its_time_is_over(theatre, view)
         assert "the agent did not come up within 120 seconds" in stopped.reason
         assert processes(theatre) == set()
@@ -90,7 +92,6 @@ async def test_an_agent_that_gives_no_sign_is_ended(theatre: Theatre) -> None:
         await finish(theatre, view, HANGS_AT_WORK)
 
 
-async def until(theatre: Theatre, view: WorkflowView, holds: Callable[[WorkflowView], bool]) -> None:
+async def until_there_is_a_writer(pipe: Path) -> None:
     with anyio.fail_after(WITHIN):
-        while not holds(now := await theatre.orchestrator.workflow(view.id)):
-            await theatre.house.journal.wait(view.id, now.head)
+        await anyio.to_thread.run_sync(pipe.read_text, abandon_on_cancel=True)

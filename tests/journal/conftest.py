@@ -1,3 +1,5 @@
+from collections.abc import AsyncIterator
+
 import pytest
 
 from segue.journal import Journal, open_journal
@@ -5,6 +7,6 @@ from tests.journal.workflows import TickingClock
 
 
 @pytest.fixture
-async def journal(database_url: str, clock: TickingClock) -> Journal:
+async def journal(database_url: str, clock: TickingClock) -> AsyncIterator[Journal]:
     async with open_journal(database_url, clock) as journal:
         yield journal

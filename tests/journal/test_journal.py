@@ -9,9 +9,9 @@ from segue.journal import Journal, Transaction, open_journal
 from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WriteFailed, WrongState
 from segue.model.events import AgentMessage, Event, PromptQueued, ToolCalled, Warned
 from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id, new_prompt_id
-from segue.model.pictures import pictures_of
-from segue.model.requests import Shown
+from segue.model.pictures import Shown, pictures_of
 from segue.model.status import SessionStatus, WorkflowStatus
+from tests.journal.statements import execute
 from tests.journal.workflows import BOOT, TickingClock, begun, new_workflow
 
 pytestmark = pytest.mark.anyio
@@ -355,3 +355,14 @@ async def test_a_database_that_is_away_for_a_moment_refuses_and_comes_back(
     with anyio.fail_after(10):
         await journal.append(workflow_id, said(2))
     assert await texts(journal, workflow_id) == ["message 2"]
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_the_writer_reconnects_when_the_database_closed_its_idle_connection(journal: Journal) -> None:
+    workflow_id, _ = await begun(journal)
+    await journal.append(workflow_id, said(1))
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    await execute(journal, f"{others} AND pid <> pg_backend_pid()")
+    with anyio.fail_after(10):
+        await journal.append(workflow_id, said(2))
+    assert await texts(journal, workflow_id) == ["message 1", "message 2"]

@@ -45,9 +45,9 @@ def describe(engine: Engine) -> dict[str, object]:
 
 
 @pytest.fixture
-async def two_databases(request: pytest.FixtureRequest, database_url: str, tmp_path):
+async def two_databases(request: pytest.FixtureRequest, empty_database_url: str, tmp_path):
     """The same place twice: one for the tables, one for the migrations."""
-    engines = open_engines(database_url)
+    engines = open_engines(empty_database_url)
     yield engines.plain
     engines.close()
 
@@ -83,14 +83,14 @@ async def test_migrating_twice_changes_nothing(two_databases: Engine) -> None:
     assert describe(two_databases) == before
 
 
-async def test_a_database_from_the_future_is_refused_untouched(database_url: str, clock: TickingClock) -> None:
-    engines = open_engines(database_url)
+async def test_a_database_from_the_future_is_refused_untouched(empty_database_url: str, clock: TickingClock) -> None:
+    engines = open_engines(empty_database_url)
     migrate(engines.plain)
     with engines.plain.begin() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
     before = describe(engines.plain)
     with pytest.raises(DatabaseTooNew, match="9999"):
-        async with open_journal(database_url, clock):
+        async with open_journal(empty_database_url, clock):
             pass
     assert describe(engines.plain) == before
     engines.close()
@@ -109,9 +109,9 @@ async def test_a_postgres_that_cannot_be_reached_is_named_in_a_sentence(clock: T
             pass
 
 
-async def test_a_database_of_the_first_schema_keeps_its_rows(database_url: str, clock: TickingClock) -> None:
+async def test_a_database_of_the_first_schema_keeps_its_rows(empty_database_url: str, clock: TickingClock) -> None:
     """What the step to the second schema must carry over: tokens, runs and prompts."""
-    engines = open_engines(database_url)
+    engines = open_engines(empty_database_url)
     with engines.plain.begin() as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")

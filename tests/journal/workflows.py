@@ -24,6 +24,9 @@ class TickingClock:
         self.time += timedelta(milliseconds=1)
         return self.time
 
+    def away_since(self, moment: datetime) -> timedelta:
+        return timedelta(0)
+
     async def sleep(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 

@@ -4,7 +4,7 @@ from segue.model.errors import BadPlan
 from segue.model.ids import TaskId, slugify
 from segue.model.plan import Issue, Plan, Task
 from segue.model.requests import PlanText
-from segue.orchestrator.runtime.plans import read_plan
+from segue.orchestrator.runtime.plan_text import read_plan
 
 ISSUE = Issue(title="Build a calculator", description="With tests.")
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from segue.testing.model import ScriptedModel
-from segue.testing.model.script import DialectName
+from segue.testing.model.answers import DialectName
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}, "description": {"type": "string"}}}
 COMMAND = "Bash"

@@ -70,7 +70,7 @@ async def test_the_log_knows_what_was_said_before() -> None:
     assert request.dialect == "augment"
     assert [message.role for message in request.messages] == ["user", "assistant", "tool"]
     assert [call.arguments for message in request.messages for call in message.calls] == [{"path": "a.txt"}]
-    assert all(request.says(words) for words in ("write it", "Gladly.", "saved"))
+    assert all(request.contains(words) for words in ("write it", "Gladly.", "saved"))
 
 
 async def test_an_error_has_its_number() -> None:

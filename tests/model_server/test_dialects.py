@@ -66,8 +66,8 @@ async def test_the_log_knows_what_was_said_before(vendor: Vendor) -> None:
     assert [message.role for message in second.messages] == ["system", "user", "assistant", "tool"]
     assert [call.arguments for message in second.messages for call in message.calls] == [LIST]
     assert [result.text for message in second.messages for result in message.results] == ["42 files"]
-    assert all(second.says(words) for words in ("Be kind.", "count the files", "ls | wc -l", "42 files"))
-    assert not first.says("42 files")
+    assert all(second.contains(words) for words in ("Be kind.", "count the files", "ls | wc -l", "42 files"))
+    assert not first.contains("42 files")
     assert not second.remembers("count the files", "user")
     assert first.body == question
 

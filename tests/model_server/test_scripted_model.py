@@ -25,9 +25,9 @@ from segue.testing.model import (
     rule,
     scripted_model,
 )
-from segue.testing.model.conversation import Asked, Message
-from segue.testing.model.reading import BadModelScript, parse_script, read_script
-from segue.testing.model.tools import choose, fitting
+from segue.testing.model.answers_yaml import BadModelScript, parse_script, read_script
+from segue.testing.model.exchange import Message, ModelRequest
+from segue.testing.model.tool_choice import choose, fitting
 from tests.model_server.knocking import VENDORS, post
 
 pytestmark = pytest.mark.anyio
@@ -78,7 +78,7 @@ def test_a_script_becomes_values() -> None:
     ("document", "sentence"),
     [
         ({"rules": [{"match": "x"}]}, "rules[0]: 'do' is missing."),
-        ({"rules": [{"do": [{"sing": "la"}]}]}, "unknown word 'sing'"),
+        ({"rules": [{"do": [{"sing": "la"}]}]}, "unknown field 'sing'"),
         ({"rules": [{"do": [{"fail": "sadly"}]}]}, "expected one of rate_limited"),
         ({"rules": [{"do": [{"say": "a", "shell": "b"}]}]}, "expected one of say, call"),
     ],
@@ -100,7 +100,7 @@ def test_the_script_of_the_reference_is_understood(tmp_path: Path) -> None:
 
 
 def test_reminders_beside_a_prompt_belong_to_it_and_earlier_prompts_do_not() -> None:
-    asked = Asked(
+    asked = ModelRequest(
         messages=(
             Message(role="user", text="first"),
             Message(role="assistant", text="answer"),
@@ -239,7 +239,7 @@ async def test_the_log_tells_what_was_remembered_from_what_was_just_asked() -> N
     assert request.remembers("answer", "assistant")
     assert not request.remembers("first", "assistant")
     assert not request.remembers("again", "user")
-    assert request.says("again")
+    assert request.contains("again")
 
 
 async def test_the_log_can_be_read_by_another_process(tmp_path: Path) -> None:

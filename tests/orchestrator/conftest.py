@@ -1,3 +1,4 @@
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,17 +9,23 @@ from segue.model.agents import AgentConfiguration
 from tests.orchestrator.theatre import Theatre, git
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    path = tmp_path / "repository"
-    path.mkdir()
-    git(path, "init", "--quiet", "--initial-branch", "main")
+@pytest.fixture(scope="session")
+def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Git repository with one empty commit; each test works on a copy."""
+    path = tmp_path_factory.mktemp("first-commit")
+    git(path, "init", "--quiet", "--initial-branch", "main", "--template=")
     git(path, "commit", "--quiet", "--allow-empty", "--message", "first")
     return path
 
 
 @pytest.fixture
-def theatre(tmp_path: Path, repository: Path) -> Theatre:
+def repository(tmp_path: Path, first_commit: Path) -> Path:
+    return shutil.copytree(first_commit, tmp_path / "repository")
+
+
+@pytest.fixture
+def theatre(tmp_path: Path, repository: Path, migrated_sqlite: Path) -> Theatre:
+    shutil.copy(migrated_sqlite, tmp_path / "segue.db")
     return Theatre(tmp_path, repository)
 
 

@@ -19,9 +19,9 @@ async def test_an_agent_whose_driver_is_not_installed_is_missing_and_says_what_i
     monkeypatch.setitem(drivers.EXTRAS, "api", ("a_library_that_is_not_there",))
     async with theatre.open() as play:
         agent = AgentConfiguration(name="api", command=("sh",), driver="api", install="pip install 'segue[api]'")
-        house = replace(play.house, agents={"api": agent})
-        [listed] = agents.agents(house, play.environment)
-        check = await agents.check(house, "api", play.environment)
+        services = replace(play.services, agents={"api": agent})
+        [listed] = agents.agents(services, play.environment)
+        check = await agents.check(services, "api", play.environment)
     assert listed.program is None
     assert (check.ok, check.problem) == (
         False,
@@ -52,9 +52,9 @@ async def test_an_agent_that_nobody_knows_may_stand_in_settings_that_the_server_
 async def test_a_program_that_an_agents_command_needs_must_be_there_too(theatre: Theatre) -> None:
     async with theatre.open() as play:
         agent = AgentConfiguration(name="amp", command=("sh",), needs="no-such-amp", install="npm install -g amp")
-        house = replace(play.house, agents={"amp": agent})
-        [listed] = agents.agents(house, play.environment)
-        check = await agents.check(house, "amp", play.environment)
+        services = replace(play.services, agents={"amp": agent})
+        [listed] = agents.agents(services, play.environment)
+        check = await agents.check(services, "amp", play.environment)
     assert listed.program is None
     assert (check.problem, check.hint) == (
         "The program no-such-amp was not found.",
@@ -87,7 +87,7 @@ async def test_an_agent_is_not_started_on_the_machine_when_its_settings_name_a_c
         theatre.choices = Choices(review=Review(agent="mine"))
         with pytest.raises(BadSettings, match=f"^{refused}$"):
             await play.begin("turns: []")
-        check = await agents.check(play.house, "mine", play.environment)
+        check = await agents.check(play.services, "mine", play.environment)
         assert (check.ok, check.problem) == (False, refused)
 
 

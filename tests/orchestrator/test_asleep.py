@@ -7,7 +7,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.requests import ApproveRequest
-from segue.orchestrator.runtime.clock import SystemClock
+from segue.orchestrator.runtime.system_clock import SystemClock
 from tests.orchestrator.test_workflows import HELD, worktree_of
 from tests.orchestrator.theatre import Theatre
 

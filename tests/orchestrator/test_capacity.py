@@ -9,7 +9,7 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.orchestrator.run.capacity import ladder_of
+from segue.orchestrator.run.capacity_meter import ladder_of
 from segue.settings import BUILT_IN_AGENTS
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -52,7 +52,7 @@ async def test_at_the_soft_cap_a_new_session_goes_on_by_itself(theatre: Theatre)
         assert ended.outcome == "handed_over"
         (carried,) = await theatre.events("build-it", e.ContextCarried)
         assert carried.way is Way.CONTEXT and carried.exam is not None
-        state = await theatre.house.journal.state(view.id)
+        state = await theatre.services.journal.state(view.id)
         first, second = state.sessions.values()
         assert (first.status, second.way) == (SessionStatus.COMPLETED, Way.CONTEXT)
         moves = [event.after for event in await theatre.events("build-it", e.WorkflowMoved)]
@@ -72,11 +72,11 @@ async def test_a_session_that_is_handed_over_when_the_server_is_gone_waits_for_a
 
 async def test_auto_pause_on_exhaustion(theatre: Theatre) -> None:
     async with theatre.open():
-        agent = replace(theatre.house.agents["rehearsal"], capacity={"fork": 0})
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        agent = replace(theatre.services.agents["rehearsal"], capacity={"fork": 0})
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
         await theatre.begin(filling(86_000))
         view = await theatre.until("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
         assert (snapshot.trigger, snapshot.clean_boundary, view.tasks_done) == (Trigger.EXHAUSTION, True, 1)
         assert "86,000 of 100,000 tokens (86%)" in snapshot.reason
 
@@ -85,7 +85,7 @@ async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre
     async with theatre.open(pause_force_after=100_000.0):
         await theatre.begin(filling(86_000, "{usage: {used: 96000, size: 100000}}, {wait_for: go}"))
         view = await theatre.as_time_goes_by("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
         assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.EXHAUSTION, False)
         assert await rungs(theatre) == ["warn", "fork", "pause", "force"]
 
@@ -104,7 +104,7 @@ async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and
         asked, *_, sooner = await theatre.events("build-it", e.PauseRequested)
         assert (sooner.trigger, sooner.reason) == (Trigger.PAUSE, "for tonight")
         assert sooner.force_at < asked.force_at
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
         assert snapshot.trigger is Trigger.PAUSE and snapshot.reason.endswith(": for tonight")
     told = f"[segue] Workflow paused (workflow={view.id}, reason={snapshot.reason!r}, snapshot={snapshot.id})"
     assert caplog.messages.count(told) == 1
@@ -112,8 +112,8 @@ async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and
 
 async def test_an_agent_that_compacts_by_itself_is_left_to_it(theatre: Theatre) -> None:
     async with theatre.open():
-        agent = replace(theatre.house.agents["rehearsal"], compacts=True)
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        agent = replace(theatre.services.agents["rehearsal"], compacts=True)
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
         await theatre.begin(filling(96_000))
         view = await theatre.until("build-it", "completed")
         assert (view.sessions, await rungs(theatre)) == (1, ["warn"])
@@ -134,8 +134,8 @@ async def test_the_closest_word_on_capacity_counts(
 ) -> None:
     theatre.choices = Choices(model="large")
     async with theatre.open(capacity=everybody):
-        agent = replace(theatre.house.agents["rehearsal"], capacity=agents, model_capacity=models)
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        agent = replace(theatre.services.agents["rehearsal"], capacity=agents, model_capacity=models)
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
         await theatre.begin(f"models: [large, small]\n{filling(60_000)}")
         await theatre.until("build-it", "completed")
         assert await rungs(theatre) == expected
@@ -193,8 +193,8 @@ async def test_work_that_ran_into_the_end_of_its_window_does_not_run_into_it_aga
 ) -> None:
     """Nobody has reported how full it was; one that compacts by itself can make room."""
     async with theatre.open():
-        agent = replace(theatre.house.agents["rehearsal"], compacts=compacts)
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        agent = replace(theatre.services.agents["rehearsal"], compacts=compacts)
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
         await theatre.begin("turns: [{match: Do A, once: true, do: [{say: Hm.}, {exceed_window: true}]}]")
         await theatre.until("build-it", "paused")
         assert (await theatre.resume("build-it")).way is way
@@ -204,8 +204,8 @@ async def test_work_that_ran_into_the_end_of_its_window_does_not_run_into_it_aga
 async def test_a_model_that_nobody_chose_is_known_by_what_the_agent_calls_it(theatre: Theatre) -> None:
     async with theatre.open():
         words = {"large": {"warn": 0.5, "fork": 0.0}}
-        agent = replace(theatre.house.agents["rehearsal"], model_capacity=words)
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        agent = replace(theatre.services.agents["rehearsal"], model_capacity=words)
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
         await theatre.begin(f"models: [large, small]\n{filling(60_000)}")
         await theatre.until("build-it", "completed")
         assert await rungs(theatre) == ["warn"]

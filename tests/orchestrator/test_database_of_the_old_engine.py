@@ -59,6 +59,6 @@ async def test_it_opens_and_its_queued_run_goes_on_when_it_is_asked_for(theatre:
             "completed",
         ]
         for view in workflows.values():
-            assert (await theatre.house.journal.verify(view.id)).problem is None
+            assert (await theatre.services.journal.verify(view.id)).problem is None
     assert len(theatre.diary("started")) == 1
     assert foreign_rows(database) == before

@@ -14,8 +14,8 @@ from segue.model.agents import Choices, Limits
 from segue.model.findings import Decision, Findings, Spending
 from segue.model.ids import CheckpointId, Seq
 from segue.model.views import WorkflowView
-from segue.orchestrator.runtime.extracting import NOT_INSTALLED, Extraction, extract, extract_by_model
-from segue.orchestrator.settling.ends import DEAF
+from segue.orchestrator.runtime.extraction import NOT_INSTALLED, Extraction, extract, extract_by_model
+from segue.orchestrator.settling.run_ends import DEAF
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.snapshot.extraction import KINDS, Spoken
@@ -182,7 +182,7 @@ async def test_without_a_key_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "segue.orchestrator.runtime.asking", raising=False)
+    monkeypatch.delitem(sys.modules, "segue.orchestrator.runtime.model_extraction", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     found = await extract_by_model(RULES, SPOKEN, Extraction(by="model", model="openai:gpt-5-mini"))
     assert found == replace(RULES, problem=f"No tests yet. {NOT_INSTALLED}")
@@ -218,19 +218,19 @@ async def paused(theatre: Theatre, report: str) -> WorkflowView:
     (theatre.root / "worktrees" / "build-it" / "go").touch()
     if "hang" in report:
         await theatre.until_prompted(2)
-        await theatre.clock.advance(theatre.house.rules.extraction.timeout)
+        await theatre.clock.advance(theatre.services.rules.extraction.timeout)
     return await (theatre.as_time_goes_by if "deaf" in report else theatre.until)("build-it", "paused")
 
 
 async def findings(theatre: Theatre, view: WorkflowView) -> Findings:
-    records = await theatre.house.journal.last_records(view.id, KINDS)
-    return await extract(RULES, records[::-1], theatre.house.rules.extraction)
+    records = await theatre.services.journal.last_records(view.id, KINDS)
+    return await extract(RULES, records[::-1], theatre.services.rules.extraction)
 
 
 async def test_the_agent_reports_before_it_pauses(theatre: Theatre) -> None:
     async with theatre.open(extraction="agent"):
         view = await paused(theatre, TOLD)
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
         found = await findings(theatre, view)
         messages = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
     assert (snapshot.clean_boundary, snapshot.tasks_completed) == (True, 1)
@@ -259,7 +259,7 @@ async def test_a_report_that_cannot_be_read_is_asked_for_once_more(theatre: Thea
 async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: Theatre, report: str, clean: bool) -> None:
     async with theatre.open(extraction="agent"):
         view = await paused(theatre, report)
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
         found = await findings(theatre, view)
         await theatre.resume("build-it")
         view = await theatre.until("build-it", "completed")
@@ -286,9 +286,9 @@ async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit
         await theatre.event("build-it", e.ToolFinished)
         (theatre.root / "worktrees" / "build-it" / "go").touch()
         await theatre.until_prompted(2)
-        await theatre.clock.advance(theatre.house.rules.extraction.timeout)
+        await theatre.clock.advance(theatre.services.rules.extraction.timeout)
         view = await theatre.as_time_goes_by("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
         assert (snapshot.trigger, snapshot.reason) == (trigger, f"{reason}; {DEAF}")
         (ended,) = await theatre.events("build-it", e.RunEnded)
         assert ended.outcome == "paused"
@@ -297,7 +297,7 @@ async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit
 async def studied(theatre: Theatre, by: str) -> Findings:
     """What stands with the snapshot once somebody else has read along."""
     with anyio.fail_after(WITHIN):
-        async for record in theatre.house.journal.follow((await theatre.orchestrator.workflow("build-it")).id):
+        async for record in theatre.services.journal.follow((await theatre.orchestrator.workflow("build-it")).id):
             if isinstance(record.event, e.SnapshotStudied) and record.event.findings.by == by:
                 return record.event.findings
     raise AssertionError("a journal has no end")
@@ -334,5 +334,5 @@ async def test_a_report_is_out_of_date_when_the_next_task_began(theatre: Theatre
         await theatre.resume("build-it")
         view = await theatre.until("build-it", "completed")
         assert await findings(theatre, view) == RULES
-        records = await theatre.house.journal.last_records(view.id, HISTORY_KINDS)
+        records = await theatre.services.journal.last_records(view.id, HISTORY_KINDS)
     assert "The work pauses here" not in history(records)

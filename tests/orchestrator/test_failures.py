@@ -15,7 +15,7 @@ from segue.model.errors import AgentMissing, BadInput
 from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
 from segue.model.views import WorkflowView
 from segue.resume.failures import POLICIES
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from tests.orchestrator.test_resuming import SCRIPT, paused
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -71,7 +71,7 @@ async def assert_as_the_table_says(theatre: Theatre, view: WorkflowView, case: C
     assert view.reason
     session = view.session
     assert session is not None
-    runtime = await theatre.house.journal.sessions.runtime(session.id)
+    runtime = await theatre.services.journal.sessions.runtime(session.id)
     refused = (await theatre.orchestrator.session(session.id)).refused_tokens
     assert (runtime.token is not None, len(refused)) == ((True, 0) if case.keeps_token else (False, 1))
     assert POLICIES[case.failure].keeps_token is case.keeps_token

@@ -221,7 +221,7 @@ async def test_a_plan_is_no_answer_to_a_question_about_a_task(theatre: Theatre, 
     with pytest.raises(NothingToAnswer, match="No plan waits for a word; the open question is about a task") as refused:
         await theatre.orchestrator.answer(asked.id, ApproveRequest(plan=plan))
     assert refused.value.hint == "Leave --plan out."
-    assert (await theatre.house.journal.state(asked.id)).asked is not None
+    assert (await theatre.services.journal.state(asked.id)).asked is not None
 
 
 async def test_a_person_who_rejects_gives_the_task_back_with_the_reason(theatre: Theatre, asked: Any) -> None:
@@ -238,13 +238,13 @@ async def test_a_person_who_resumes_has_the_task_tried_again(theatre: Theatre, a
     await theatre.until(asked.id, "completed")
     (answered,) = await theatre.events(asked.id, e.PersonAnswered)
     assert (answered.approved, answered.reason) == (False, "")
-    assert (await theatre.house.journal.state(asked.id)).asked is None
+    assert (await theatre.services.journal.state(asked.id)).asked is None
 
 
 async def test_a_talk_about_a_task_that_waits_leaves_the_question_open(theatre: Theatre, asked: Any) -> None:
     await theatre.prompt(asked.id, "Why is that so?")
     await theatre.as_time_goes_by(asked.id, "review")
-    assert (await theatre.house.journal.state(asked.id)).asked is not None
+    assert (await theatre.services.journal.state(asked.id)).asked is not None
     await answer(theatre, asked.id, allow=True)
     await theatre.until(asked.id, "completed")
 
@@ -435,13 +435,13 @@ async def test_a_word_that_is_refused_because_the_agent_is_not_there_commits_not
     async with theatre.open():
         view = await theatre.begin(script)
         await theatre.until(view.id, "review")
-        agents = theatre.house.agents
+        agents = theatre.services.agents
         gone = replace(agents["rehearsal"], command=("no-such-program-anywhere",))
-        theatre.house.agents = {**agents, "rehearsal": gone}
+        theatre.services.agents = {**agents, "rehearsal": gone}
         with pytest.raises(SegueError, match="no-such-program-anywhere"):
             await answer(theatre, view.id, allow=True)
         assert git(theatre.repository, "log", "--format=%s", f"main..{view.branch}") == ""
-        theatre.house.agents = agents
+        theatre.services.agents = agents
         await answer(theatre, view.id, allow=True)
         await theatre.until(view.id, "completed")
         assert len(await theatre.events(view.id, e.WorkCommitted)) == 2

@@ -9,10 +9,9 @@ from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.status import Role, Trigger, WorkflowStatus
-from segue.orchestrator.run.fixing import Advice, read_advice
-from segue.orchestrator.runtime.handle import Stop
+from segue.orchestrator.run.fixer import Advice, read_advice
+from segue.orchestrator.runtime.run_handle import Stop
 from segue.snapshot.extraction import Unreadable
-from segue.testing.waiting import until
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -55,7 +54,7 @@ async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried
         ]
         (told,) = await theatre.events("build-it", e.FixerAdvised)
         assert (told.step, told.verdict, told.advice) == ("a", "fix", "Close the file first.")
-        roles = [session.role for session in (await theatre.house.journal.state(view.id)).sessions.values()]
+        roles = [session.role for session in (await theatre.services.journal.state(view.id)).sessions.values()]
         assert roles == [Role.WRITER, Role.FIXER]
     asked, last = [entry["text"] for entry in theatre.diary("prompt")][3:5]
     assert "Do A" in asked and "3. The agent's process ended" in asked
@@ -140,7 +139,7 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         assert (worktree / "kept.log").read_text() == "y\n"
         assert git(worktree, "rev-parse", "HEAD") == head
         view = await theatre.orchestrator.workflow("build-it")
-        saved = await theatre.house.journal.checkpoints.get(view.id, rewound.saved)
+        saved = await theatre.services.journal.checkpoints.get(view.id, rewound.saved)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
         await theatre.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
@@ -163,14 +162,14 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
         assert reopened.reason == f"the fixer advises: Begin with the tests. {warned.message}"
         assert await theatre.events(FORK, e.WorkflowRewound) == []
         assert (worktree_of(theatre, FORK) / "half.txt").read_text() == "H"
-        await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
+        await theatre.until_noted(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
         await theatre.cancel(FORK, "seen enough")
 
 
 async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_shell(theatre: Theatre) -> None:
     def tear_away(name: str) -> None:
         if name == "run.paused.after":
-            (live,) = theatre.house.live.values()
+            (live,) = theatre.services.live.values()
             live.tear_away(Stop(trigger=Trigger.CRASH, reason="the sweep found it late"))
 
     async with theatre.open(retry_attempts=2, environment={}, sweep_interval=36000.0):
@@ -181,7 +180,7 @@ async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_
                 await theatre.event("build-it", e.PlanReopened)
         finally:
             crash.arm(None)
-        await until(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
+        await theatre.until_noted(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
         await theatre.cancel("build-it", "seen enough")
 
 
@@ -199,7 +198,9 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
         await theatre.clock.advance(1)
         await theatre.event("build-it", e.RunStarted, after=before.head)
         # The try with advice follows at once: whoever waits for the pause in between may miss it.
-        await until(lambda: any("You are asked for advice" in each["text"] for each in theatre.diary("prompt")))
+        await theatre.until_noted(
+            lambda: any("You are asked for advice" in each["text"] for each in theatre.diary("prompt"))
+        )
         if trigger is Trigger.PAUSE:
             await theatre.pause("build-it")
         view = await theatre.as_time_goes_by("build-it", "paused")

@@ -78,7 +78,7 @@ async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(
         assert (view.sessions, view.tasks_done) == (1, 3)
         (session,) = await theatre.orchestrator.sessions(FORK)
         assert (session.parent, session.carrying) == (first.session_id, Carrying.DONE)
-        facts = await theatre.house.hearings.facts(view.id)
+        facts = await theatre.services.facts.facts(view.id)
         assert [passage.text for passage in facts.latest] == ["I decided to use alpaca.", "I decided to use buffalo."]
         assert facts.request is not None and facts.request.text == "Build it" and not facts.said
         original = await theatre.orchestrator.workflow("build-it")
@@ -94,7 +94,7 @@ async def test_what_happens_to_the_original_later_is_not_known_in_the_fork(theat
         forked = await fork(theatre, **at(first))
         again = await fork(theatre, forked.workflow.session.id if forked.workflow.session else "")
         assert again.workflow.slug == f"{FORK}-fork"
-        facts = await theatre.house.hearings.facts(again.workflow.id)
+        facts = await theatre.services.facts.facts(again.workflow.id)
     assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
 
 
@@ -130,7 +130,7 @@ async def test_a_fork_can_be_taken_back_and_leaves_out_what_was_undone(theatre: 
         (worktree_of(theatre, FORK) / "go-b").touch()
         await theatre.until(FORK, "paused")
         await theatre.resume(FORK, snapshot=view.last_snapshot)
-        facts = await theatre.house.hearings.facts(view.id)
+        facts = await theatre.services.facts.facts(view.id)
         assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
 
 

@@ -15,7 +15,7 @@ from segue.model.ids import PromptId
 from segue.model.plan import TaskStatus
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.requests.launching import FilesMoving
+from segue.orchestrator.requests.launches import FilesMoving
 from segue.protocol.admission import AtWork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -59,7 +59,7 @@ async def paused_after(theatre: Theatre, letter: str) -> Checkpoint:
 async def said(theatre: Theatre, text: str, name: str = "build-it") -> None:
     workflow_id = (await theatre.orchestrator.workflow(name)).id
     with anyio.fail_after(30):
-        async for record in theatre.house.journal.follow(workflow_id):
+        async for record in theatre.services.journal.follow(workflow_id):
             if isinstance(record.event, e.AgentMessage) and text in record.event.text:
                 return
 
@@ -154,7 +154,7 @@ async def test_going_back_is_undone_by_going_back_to_what_was_saved(theatre: The
         assert again.tasks_done == 2
         await theatre.until("build-it", "completed")
         assert files(worktree_of(theatre)) == {**before, "c.txt": "C"}
-        facts = await theatre.house.hearings.facts(again.workflow_id)
+        facts = await theatre.services.facts.facts(again.workflow_id)
     spoken = [passage.text for passage in facts.latest]
     assert spoken == ["I decided to use alpaca.", "I decided to use buffalo."]
     assert "buffalo" in theatre.diary("prompt")[-1]["text"]
@@ -289,10 +289,10 @@ async def test_words_that_nobody_got_yet_belong_to_what_comes_now(theatre: Theat
         first, _ = await after_two_tasks(theatre)
         session = (await theatre.orchestrator.sessions("build-it"))[-1].id
         words = e.PromptQueued(prompt_id=PromptId("prompt-x"), text="Mind the gap.")
-        await theatre.house.journal.transact(first.workflow_id, lambda t: t.prompts.queue(words, session, None))
+        await theatre.services.journal.transact(first.workflow_id, lambda t: t.prompts.queue(words, session, None))
         await go_back(theatre, first.id)
         await theatre.until_prompted(4)
-        facts = await theatre.house.hearings.facts(first.workflow_id)
+        facts = await theatre.services.facts.facts(first.workflow_id)
         assert [ask.text for ask in facts.said] == ["Mind the gap."]
     assert sum("Mind the gap." in entry["text"] for entry in theatre.diary("prompt")[2:3]) == 1
 

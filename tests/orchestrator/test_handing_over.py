@@ -82,7 +82,7 @@ async def test_tools_go_along_and_the_model_of_the_other_does_not(theatre: Theat
     async with theatre.open():
         await paused(theatre)
         await hand_over(theatre)
-        row = await theatre.house.journal.workflows.get("build-it")
+        row = await theatre.services.journal.workflows.get("build-it")
         assert decode(Choices, row.choices) == Choices(mcp_servers=(tools,))
         *_, created = await theatre.events("build-it", e.SessionCreated)
         assert created.choices == Choices(mcp_servers=(tools,))
@@ -129,14 +129,14 @@ async def test_a_run_keeps_the_variables_of_whoever_asked_for_it(theatre: Theatr
         await paused(theatre)
         mine = {**theatre.environment, "SEGUE_REHEARSAL_MINE": "1"}
         first = await theatre.resume("build-it", agent=OTHER, environment=mine)
-        lent = theatre.house.environments[first.session, first.run]
+        lent = theatre.services.environments[first.session, first.run]
         with pytest.raises(WrongState):
             other = {**theatre.environment, "SEGUE_REHEARSAL_OTHER": "1"}
             await theatre.resume("build-it", agent="rehearsal", environment=other)
         assert lent["SEGUE_REHEARSAL_MINE"] == "1"
-        assert all(values is lent for values in theatre.house.environments.values())
+        assert all(values is lent for values in theatre.services.environments.values())
         await theatre.until("build-it", "completed")
-        assert theatre.house.environments == {}
+        assert theatre.services.environments == {}
 
 
 async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(

@@ -18,7 +18,7 @@ from segue.model.facts import SessionFacts
 from segue.model.requests import ImportRequest
 from segue.model.status import SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import Imported
-from segue.orchestrator.requests import importing
+from segue.orchestrator.requests import imports
 from segue.snapshot.facts import facts_of
 from segue.snapshot.facts.journal import lines_of
 from tests.orchestrator.theatre import Theatre, git
@@ -77,7 +77,7 @@ async def imported(theatre: Theatre, file: Path, **more: Any) -> Imported:
 
 
 async def facts_in_journal(theatre: Theatre, view: Imported) -> SessionFacts:
-    return facts_of(lines_of(await theatre.house.journal.records(view.workflow.id, limit=10_000)))
+    return facts_of(lines_of(await theatre.services.journal.records(view.workflow.id, limit=10_000)))
 
 
 def numberless(value: Any) -> Any:
@@ -129,7 +129,7 @@ async def test_a_session_becomes_a_paused_workflow(theatre: Theatre, database_ur
         [session] = await theatre.orchestrator.sessions(view.id)
         assert (session.status, session.token) == (SessionStatus.SUSPENDED, CONVERSATION)
         assert session.usage.turns == 2 and session.usage.tool_calls == 18
-        [snapshot] = await theatre.house.journal.checkpoints.snapshots(view.id)
+        [snapshot] = await theatre.services.journal.checkpoints.snapshots(view.id)
         assert (snapshot.trigger, snapshot.reason) == (Trigger.PAUSE, "imported from claude.jsonl")
         assert snapshot.clean_boundary and snapshot.can_resume
         assert snapshot.git is not None and [change.path for change in snapshot.git.changes] == ["draft.txt"]
@@ -141,7 +141,7 @@ async def test_a_session_that_ends_in_a_call_says_so(theatre: Theatre, tmp_path:
     file = settled(ClaudeFile().user("Boil.").calls("Bash", "b1", command="make boil"), theatre.repository)
     async with theatre.open():
         answer = await imported(theatre, file.write(tmp_path))
-        [snapshot] = await theatre.house.journal.checkpoints.snapshots(answer.workflow.id)
+        [snapshot] = await theatre.services.journal.checkpoints.snapshots(answer.workflow.id)
     assert (answer.clean_boundary, answer.open_calls) == (False, ("Bash: make boil",))
     assert not snapshot.clean_boundary
     assert [(call.call_id, call.title) for call in snapshot.open_calls] == [("b1", "Bash: make boil")]
@@ -150,7 +150,7 @@ async def test_a_session_that_ends_in_a_call_says_so(theatre: Theatre, tmp_path:
 @pytest.mark.parametrize("end", [b'{"type": "assistant", "mess', b"\0" * 4096])
 async def test_a_torn_last_line_costs_itself_only(theatre: Theatre, tmp_path: Path, end: bytes) -> None:
     file = settled(kettle_session(), theatre.repository).write(tmp_path)
-    whole = importing.hear(file)
+    whole = imports.hear(file)
     file.write_bytes(file.read_bytes() + b'{"type": "gossip"}\n' + end)
     async with theatre.open():
         answer = await imported(theatre, file)
@@ -241,7 +241,7 @@ async def test_others_go_on_writing_during_a_long_import(theatre: Theatre, datab
         async def others() -> None:
             nonlocal written
             while not over.is_set():
-                await theatre.house.journal.append(small.id, e.Warned(code="x", message="still here"))
+                await theatre.services.journal.append(small.id, e.Warned(code="x", message="still here"))
                 written += 1
 
         async with anyio.create_task_group() as both:
@@ -257,7 +257,7 @@ async def test_a_file_that_has_grown_adds_what_is_new(theatre: Theatre, database
     theatre.database_url = database_url
     session = kettle_session()
     file = settled(session, theatre.repository).write(tmp_path)
-    # Torn, as a file is while its agent writes.
+    # RunStopped, as a file is while its agent writes.
     whole = settled(session.user("Now the lid."), theatre.repository).write(tmp_path).read_bytes()
     file.write_bytes(whole[:-20])
     async with theatre.open():
@@ -267,7 +267,7 @@ async def test_a_file_that_has_grown_adds_what_is_new(theatre: Theatre, database
         assert (grown.status, grown.workflow.id) == ("extended", first.workflow.id)
         assert numberless((await facts_in_journal(theatre, grown)).said) == numberless(facts_of_file(file).said)
         assert [event.text for event in await theatre.events(grown.workflow.id, e.UserSpoke)].count("Now the lid.") == 1
-        newest, oldest = await theatre.house.journal.checkpoints.snapshots(grown.workflow.id)
+        newest, oldest = await theatre.services.journal.checkpoints.snapshots(grown.workflow.id)
         assert (oldest.clean_boundary, newest.clean_boundary) == (False, True)
         assert newest.usage.turns == 3 and newest.tasks[0].title == first.workflow.tasks[0].title
         assert (await imported(theatre, file)).status == "already_imported"
@@ -365,19 +365,19 @@ def test_a_file_that_is_no_session_gets_a_clear_answer(tmp_path: Path, content: 
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(NotASession, match=why):
-        importing.hear(file)
+        imports.hear(file)
 
 
 def test_what_cannot_be_a_session_is_refused_unread(tmp_path: Path) -> None:
     with pytest.raises(NotASession, match="is not a file"):
-        importing.hear(tmp_path)
+        imports.hear(tmp_path)
     with pytest.raises(NotASession, match="cannot be read"):
-        importing.hear(tmp_path / ("x" * 300))
+        imports.hear(tmp_path / ("x" * 300))
     huge = tmp_path / "huge.jsonl"
     with huge.open("wb") as stream:
-        stream.truncate(importing.LARGEST + 1)
+        stream.truncate(imports.LARGEST + 1)
     with pytest.raises(NotASession, match="too large"):
-        importing.hear(huge)
+        imports.hear(huge)
 
 
 async def test_the_file_stays_as_it_is(theatre: Theatre, tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ async def test_the_file_stays_as_it_is(theatre: Theatre, tmp_path: Path) -> None
 
 def test_what_an_agent_adds_meanwhile_is_left_for_another_time(tmp_path: Path) -> None:
     file = kettle_session().write(tmp_path)
-    expected = importing.hear(file)
+    expected = imports.hear(file)
     recording = read(file)
     next(recording.lines)
     with file.open("ab") as agent:

@@ -8,8 +8,8 @@ from segue.model.errors import WrongState
 from segue.model.ids import WorkflowId
 from segue.model.status import Trigger, WorkflowStatus
 from segue.model.views import Prompted
-from segue.orchestrator.requests.launching import Launching
-from segue.orchestrator.run.runner import Run
+from segue.orchestrator.requests.launches import Launching
+from segue.orchestrator.run.lifecycle import Run
 from segue.orchestrator.run.turns import Turns
 from tests.orchestrator.test_pause_races import told_as_it_is
 from tests.orchestrator.theatre import WITHIN, Theatre

@@ -8,7 +8,7 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.errors import BadInput, WrongState
 from segue.model.status import Trigger
-from segue.orchestrator.runtime.house import LONGEST_NAP
+from segue.orchestrator.runtime.services import LONGEST_NAP
 from tests.orchestrator.test_workflows import HELD, SIMPLE, worktree_of
 from tests.orchestrator.theatre import WITHIN, Theatre
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 async def stopped(theatre: Theatre) -> tuple[Trigger, str, bool]:
     """Why the workflow stands still, as its last snapshot tells it."""
     view = await theatre.orchestrator.workflow("build-it")
-    snapshot, *_ = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
+    snapshot, *_ = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
     assert view.reason == snapshot.reason
     return snapshot.trigger, snapshot.reason, snapshot.clean_boundary
 
@@ -56,7 +56,9 @@ async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatr
         await theatre.until("build-it", "paused")
         await theatre.clock.advance(1000)
         await theatre.until_prompted(2)
-        since = (await theatre.house.journal.state((await theatre.orchestrator.workflow("build-it")).id)).working_since
+        since = (
+            await theatre.services.journal.state((await theatre.orchestrator.workflow("build-it")).id)
+        ).working_since
         assert since is not None and (theatre.clock.now() - since).total_seconds() == pytest.approx(40, abs=1)
         with anyio.fail_after(WITHIN):
             while not (requested := await theatre.events("build-it", e.PauseRequested)):
@@ -391,5 +393,5 @@ async def test_whether_to_wait_for_a_quota_can_be_changed_on_the_way(theatre: Th
         await theatre.orchestrator.limit("build-it", Limits(tasks=0))
         last = (await theatre.events("build-it", e.LimitsChanged))[-1]
         assert (last.limits.tasks, last.wait_for_quota) == (0, True)
-        row = await theatre.house.journal.workflows.get("build-it")
+        row = await theatre.services.journal.workflows.get("build-it")
         assert decode(Choices, row.choices).wait_for_quota

@@ -7,9 +7,9 @@ import pytest
 
 from segue.model import crash
 from segue.model import events as e
-from segue.model.requests import Shown
+from segue.model.pictures import Shown
 from segue.orchestrator.opening import STOPPED
-from segue.orchestrator.settling.ends import Torn
+from segue.orchestrator.settling.run_ends import RunStopped
 from tests.orchestrator.test_pictures import PNG
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -47,7 +47,7 @@ def heard(theatre: Theatre) -> list[tuple[str, str, int]]:
 async def moves(theatre: Theatre, ids: list[str]) -> list[tuple[str, str]]:
     kinds = (e.PromptSent, e.PromptAcknowledged, e.PromptNotSent)
     workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-    events = [record.event for record in await theatre.house.journal.records(workflow_id, limit=10_000)]
+    events = [record.event for record in await theatre.services.journal.records(workflow_id, limit=10_000)]
     return [(each.kind, each.prompt_id) for each in events if isinstance(each, kinds) and each.prompt_id in ids]
 
 
@@ -110,7 +110,7 @@ async def test_what_was_taken_and_did_not_go_out_waits_again_all_of_it(theatre: 
     def tear_away(point: str) -> None:
         if point == "turn.start.after":
             crash.arm(None)
-            raise Torn(STOPPED)
+            raise RunStopped(STOPPED)
 
     async with theatre.open():
         ids = await said_meanwhile(theatre)

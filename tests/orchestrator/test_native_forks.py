@@ -9,7 +9,7 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.status import Carrying, Purpose, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed
-from segue.orchestrator.runtime.queueing import queue
+from segue.orchestrator.runtime.queued_runs import queue
 from segue.resume.planner import ResumePlan
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_resuming import session_of
@@ -135,9 +135,9 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatr
             t.sessions.set_carrying(t.sessions.current().id, Carrying.NOTHING)
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="resumed")
             plan = ResumePlan(way=Way.FORK, reason="the original stood still then")
-            queue(theatre.house, t, t.sessions.current().id, plan, Purpose.WORK, theatre.environment)
+            queue(theatre.services, t, t.sessions.current().id, plan, Purpose.WORK, theatre.environment)
 
-        await theatre.house.journal.transact(view.id, as_planned_before)
+        await theatre.services.journal.transact(view.id, as_planned_before)
         await theatre.until(FORK, "completed")
         (changed,) = await theatre.events(FORK, e.WayChanged)
         assert changed.reason == "The original's conversation went on before it was copied."

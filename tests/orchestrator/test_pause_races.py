@@ -69,7 +69,7 @@ async def let_go(theatre: Theatre) -> Action:
 async def told_as_it_is(theatre: Theatre) -> list[e.WorkflowMoved]:
     """The journal's story is the one that the tables have; what it says of the workflow's moves."""
     view = await theatre.orchestrator.workflow("build-it")
-    records = await theatre.house.journal.records(view.id, limit=10_000)
+    records = await theatre.services.journal.records(view.id, limit=10_000)
     assert fold(records).status is view.status
     assert (await theatre.orchestrator.verify("build-it")).verified
     return [record.event for record in records if isinstance(record.event, e.WorkflowMoved)]
@@ -110,7 +110,7 @@ async def test_a_pause_and_a_cancel_at_once_end_in_a_cancelled_workflow(theatre:
         moves = await told_as_it_is(theatre)
     assert moves[-1].after == view.status == "cancelled"
     assert [each.status for each in answers if isinstance(each, Action)].count("cancelled") == 1
-    assert theatre.house.live == {}
+    assert theatre.services.live == {}
 
 
 async def test_a_cancel_that_races_with_the_last_task_ends_in_one_of_the_two(theatre: Theatre) -> None:
@@ -138,8 +138,8 @@ async def test_a_resume_that_races_with_a_cancel_leaves_nobody_at_work(theatre: 
         await at_once(resume, cancelling(theatre))
         await theatre.until("build-it", "cancelled")
         await told_as_it_is(theatre)
-        assert theatre.house.live == {}
-        assert theatre.house.environments == {}
+        assert theatre.services.live == {}
+        assert theatre.services.environments == {}
 
 
 def _asked(answer: Action | WrongState) -> bool:

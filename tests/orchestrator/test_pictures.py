@@ -9,11 +9,9 @@ import pytest
 from segue.drivers import Image
 from segue.model import events as e
 from segue.model.errors import BadInput
-from segue.model.pictures import LARGEST, Picture
-from segue.model.requests import Shown
+from segue.model.pictures import LARGEST, Picture, Shown
 from segue.model.views import Prompted
 from segue.orchestrator.run.turns import NO_PICTURES, NOTHING_TO_INTERRUPT, Turns
-from segue.testing.waiting import until
 from tests.orchestrator.test_resuming import SCRIPT, paused, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -104,7 +102,7 @@ async def test_pictures_that_an_agent_turns_out_not_to_take_are_given_back_with_
         assert [each.reason for each in await theatre.events("build-it", e.PromptNotSent)] == [NO_PICTURES]
         assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 0
         assert (await show(theatre)).status == "sent"
-        await until(lambda: bool(seen(theatre)))
+        await theatre.until_noted(lambda: bool(seen(theatre)))
     assert seen(theatre) == [0]
 
 

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from segue.model import events as e
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
-from segue.orchestrator.runtime.places import Places
+from segue.orchestrator.runtime.slots import Slots
 from tests.journal.statements import execute
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -26,7 +26,7 @@ MORNING = datetime(2026, 1, 1, tzinfo=UTC)
 # ── the line ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def served(places: Places, hours: Sequence[int], *, gives_up: int | None = None) -> list[int]:
+async def served(places: Slots, hours: Sequence[int], *, gives_up: int | None = None) -> list[int]:
     """In which order those get a place who stand in line since these hours, while somebody else has the only one."""
     order: list[int] = []
 
@@ -49,15 +49,15 @@ async def served(places: Places, hours: Sequence[int], *, gives_up: int | None =
 
 
 async def test_whoever_waits_longest_is_next() -> None:
-    assert await served(Places(1), [5, 2, 4, 3]) == [2, 3, 4, 5]
+    assert await served(Slots(1), [5, 2, 4, 3]) == [2, 3, 4, 5]
 
 
 async def test_whoever_gives_up_takes_no_place_from_the_others() -> None:
-    assert await served(Places(1), [1, 2, 3], gives_up=2) == [1, 3]
+    assert await served(Slots(1), [1, 2, 3], gives_up=2) == [1, 3]
 
 
 async def test_whoever_waits_when_the_places_are_closed_is_sent_away() -> None:
-    places = Places(1)
+    places = Slots(1)
     got: list[bool] = []
 
     async def wait() -> None:
@@ -78,7 +78,7 @@ async def test_whoever_waits_when_the_places_are_closed_is_sent_away() -> None:
 async def claims(theatre: Theatre) -> list[tuple[str, str]]:
     """Which runs were started and ended, of all workflows, in the order of the commits."""
     query = "SELECT workflow_id, kind FROM events WHERE kind IN ('run.started', 'run.ended') ORDER BY rowid"
-    rows = await execute(theatre.house.journal, query)
+    rows = await execute(theatre.services.journal, query)
     return [(row.workflow_id, row.kind) for row in rows]
 
 
@@ -127,7 +127,7 @@ async def test_work_that_is_paused_in_line_can_go_on_and_stands_there_once(theat
         view = await theatre.until(first.id, "completed")
         assert (view.runs, view.tasks_done) == (2, 1)
         assert [event.outcome for event in await theatre.events(second.id, e.RunEnded)] == ["not_started"]
-        assert theatre.house.environments == {}
+        assert theatre.services.environments == {}
     assert len(theatre.diary("started")) == 2
 
 

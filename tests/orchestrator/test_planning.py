@@ -17,7 +17,7 @@ from segue.model.plan import Task
 from segue.model.requests import ApproveRequest, ForkRequest, PlanText, RejectRequest
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Answered, Resumed, WorkflowView
-from segue.orchestrator.run.planning import read_proposal
+from segue.orchestrator.run.plan_proposals import read_proposal
 from segue.snapshot.extraction import Unreadable
 from segue.state.fold import fold
 from tests.orchestrator.theatre import TWO_TASKS, Theatre
@@ -83,7 +83,7 @@ async def test_a_proposed_plan_blocks_the_workflow_and_nobody_waits_in_memory(th
         assert [task.title for task in view.proposed_plan] == ["Do A", "Do B"]
         assert (view.tasks, view.asks) == ((), "Is this plan good (2 tasks)?")
         assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
-        assert theatre.house.live == {} and theatre.house.environments == {}
+        assert theatre.services.live == {} and theatre.services.environments == {}
         (ended,) = await theatre.events("build-it", e.RunEnded)
         assert ended.outcome == "asked"
         (snapshot,) = await theatre.orchestrator.snapshots("build-it")
@@ -307,7 +307,7 @@ async def moved_back(theatre: Theatre) -> int:
     """Until the answer to a talk is there; the number of the event before the workflow's last move."""
     workflow_id = (await theatre.orchestrator.workflow("build-it")).id
     with anyio.fail_after(30):
-        async for record in theatre.house.journal.follow(workflow_id, 0):
+        async for record in theatre.services.journal.follow(workflow_id, 0):
             match record.event:
                 case e.WorkflowMoved(after="blocked", reason="the agent was only talked to"):
                     return record.seq - 1
@@ -419,7 +419,7 @@ async def at_once(*calls: Callable[[], Awaitable[Any]]) -> list[Any]:
 async def told_as_it_is(theatre: Theatre) -> list[type]:
     """What was said of the plan, in a journal that says the same as the tables."""
     view = await theatre.orchestrator.workflow("build-it")
-    records = await theatre.house.journal.records(view.id, limit=10_000)
+    records = await theatre.services.journal.records(view.id, limit=10_000)
     assert fold(records).status is view.status
     assert (await theatre.orchestrator.verify("build-it")).verified
     words = (e.PlanAdopted, e.PlanRejected)
@@ -503,7 +503,7 @@ async def reopened(theatre: Theatre, *plans: str, plan: str = TWO_TASKS) -> Work
     await theatre.begin(script(*plans), plan=plan)
     view = await theatre.until("build-it", "paused")
     wrong = e.PlanReopened(reason="B leads nowhere.")
-    await theatre.house.journal.transact(view.id, lambda t: t.append(wrong))
+    await theatre.services.journal.transact(view.id, lambda t: t.append(wrong))
     await theatre.resume("build-it")
     return await theatre.until("build-it", "blocked")
 
@@ -603,7 +603,7 @@ async def test_going_back_brings_the_old_plan_back_and_undoing_that_the_new_one(
         assert back.saved is not None
         await go_back(theatre, back.saved)
         view = await theatre.until("build-it", "completed")
-        rows = await theatre.house.journal.transact(view.id, lambda t: t.tasks.statuses())
+        rows = await theatre.services.journal.transact(view.id, lambda t: t.tasks.statuses())
     assert titles(view) == [("a", "completed"), ("c", "completed"), ("d", "completed")]
     assert rows == titles(view)
 

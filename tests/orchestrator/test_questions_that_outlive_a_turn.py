@@ -7,7 +7,6 @@ from segue.drivers.acp.conversation import AcpAgent
 from segue.model import events as e
 from segue.model.errors import NothingToAnswer
 from segue.model.requests import ApproveRequest
-from segue.testing.waiting import until
 from tests.orchestrator.test_answering_in_words import ONE_TASK, asking
 from tests.orchestrator.test_resuming import standing_still
 from tests.orchestrator.test_talk_races import say
@@ -41,7 +40,7 @@ async def answers(theatre: Theatre) -> list[tuple[str, str]]:
 
 async def told(theatre: Theatre) -> list[tuple[str, str | None]]:
     """What the agent itself got as an answer, once it has one."""
-    await until(lambda: len(theatre.diary("answer")) >= 1)
+    await theatre.until_noted(lambda: len(theatre.diary("answer")) >= 1)
     return [(each["outcome"], each["option"]) for each in theatre.diary("answer")]
 
 

@@ -70,7 +70,7 @@ async def test_the_same_checkpoint_is_memorized_once(theatre: Theatre) -> None:
         await theatre.begin(growing(55_000))
         view = await theatre.until("build-it", "completed")
         (told,) = await theatre.events("build-it", e.ContextRefreshed)
-        checkpoint = await theatre.house.journal.checkpoints.get(view.id, told.checkpoint_id)
+        checkpoint = await theatre.services.journal.checkpoints.get(view.id, told.checkpoint_id)
         assert (checkpoint.current_task, checkpoint.clean_boundary) == ("a", False)
         found = Findings(checkpoint_id=checkpoint.id)
         other = replace(checkpoint, id=CheckpointId("ckpt-of-this-test"))
@@ -90,8 +90,8 @@ async def test_the_budget_is_said_in_the_log_when_it_is_reached(
 
 async def test_a_snapshot_is_taken_before_an_agent_compacts_by_itself(theatre: Theatre) -> None:
     async with theatre.open():
-        agent = replace(theatre.house.agents["rehearsal"], compacts=True)
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": agent}
+        agent = replace(theatre.services.agents["rehearsal"], compacts=True)
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
         await theatre.begin(growing(28_500, 29_000, 8_000, size=40_000))
         await theatre.until("build-it", "completed")
         (kept,) = await checkpoints(theatre, CheckpointType.BEFORE_COMPACTION)

@@ -12,8 +12,8 @@ from segue.model.ids import AttemptId
 from segue.model.requests import PromptRequest
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.settling.settling import CRASHED, settle
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.recovery import CRASHED, settle
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 
@@ -58,7 +58,7 @@ async def standing_still(theatre: Theatre) -> None:
     with anyio.fail_after(30):
         seen = 0
         while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.PAUSED:
-            seen = (await theatre.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+            seen = (await theatre.services.journal.wait(view.id, max(seen, view.head)))[-1].seq
 
 
 async def test_what_somebody_says_wakes_the_agent_and_leaves_the_plan_alone(theatre: Theatre) -> None:
@@ -323,9 +323,9 @@ async def test_what_a_dead_execution_still_says_is_dropped_and_counted(theatre: 
         assert isinstance(started, e.AgentStarted)
         session = await session_of(theatre)
         await theatre.event("build-it", e.ToolFinished)
-        await settle(theatre.house, session, 1, CRASHED)
+        await settle(theatre.services, session, 1, CRASHED)
         late = e.AgentMessage(text="too late")
-        await theatre.house.journal.append(
+        await theatre.services.journal.append(
             view.id, late, late, session_id=session, run=1, attempt=AttemptId(started.execution)
         )
         assert late not in await theatre.events("build-it", e.AgentMessage)
@@ -339,10 +339,10 @@ async def test_only_the_execution_in_charge_may_change_the_token(theatre: Theatr
         await theatre.event("build-it", e.AgentStarted)
         session = await session_of(theatre)
         with pytest.raises(WrongState, match="another execution"):
-            await theatre.house.journal.transact(
+            await theatre.services.journal.transact(
                 view.id, lambda t: t.runtimes.capture_token(session, 1, AttemptId("attempt-of-yesterday"), "other")
             )
-        runtime = await theatre.house.journal.sessions.runtime(session)
+        runtime = await theatre.services.journal.sessions.runtime(session)
         assert (runtime.token != "other", runtime.generation) == (True, 1)
 
 
@@ -351,15 +351,15 @@ async def test_a_live_run_shows_that_it_lives(theatre: Theatre) -> None:
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
         session = await session_of(theatre)
-        before = await theatre.house.journal.sessions.runtime(session)
+        before = await theatre.services.journal.sessions.runtime(session)
         with anyio.fail_after(30):
             while True:
                 await theatre.clock.advance(11)
-                now = await theatre.house.journal.sessions.runtime(session)
+                now = await theatre.services.journal.sessions.runtime(session)
                 assert before.last_seen_at is not None and now.last_seen_at is not None
                 if now.last_seen_at > before.last_seen_at:
                     break
-        theatre.house.live[(await theatre.orchestrator.workflow("build-it")).id].tear_away(
+        theatre.services.live[(await theatre.orchestrator.workflow("build-it")).id].tear_away(
             Stop(trigger=CRASHED.stop.trigger, reason="the test is over")
         )
 

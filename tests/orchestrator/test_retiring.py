@@ -13,7 +13,7 @@ from segue.model.ids import WorkflowId
 from segue.model.requests import ForkRequest
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.orchestrator.runtime import projections
-from segue.orchestrator.settling.retiring import EXPIRY
+from segue.orchestrator.settling.retirement import EXPIRY
 from segue.workspace.private import private_directory
 from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
@@ -123,7 +123,7 @@ async def test_a_plan_that_waits_for_approval_keeps_its_session(theatre: Theatre
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-        await theatre.house.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
+        await theatre.services.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
         assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
 
 
@@ -132,7 +132,7 @@ async def test_any_sign_of_life_counts(theatre: Theatre) -> None:
         await paused(theatre)
         workflow_id = (await theatre.orchestrator.workflow("build-it")).id
         await pass_time(theatre, TTL - 60)
-        await theatre.house.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
+        await theatre.services.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
         assert await after(theatre, 120) is SessionStatus.SUSPENDED
         assert await after(theatre, TTL) is SessionStatus.EXPIRED
 
@@ -216,7 +216,7 @@ async def test_an_archive_that_was_cut_off_is_finished_by_the_next_sweep(theatre
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         view, session_id = await theatre.orchestrator.workflow("build-it"), await session_of(theatre)
-        await theatre.house.journal.transact(
+        await theatre.services.journal.transact(
             view.id, lambda t: t.sessions.move(t.sessions.current().id, EXPIRY.to, reason=EXPIRY.reason)
         )
         await theatre.orchestrator.session_files(session_id)
@@ -258,7 +258,7 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
         assert put_away(theatre, session_id) == HERE
         assert await after(theatre, 120) == end
         assert put_away(theatre, session_id) == ARCHIVED
-        assert await projections.not_archived(theatre.house) == set()
+        assert await projections.not_archived(theatre.services) == set()
 
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────────────────
@@ -266,7 +266,7 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
 
 def remembered(theatre: Theatre, workflow_id: WorkflowId) -> tuple[bool, bool]:
     """Whether its state and what was heard of it are kept in memory; no door shows that."""
-    journal, hearings = theatre.house.journal, theatre.house.hearings
+    journal, hearings = theatre.services.journal, theatre.services.facts
     return workflow_id in journal._states, workflow_id in hearings._kept  # pyright: ignore[reportPrivateUsage]
 
 

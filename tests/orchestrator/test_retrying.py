@@ -14,8 +14,8 @@ from segue.model.agents import Choices, Limits
 from segue.model.errors import WrongState
 from segue.model.status import Failure, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Action, Resumed, WorkflowView
-from segue.orchestrator.runtime.house import LONGEST_NAP
-from segue.orchestrator.settling.ends import INTERNAL
+from segue.orchestrator.runtime.services import LONGEST_NAP
+from segue.orchestrator.settling.run_ends import INTERNAL
 from tests.journal.statements import execute
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -65,7 +65,7 @@ async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts
         assert view.retry is None
         assert await retries(theatre) == [("a", 2, 3), ("a", 3, 3)]
         assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
-        assert await theatre.house.journal.workflows.scheduled_retries() == []
+        assert await theatre.services.journal.workflows.scheduled_retries() == []
 
 
 async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -> None:
@@ -220,7 +220,7 @@ async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre
             group.start_soon(cancel)
         view = await theatre.until("build-it", "cancelled")
         assert answers and view.retry is None
-        assert await theatre.house.journal.workflows.scheduled_retries() == []
+        assert await theatre.services.journal.workflows.scheduled_retries() == []
 
 
 async def test_a_retry_that_nobody_was_told_of_is_found_by_the_next_sweep(theatre: Theatre) -> None:
@@ -229,7 +229,7 @@ async def test_a_retry_that_nobody_was_told_of_is_found_by_the_next_sweep(theatr
         session = view.session
         assert view.retry is None and session is not None
         retry = e.RetryScheduled(step="a", attempt=2, of=3, at=theatre.clock.now(), reason="it was cut off")
-        await theatre.house.journal.transact(view.id, lambda t: t.schedule_retry(retry, session.id, 1))
+        await theatre.services.journal.transact(view.id, lambda t: t.schedule_retry(retry, session.id, 1))
         await theatre.clock.advance(2)
         assert (await theatre.orchestrator.workflow("build-it")).retry is not None
         await theatre.sweep()
@@ -273,8 +273,8 @@ async def test_a_retry_of_a_workflow_that_cannot_even_be_read_lets_the_others_go
         await two_that_failed(theatre)
         broken = await theatre.orchestrator.workflow("build-it")
         spoil = "UPDATE events SET body = 'spoilt' WHERE workflow_id = :id AND seq = 1"
-        await execute(theatre.house.journal, spoil, id=broken.id)
-        theatre.house.journal.forget(broken.id)
+        await execute(theatre.services.journal, spoil, id=broken.id)
+        theatre.services.journal.forget(broken.id)
         await theatre.clock.advance(1)
         await theatre.until("another", "completed")
 

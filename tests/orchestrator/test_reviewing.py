@@ -10,7 +10,7 @@ from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.errors import BadInput, UnknownAgent
 from segue.model.status import Role, SessionStatus
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.reviewing import Verdict, read_verdict
+from segue.orchestrator.run.reviews import Verdict, read_verdict
 from segue.snapshot.extraction import Unreadable
 from segue.workspace.processes import marked
 from tests.orchestrator.test_finishing import answer, prompts, standing
@@ -67,7 +67,7 @@ async def test_what_a_reviewer_says_goes_to_the_writer_until_it_is_approved(thea
         told = prompts(theatre)[2]
         assert "not approved" in told and "From reviewer (high):\n- a.txt is empty\n- no tests" in told
         assert "earlier reviews" in questions(theatre)[1] and "a.txt is empty" in questions(theatre)[1]
-        state = await theatre.house.journal.state(view.id)
+        state = await theatre.services.journal.state(view.id)
         assert all(review.feedback.addressed for review in state.reviews)
         assert len(await theatre.events(view.id, e.TaskCompleted)) == 1
 
@@ -174,9 +174,9 @@ async def test_what_a_reviewer_says_and_uses_counts_and_is_no_part_of_the_story(
     async with theatre.open():
         view = await theatre.begin(f"turns: [{{match: {ASKED}, do: [{spent}, {{{YES}}}]}}]", plan=ONE_TASK)
         await theatre.until(view.id, "completed")
-        state = await theatre.house.journal.state(view.id)
+        state = await theatre.services.journal.state(view.id)
         assert (state.usage.input_tokens, state.usage.output_tokens) == (700, 30)
-        facts = await theatre.house.hearings.facts(view.id)
+        facts = await theatre.services.facts.facts(view.id)
         assert not any("rust" in passage.text for passage in facts.passages + facts.latest)
         assert facts.decisions == ()
 
@@ -207,7 +207,7 @@ async def test_tests_are_run_again_after_what_a_review_has_changed(theatre: Thea
         view = await theatre.begin(script(NO, YES), plan=ONE_TASK)
         await theatre.until(view.id, "completed")
         kinds = (e.TestsRan, e.ReviewGiven, e.FeedbackAddressed, e.TaskCompleted)
-        records = await theatre.house.journal.records(view.id, limit=1000)
+        records = await theatre.services.journal.records(view.id, limit=1000)
         order = [type(record.event) for record in records if isinstance(record.event, kinds)]
         assert order == [e.TestsRan, e.ReviewGiven, e.TestsRan, e.ReviewGiven, e.FeedbackAddressed, e.TaskCompleted]
 
@@ -239,7 +239,7 @@ async def test_what_a_reviewer_says_after_its_run_is_over_is_not_written_down(th
         assert isinstance(started, e.RunStarted)
         sessions = await theatre.orchestrator.sessions(view.id)
         late = Recorder(
-            journal=theatre.house.journal,
+            journal=theatre.services.journal,
             workflow_id=view.id,
             session_id=next(each.id for each in sessions if each.role is Role.REVIEWER),
             run=None,

@@ -18,9 +18,9 @@ from segue.model.errors import DatabaseUnusable
 from segue.model.ids import WorkflowId
 from segue.model.status import WorkflowStatus
 from segue.model.views import Action
-from segue.orchestrator.requests import launching, rewinding
-from segue.orchestrator.requests.launching import FilesMoving, Launching
-from segue.orchestrator.requests.resuming import Resuming
+from segue.orchestrator.requests import launches, rewinds
+from segue.orchestrator.requests.launches import FilesMoving, Launching
+from segue.orchestrator.requests.resumption import Resuming
 from tests.orchestrator.test_going_back import Died, after_two_tasks, dying_at, files, go_back, snapshots_of
 from tests.orchestrator.test_pause_races import told_as_it_is
 from tests.orchestrator.test_workflows import worktree_of
@@ -49,16 +49,16 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, part: str = "restore", *, before: bool = False) -> None:
         self.there, self.go = anyio.Event(), anyio.Event()
-        self._part = getattr(rewinding, part)
+        self._part = getattr(rewinds, part)
         self._before = before
         self._waits, until_still = anyio.Event(), Launching.until_still
 
         async def noticed(launching: Launching, workflow_id: WorkflowId) -> None:
             if self.there.is_set():
                 self._waits.set()
-            await until_still(launching, workflow_id)
+            await until_still(launches, workflow_id)
 
-        monkeypatch.setattr(rewinding, part, self._slowly)
+        monkeypatch.setattr(rewinds, part, self._slowly)
         monkeypatch.setattr(Launching, "until_still", noticed)
 
     async def _slowly(self, *what: Any) -> Any:
@@ -190,7 +190,7 @@ async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(monkeypatch)
-    monkeypatch.setattr(launching, "FILES_WITHIN", 0.1)
+    monkeypatch.setattr(launches, "FILES_WITHIN", 0.1)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
@@ -260,7 +260,7 @@ async def test_a_server_that_dies_with_the_files_back_is_followed_by_one_that_do
         await theatre.until("build-it", "completed")
         (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
         assert "b.txt" in " ".join(rewound.undone)
-        saved = [each for each in await snapshots_of(theatre) if each.reason.startswith(rewinding.BEFORE)]
+        saved = [each for each in await snapshots_of(theatre) if each.reason.startswith(rewinds.BEFORE)]
         assert [each.id for each in saved] == [rewound.saved]
 
 
@@ -279,9 +279,9 @@ async def test_files_that_are_back_by_half_are_brought_back_for_the_rest(theatre
         await theatre.pause("build-it")
         (worktree_of(theatre) / "go-b").touch()
         await theatre.until("build-it", "paused", "completed")
-        commit = (await theatre.house.journal.checkpoints.get(back.workflow_id, back.saved or "")).commit
+        commit = (await theatre.services.journal.checkpoints.get(back.workflow_id, back.saved or "")).commit
         assert commit is not None
-        await rewinding.restore(worktree_of(theatre), commit)
+        await rewinds.restore(worktree_of(theatre), commit)
         assert files(worktree_of(theatre)) == before
 
 

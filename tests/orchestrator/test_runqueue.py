@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import text
 
 from segue.journal import Journal, Transaction, open_journal
-from segue.journal.rows import RunRow, run_by_id
+from segue.journal.rows import RunRow
+from segue.journal.runs import run_by_id
 from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, RunEnded, RunQueued, Warned
 from segue.model.ids import BootId, SessionId, WorkflowId, new_attempt_id
 from segue.model.status import RunStatus, Way
-from segue.orchestrator.runtime.runqueue import RunId, RunQueue, open_queue
+from segue.orchestrator.runtime.run_queue import RunId, RunQueue, open_queue
 from tests.journal.workflows import BOOT, TickingClock, new_workflow
 
 pytestmark = pytest.mark.anyio
@@ -195,8 +196,8 @@ async def _deferring(journal: Journal) -> RunQueue:
     """The distributed queue without a worker."""
     from procrastinate import App, PsycopgConnector
 
-    from segue.orchestrator.runtime.distributed import DistributedQueue
-    from segue.orchestrator.runtime.runqueue import Executions
+    from segue.orchestrator.runtime.procrastinate_queue import DistributedQueue
+    from segue.orchestrator.runtime.run_queue import Executions
 
     app = App(connector=PsycopgConnector(conninfo=journal.address))
     return DistributedQueue(app, Executions(_not_called, anyio.create_task_group()))

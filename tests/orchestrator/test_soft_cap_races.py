@@ -10,8 +10,8 @@ import pytest
 from segue.model import events as e
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Action
-from segue.orchestrator.run.runner import Run
-from segue.orchestrator.settling.ends import End
+from segue.orchestrator.run.lifecycle import Run
+from segue.orchestrator.settling.run_ends import End
 from tests.orchestrator.test_capacity import filling
 from tests.orchestrator.test_pause_races import at_once, cancelling, go, told_as_it_is
 from tests.orchestrator.theatre import WITHIN, Theatre
@@ -73,7 +73,7 @@ def tonight(theatre: Theatre) -> Callable[[], Awaitable[Action]]:
 
 async def sessions(theatre: Theatre) -> list[SessionStatus]:
     view = await theatre.orchestrator.workflow("build-it")
-    return [each.status for each in (await theatre.house.journal.state(view.id)).sessions.values()]
+    return [each.status for each in (await theatre.services.journal.state(view.id)).sessions.values()]
 
 
 async def test_a_pause_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theatre: Theatre, window: Window) -> None:
@@ -81,7 +81,7 @@ async def test_a_pause_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theatr
         await handing_over(theatre, window)
         answer = await window.let_go_while(tonight(theatre), theatre, e.PauseRequested)
         view = await theatre.until("build-it", "paused")
-        (snapshot, *_) = await theatre.house.journal.checkpoints.snapshots(view.id, limit=1)
+        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
         assert (answer.status, answer.snapshot_id) == ("paused", snapshot.id)
         assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == (Trigger.PAUSE, "for tonight", True)
         assert await sessions(theatre) == [SessionStatus.SUSPENDED]
@@ -99,7 +99,7 @@ async def test_a_cancel_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theat
         await theatre.until("build-it", "cancelled")
         assert await sessions(theatre) == [SessionStatus.CANCELLED]
         await told_as_it_is(theatre)
-        assert theatre.house.live == {} and theatre.house.environments == {}
+        assert theatre.services.live == {} and theatre.services.environments == {}
 
 
 async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelled_workflow(theatre: Theatre) -> None:
@@ -110,7 +110,7 @@ async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelle
         await at_once(tonight(theatre), cancelling(theatre), tonight(theatre))
         await theatre.until("build-it", "cancelled", "completed")
         await told_as_it_is(theatre)
-        assert theatre.house.live == {} and theatre.house.environments == {}
+        assert theatre.services.live == {} and theatre.services.environments == {}
 
 
 async def test_a_pause_that_races_with_a_hand_over_loses_no_session_and_no_task(theatre: Theatre) -> None:
@@ -135,7 +135,7 @@ async def test_what_is_said_in_the_middle_of_a_hand_over_reaches_the_next_sessio
         ask = partial(theatre.prompt, "build-it", "Use spaces.")
         answer = await window.let_go_while(ask, theatre, e.PromptQueued)
         view = await theatre.until("build-it", "completed")
-        second = list((await theatre.house.journal.state(view.id)).sessions)[1]
+        second = list((await theatre.services.journal.state(view.id)).sessions)[1]
         assert (answer.status, answer.session, answer.reason) == ("sent", second, "")
     assert "Use spaces." in theatre.diary("prompt")[1]["text"]
 

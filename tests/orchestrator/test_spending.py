@@ -12,8 +12,8 @@ from segue.model import events as e
 from segue.model.agents import Limits
 from segue.model.ids import SessionId
 from segue.model.status import Role
-from segue.orchestrator.run.spending import Purse
-from segue.orchestrator.settling.ends import Torn
+from segue.orchestrator.run.spending import SpendingMeter
+from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import sessions_of, total
 from segue.state.fold import WorkflowState, fold
 from tests.state.test_fold import records
@@ -50,7 +50,7 @@ def test_a_purse_holds_what_the_account_says(
         helped += [(helper, each) for each in said]
     now = [*helped, *((WRITER, each) for each in after)]
 
-    purse = Purse(WRITER)
+    purse = SpendingMeter(WRITER)
     purse.fill(Limits(), folded(*begun))
     for session_id, event in now:
         if isinstance(event, e.UsageReported):
@@ -62,11 +62,11 @@ def test_a_purse_holds_what_the_account_says(
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])
 def test_a_purse_that_is_empty_pays_for_no_further_turn(limits: Limits) -> None:
-    purse = Purse(WRITER)
+    purse = SpendingMeter(WRITER)
     purse.fill(limits, folded((WRITER, e.SessionCreated(number=1, agent="any", parent=None))))
     purse.pay_for_a_turn(NOW)
     purse.hear(WRITER, e.UsageReported(input_tokens=90, output_tokens=10, cost_usd=2.0), NOW + timedelta(hours=1))
-    with pytest.raises(Torn, match="the budget is"):
+    with pytest.raises(RunStopped, match="the budget is"):
         purse.pay_for_a_turn(NOW)
     purse.allow(Limits(tokens=101, usd=2.5))
     purse.pay_for_a_turn(NOW)

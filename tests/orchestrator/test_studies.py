@@ -13,7 +13,7 @@ from segue.model.errors import CheckpointNotFound, DatabaseTooNew
 from segue.model.ids import CheckpointId
 from segue.model.snapshots import GitChanges, Page, Part
 from segue.orchestrator.requests.snapshots import meant
-from segue.orchestrator.runtime import studies
+from segue.orchestrator.runtime import snapshot_studies
 from segue.resume.handover import PARTS
 from segue.snapshot.forms import session_form
 from tests.orchestrator.test_workflows import worktree_of
@@ -92,7 +92,7 @@ async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_
     theatre.database_url = database_url
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
-        await theatre.house.studying.acquire()  # nobody gets to look before the server is gone
+        await theatre.services.studying.acquire()  # nobody gets to look before the server is gone
         await stop(theatre, "go")
     async with theatre.open():
         (kept,) = await theatre.orchestrator.snapshots("build-it")
@@ -108,7 +108,7 @@ async def test_a_look_that_fails_leaves_the_snapshot_and_says_so(
     async def broken(*_: object) -> None:
         raise RuntimeError("out of paper")
 
-    monkeypatch.setattr(studies, "_study", broken)
+    monkeypatch.setattr(snapshot_studies, "_study", broken)
     async with paused(theatre):
         kept = await theatre.orchestrator.snapshot("build-it", "latest")
         assert kept.checkpoint.reason == "lunch"

@@ -12,7 +12,7 @@ from segue.model.agents import Choices, McpServer
 from segue.model.errors import BadInput
 from segue.model.status import Carrying, Way, WorkflowStatus
 from segue.orchestrator.requests.secrets import refuse_secrets
-from segue.orchestrator.run.runner import Run
+from segue.orchestrator.run.lifecycle import Run
 from tests.drivers.literally import LiteralAgent, answer, update
 from tests.orchestrator.test_last_words import waiting_for_it_to_leave
 from tests.orchestrator.test_resuming import standing_still
@@ -94,7 +94,7 @@ async def test_a_workflow_in_review_can_be_paused_while_its_agent_is_awake(theat
         await say(theatre, "Hello")
         with anyio.fail_after(30):
             while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.REVIEW:
-                await theatre.house.journal.wait(view.id, view.head)
+                await theatre.services.journal.wait(view.id, view.head)
         assert (await theatre.pause("build-it", wait=True)).status == "paused"
         view = await theatre.until("build-it", "paused")
         assert not view.pause_requested
@@ -163,8 +163,8 @@ async def test_a_history_whose_prompt_failed_is_told_again(theatre: Theatre) -> 
 async def test_a_talk_in_a_new_conversation_begins_with_what_it_is_about(theatre: Theatre) -> None:
     async with theatre.open():
         await crashed(theatre)
-        mute = replace(theatre.house.agents["rehearsal"], native_resume=False)
-        theatre.house.agents = {**theatre.house.agents, "rehearsal": mute}
+        mute = replace(theatre.services.agents["rehearsal"], native_resume=False)
+        theatre.services.agents = {**theatre.services.agents, "rehearsal": mute}
         await say(theatre, "Hello, what is left?")
         await standing_still(theatre)
         await say(theatre, "Hello again")

@@ -7,7 +7,7 @@ import pytest
 from segue.model.agents import Verify
 from segue.model.ids import TaskId
 from segue.model.plan import Task
-from segue.orchestrator.run.verifying import judged
+from segue.orchestrator.run.test_runs import judged
 from segue.workspace.processes import CompletedRun
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

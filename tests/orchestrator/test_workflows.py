@@ -24,11 +24,11 @@ from segue.model.errors import (
 from segue.model.ids import WorkflowId
 from segue.model.requests import Answer, ApproveRequest, RejectRequest
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling import sweep as sweeping
-from segue.orchestrator.settling.settling import settle, settling_for
+from segue.orchestrator.settling.recovery import settle, settling_for
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import Theatre, git
 
@@ -217,10 +217,10 @@ async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_el
         await theatre.event("another", e.PermissionRequested)
         broken = await theatre.orchestrator.workflow("build-it")
 
-        async def answer_others(house: House, workflow_id: WorkflowId, *words: Any, **more: Any) -> object:
+        async def answer_others(services: RuntimeServices, workflow_id: WorkflowId, *words: Any, **more: Any) -> object:
             if workflow_id == broken.id:
                 raise RuntimeError("a mistake")
-            return await answer_question(house, workflow_id, *words, **more)
+            return await answer_question(services, workflow_id, *words, **more)
 
         monkeypatch.setattr(sweeping, "answer_question", answer_others)
         await theatre.clock.advance(700)
@@ -293,7 +293,7 @@ async def test_a_rejected_token_is_said_kept_and_followed_by_a_child_session(the
         view = await theatre.until("build-it", "review")
         assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
         assert view.reason
-        state = await theatre.house.journal.state(view.id)
+        state = await theatre.services.journal.state(view.id)
         assert state.session is not None and len(state.session.refused_tokens) == 1
         again = await theatre.resume("build-it")
         assert (again.way, again.session_number) == (Way.CONTEXT, 2)
@@ -318,8 +318,8 @@ async def test_an_agent_that_exits_at_once_fails_the_workflow_with_its_own_words
         await theatre.event("build-it", e.WorktreeDiscarded)
         assert not worktree_of(theatre).exists()
         assert git(theatre.repository, "branch", "--list", "segue/*") == ""
-        mended = replace(theatre.house.agents["rehearsal"], name="hasty")
-        theatre.house.agents = {**theatre.house.agents, "hasty": mended}
+        mended = replace(theatre.services.agents["rehearsal"], name="hasty")
+        theatre.services.agents = {**theatre.services.agents, "hasty": mended}
         assert (await theatre.resume("build-it")).session_number == 2
         await theatre.until("build-it", "completed")
 
@@ -370,10 +370,10 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
         view = await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
         assert view.session is not None
-        lost = theatre.house.live.pop(view.id)
+        lost = theatre.services.live.pop(view.id)
         hanging = settling_for(Stop(trigger=Trigger.CRASH, reason="it hung"))
-        assert await settle(theatre.house, view.session.id, 1, hanging)
-        theatre.house.queue.forget(view.session.id, 1)
+        assert await settle(theatre.services, view.session.id, 1, hanging)
+        theatre.services.queue.forget(view.session.id, 1)
         await theatre.resume("build-it")
         (worktree_of(theatre) / "go").touch()
         with anyio.fail_after(30):
@@ -386,12 +386,12 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
 
 async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre: Theatre) -> None:
     async with theatre.open(agents_at_once=1):
-        agents = theatre.house.agents
-        async with theatre.house.places.one(theatre.clock.now()):
+        agents = theatre.services.agents
+        async with theatre.services.places.one(theatre.clock.now()):
             await theatre.begin(SIMPLE)
-            theatre.house.agents = {}
+            theatre.services.agents = {}
         await theatre.event("build-it", e.RunEnded)
-        theatre.house.agents = agents
+        theatre.services.agents = agents
         assert (await theatre.orchestrator.workflow("build-it")).status == "pending"
         await theatre.resume("build-it")
         await theatre.until("build-it", "completed")

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import anyio
 
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import Event, Record
-from segue.model.ids import NOTHING_SEEN
+from segue.model.ids import NOTHING_SEEN, Seq
 from segue.model.plan import Issue
 from segue.model.requests import (
     CancelRequest,
@@ -26,14 +27,14 @@ from segue.model.requests import (
 from segue.model.status import Permissions, WorkflowStatus
 from segue.model.views import Action, Prompted, Resumed, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
-from segue.orchestrator.runtime.alongside import alongside
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.concurrency import alongside
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.sweep import sweep
 from segue.server.rules import rules_of
 from segue.settings import Settings
-from segue.testing.clock import FakeClock
-from segue.testing.rehearsal.diary import DiaryEntry, read_diary
-from segue.testing.waiting import until
+from segue.testing.rehearsal.diary import DiaryEntry, bell_of, read_diary
+from tests.equipment.fake_clock import FakeClock
+from tests.equipment.waiting import until
 
 TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
 IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -78,7 +79,7 @@ class Theatre:
         }
 
     @asynccontextmanager
-    async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncIterator["Theatre"]:
+    async def open(self, *, environment: dict[str, str] | None = None, **settings: Any) -> AsyncGenerator["Theatre"]:
         agents = {
             name: AgentConfiguration(
                 name=name, command=command, environment=("SEGUE_REHEARSAL_*",), native_fork=self.native_fork
@@ -97,8 +98,8 @@ class Theatre:
             yield self
 
     @property
-    def house(self) -> House:
-        return self.orchestrator._house  # pyright: ignore[reportPrivateUsage]
+    def services(self) -> RuntimeServices:
+        return self.orchestrator._services  # pyright: ignore[reportPrivateUsage]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -140,13 +141,13 @@ class Theatre:
             seen = NOTHING_SEEN
             while True:
                 view = await self.orchestrator.workflow(name)
-                live = self.house.live.get(view.id)
+                live = self.services.live.get(view.id)
                 if view.status in wanted and live is None:
                     return view
                 if view.status in wanted and live is not None:
                     await live.done.wait()
                     continue
-                seen = (await self.house.journal.wait(view.id, max(seen, view.head)))[-1].seq
+                seen = (await self.services.journal.wait(view.id, max(seen, view.head)))[-1].seq
         raise AssertionError(f"not {statuses}: {view}")
 
     async def as_time_goes_by(self, name: str, *statuses: str) -> WorkflowView:
@@ -155,7 +156,7 @@ class Theatre:
         async with self.time_going_by():
             return await self.until(name, *statuses)
 
-    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[None]:
+    def time_going_by(self, seconds: float = 11) -> AbstractAsyncContextManager[object]:
         """The clock is turned on and on beside the body."""
 
         async def turn() -> None:
@@ -169,33 +170,48 @@ class Theatre:
         """The first event of a kind."""
         workflow_id = (await self.orchestrator.workflow(name)).id
         with anyio.fail_after(WITHIN):
-            async for record in self.house.journal.follow(workflow_id, after):
+            async for record in self.services.journal.follow(workflow_id, Seq(after)):
                 if isinstance(record.event, kind):
                     return record
         raise AssertionError("a journal is followed for ever")
 
     async def events(self, name: str, kind: type[Event]) -> list[Any]:
         workflow_id = (await self.orchestrator.workflow(name)).id
-        records = await self.house.journal.records(workflow_id, limit=10_000)
+        records = await self.services.journal.records(workflow_id, limit=10_000)
         return [record.event for record in records if isinstance(record.event, kind)]
 
     async def until_prompted(self, times: int) -> None:
         """Until agents got that many prompts."""
-        await until(lambda: len(self.diary("prompt")) >= times)
+        await self.until_noted(lambda: len(self.diary("prompt")) >= times)
+
+    async def until_noted(self, holds: Callable[[], bool]) -> None:
+        """Wait until this holds of the agents' diary; each new entry wakes the reader of the FIFO beside it."""
+        bell = bell_of(self.agent_home / "diary.jsonl")
+        self.agent_home.mkdir(exist_ok=True)
+        if not bell.exists():
+            os.mkfifo(bell)
+        reader = os.open(bell, os.O_RDWR | os.O_NONBLOCK)
+        try:
+            with anyio.fail_after(WITHIN):
+                while not holds():
+                    await anyio.wait_readable(reader)
+                    os.read(reader, 1024)
+        finally:
+            os.close(reader)
 
     async def until_there(self, file: Path) -> None:
         """Until somebody has made this file."""
         await until(file.exists)
 
     async def resume(self, name: str, **fields: Any) -> Resumed:
-        request = ResumeRequest(**{"environment": self.environment, **fields})
+        request = replace(ResumeRequest(environment=self.environment), **fields)
         return await self.orchestrator.resume(name, request)
 
     async def pause(self, name: str, reason: str = "", *, wait: bool = False) -> Action:
         return await self.orchestrator.pause(name, PauseRequest(reason=reason), wait)
 
     async def prompt(self, name: str, text: str, **fields: Any) -> Prompted:
-        request = PromptRequest(text=text, **{"environment": self.environment, **fields})
+        request = replace(PromptRequest(text=text, environment=self.environment), **fields)
         return await self.orchestrator.prompt(name, request)
 
     async def open_session(self, session_id: str) -> Resumed:
@@ -207,10 +223,10 @@ class Theatre:
     async def until_studied(self) -> None:
         """Until every snapshot has had its second look, which is one more event."""
         with anyio.fail_after(WITHIN):
-            await self.house.unstudied.join()
+            await self.services.unstudied.join()
 
     async def sweep(self) -> None:
-        await sweep(self.house)
+        await sweep(self.services)
 
     def diary(self, kind: str) -> list[DiaryEntry]:
         return [entry for entry in read_diary(self.agent_home / "diary.jsonl") if entry.kind == kind]

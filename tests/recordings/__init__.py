@@ -18,7 +18,7 @@ DIRECTORY = "/home/dev/kettle"
 class ClaudeFile:
     """A session file as Claude Code writes it."""
 
-    lines: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     branch: str = "main"
 
     def user(self, text: str, **more: Any) -> "ClaudeFile":
@@ -69,7 +69,7 @@ class ClaudeFile:
 class CodexFile:
     """A rollout file as Codex writes it."""
 
-    lines: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     branch: str = "main"
 
     def __post_init__(self) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from segue.testing.rehearsal.reading import BadScript, parse_script, read_script
 from segue.testing.rehearsal.script import (
     Advertised,
     Ask,
@@ -29,6 +28,7 @@ from segue.testing.rehearsal.script import (
     Usage,
     Write,
 )
+from segue.testing.rehearsal.script_yaml import BadScript, parse_script, read_script
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/rehearsal.md"
 
@@ -144,11 +144,11 @@ def do(*steps: Any) -> dict[str, Any]:
     ("document", "complaint"),
     [
         ([], "The script: expected a mapping"),
-        ({"turn": []}, "The script: unknown word 'turn'; known: turns, on_initialize"),
+        ({"turn": []}, "The script: unknown field 'turn'; known: turns, on_initialize"),
         ({"turns": {}}, "turns: expected a list"),
         ({"turns": [{"match": "x"}]}, r"turns\[0\]: 'do' is missing"),
-        ({"turns": [{"match": "/(/", "do": []}]}, r"turns\[0\].match: /\(/ is no regular expression"),
-        (do({"wrte": {}}), r"turns\[0\].do\[0\]: unknown word 'wrte'; known: think, say"),
+        ({"turns": [{"match": "/(/", "do": []}]}, r"turns\[0\].match: /\(/ is not a regular expression"),
+        (do({"wrte": {}}), r"turns\[0\].do\[0\]: unknown field 'wrte'; known: think, say"),
         (do({"say": "a", "think": "b"}), r"turns\[0\].do\[0\]: expected exactly one of think, say"),
         (do({"once": True}), r"turns\[0\].do\[0\]: expected exactly one of"),
         (do({"say": 1}), r"turns\[0\].do\[0\].say: expected text, found 1; quote it"),
@@ -166,7 +166,7 @@ def do(*steps: Any) -> dict[str, Any]:
         (do({"compact": {"before": 1}}), "compact: 'after' is missing"),
         ({"modes": "ask"}, "modes: expected a list"),
         (do({"plan": [{"content": "a", "status": "done"}]}), r"plan\[0\].status: expected one of pending"),
-        (do({"ask": {"title": "?", "then": [{"sya": "a"}]}}), r"ask.then\[0\]: unknown word 'sya'"),
+        (do({"ask": {"title": "?", "then": [{"sya": "a"}]}}), r"ask.then\[0\]: unknown field 'sya'"),
         ({"on_load": {"other_id": "both"}}, "on_load.other_id: expected one of answer, updates"),
         ({"capabilities": {"load": 1}}, "capabilities.load: expected true or false"),
     ],

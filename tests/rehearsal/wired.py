@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Wire:
 
 
 @contextmanager
-def wired(rehearsal: Rehearsal, script: str) -> Iterator[Wire]:
+def wired(rehearsal: Rehearsal, script: str) -> Generator[Wire]:
     command = rehearsal.launch(script).command
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

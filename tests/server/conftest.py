@@ -1,13 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from segue.server import documents
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from tests.server.serving import app_around
+from tests.server.standin_service import VIEW, Standin
 
 
 @pytest.fixture
@@ -25,3 +23,15 @@ def own_variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     variables: dict[str, str] = {}
     monkeypatch.setattr(documents, "OWN", variables)
     return variables
+
+
+@pytest.fixture
+def service() -> Standin:
+    """Stand-in with one workflow."""
+    return Standin(VIEW)
+
+
+@pytest.fixture
+def app(service: Standin) -> Any:
+    """The application around the service."""
+    return app_around(service)

@@ -7,7 +7,7 @@ STANDIN says how it misbehaves: `fails` to open, `raises` something unforeseen, 
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from segue.server import process
 
 
 @asynccontextmanager
-async def open_standin(**values: Any) -> AsyncIterator[Standin]:
+async def open_standin(**values: Any) -> AsyncGenerator[Standin]:
     how = os.environ.get("STANDIN", "")
     if how == "fails":
         raise ExceptionGroup("the tasks of the service", [DatabaseTooNew()])

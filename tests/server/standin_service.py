@@ -1,18 +1,15 @@
-"""A service that does what the test wrote, and a server around it that is as real as it gets."""
+"""A service that does what the test wrote."""
 
 import asyncio
-import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
-from segue import paths
+from segue.memory import Memory
 from segue.model.accounts import Account, WorkflowAccount
 from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
@@ -68,12 +65,6 @@ from segue.model.views import (
     WorkspaceRestored,
 )
 from segue.orchestrator.requests.snapshots import FOUND, meant
-from segue.server.app import create_app
-from segue.server.process import Listing, keep_token, listen
-from segue.server.routes import Context
-from segue.server.security import own_hosts
-from segue.server.stopping import Stopping
-from segue.settings import Settings
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
 
@@ -240,6 +231,8 @@ class Standin:
     """Keeps views and events in memory; `plot` is what happens as soon as a workflow begins or goes on."""
 
     boot = BootId("boot-standin")
+    memory: Memory
+    """Past work; a test that asks for it sets it."""
 
     def __init__(self, *views: WorkflowView) -> None:
         self.views = {view.id: view for view in views}
@@ -505,41 +498,3 @@ class Standin:
         if name not in CHECKS:
             raise UnknownAgent(f"No agent is called {name!r}.", hint="Known agents: claude, codex.")
         return CHECKS[name]
-
-
-def context(service: Standin, stopping: Stopping | None = None) -> Context:
-    stopping = stopping or Stopping()
-    return Context(
-        service=service,
-        home=Path("/data"),
-        started_at=NOON,
-        settings=Settings(),
-        stopping=stopping,
-        stop=stopping.begin,
-    )
-
-
-@contextmanager
-def serving(service: Standin) -> Iterator[Listing]:
-    """The stand-in behind a real server in a thread, where the client finds it: in the present SEGUE_HOME."""
-    paths.ensure_home()
-    listener = listen(Settings())
-    host, port = listener.getsockname()[:2]
-    listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=NOON.isoformat())
-    stopping = Stopping()
-    app = create_app(context(service, stopping), token=keep_token(paths.token_file()), hosts=own_hosts(port))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2))
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_until_complete, args=[server.serve(sockets=[listener])], daemon=True)
-    thread.start()
-    listing.publish(paths.server_file())
-    try:
-        yield listing
-    finally:
-        listing.withdraw(paths.server_file())
-        server.should_exit = True
-        loop.call_soon_threadsafe(stopping.begin)
-        thread.join(10)
-        assert not thread.is_alive()
-        loop.close()
-        listener.close()

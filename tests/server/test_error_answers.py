@@ -2,24 +2,13 @@ import logging
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, Answer, knock
-from standin_service import VIEW, Standin, context
 
 from segue.model import errors
 from segue.model.errors import SegueError
-from segue.server.app import create_app
+from tests.server.knocking import Answer, knock
+from tests.server.standin_service import Standin
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def service() -> Standin:
-    return Standin(VIEW)
-
-
-@pytest.fixture
-def app(service: Standin) -> Any:
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +94,8 @@ async def test_a_body_that_cannot_be_used_gets_a_sentence(app: Any, service: Sta
     assert service.asked == []
 
 
-NO_TEXT = "holds what is not UTF-8 text"
-NUL = "holds a NUL, which can be handed to no program."
+NO_TEXT = "contains invalid UTF-8 text"
+NUL = "contains a NUL character, which no program accepts."
 
 
 @pytest.mark.parametrize(
@@ -157,4 +146,4 @@ async def test_a_query_out_of_bounds_gets_a_sentence(app: Any, query: str) -> No
 
 async def test_an_unknown_status_gets_a_sentence(app: Any) -> None:
     answer = await knock(app, "GET", "/api/workflows?status=paused,asleep")
-    assert (answer.status, answer.body["message"]) == (422, "No workflow status is called 'asleep'.")
+    assert (answer.status, answer.body["message"]) == (422, "'asleep' is not a workflow status.")

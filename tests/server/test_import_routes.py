@@ -2,23 +2,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, knock
-from standin_service import VIEW, Standin, context
 
 from segue.model.requests import ImportRequest
-from segue.server.app import create_app
+from tests.server.knocking import knock
+from tests.server.standin_service import Standin
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def service() -> Standin:
-    return Standin(VIEW)
-
-
-@pytest.fixture
-def app(service: Standin) -> Any:
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
 
 
 async def test_a_session_file_is_imported(app: Any, service: Standin) -> None:

@@ -2,14 +2,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, knock
-from standin_service import VIEW, Standin, context
 
 from segue.journal import Journal, open_journal
 from segue.memory import Memory
 from segue.model.events import AgentMessage
-from segue.server.app import create_app
 from tests.journal.workflows import TickingClock, begun
+from tests.server.knocking import knock
+from tests.server.serving import app_around
+from tests.server.standin_service import VIEW, Standin
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ async def journal(tmp_path: Path) -> Journal:
 def app(journal: Journal) -> Any:
     service = Standin(VIEW)
     service.memory = Memory(journal)
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
+    return app_around(service)
 
 
 async def test_past_work_is_recalled_with_its_provenance(app: Any, journal: Journal) -> None:

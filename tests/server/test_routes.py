@@ -4,8 +4,6 @@ from typing import Any
 
 import anyio
 import pytest
-from knocking import HOSTS, TOKEN, knock
-from standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin, context
 
 from segue import __version__
 from segue.model.agents import Choices, McpServer
@@ -15,17 +13,19 @@ from segue.model.plan import Issue, Task
 from segue.model.requests import (
     ApproveRequest,
     ForkRequest,
+    PictureGiven,
     PlanText,
     PromptRequest,
     RejectRequest,
     ResumeRequest,
     RunRequest,
-    Shown,
 )
 from segue.model.status import Permissions, Way, WorkflowStatus
 from segue.model.views import Question
-from segue.server.app import create_app
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
+from tests.server.knocking import knock
+from tests.server.serving import app_around
+from tests.server.standin_service import CONTEXT, ID, NOON, SESSION, SNAPSHOT, VIEW, Standin
 
 pytestmark = pytest.mark.anyio
 
@@ -35,16 +35,6 @@ FIELDS = """
     pause_requested tasks tasks_done tasks_total current_task session sessions runs spent context question asks
     proposed_plan last_snapshot snapshots failure retry waiting_messages undelivered head merge_hint from_repository
 """
-
-
-@pytest.fixture
-def service() -> Standin:
-    return Standin(VIEW)
-
-
-@pytest.fixture
-def app(service: Standin) -> Any:
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
 
 
 async def test_status_says_who_serves_and_what_is_going_on(app: Any) -> None:
@@ -61,7 +51,7 @@ async def test_status_says_who_serves_and_what_is_going_on(app: Any) -> None:
 
 async def test_status_shows_twenty_workflows_at_most() -> None:
     views = [replace(VIEW, id=WorkflowId(f"w{number}"), slug=f"w{number}") for number in range(30)]
-    app = create_app(context(Standin(*views)), token=TOKEN, hosts=HOSTS)
+    app = app_around(Standin(*views))
     shown = [view["slug"] for view in (await knock(app, "GET", "/api/status")).body["workflows"]]
     assert shown == [f"w{number}" for number in range(20)]
 
@@ -247,7 +237,7 @@ async def test_a_context_of_nothing_is_refused(app: Any, service: Standin) -> No
 
 async def test_a_question_is_approved_or_rejected() -> None:
     service = Standin(replace(VIEW, question=QUESTION))
-    app = create_app(context(service), token=TOKEN, hosts=HOSTS)
+    app = app_around(service)
     approved = await knock(app, "POST", "/api/workflows/add-parser/approve")
     assert approved.body == {
         "status": "approved",
@@ -274,7 +264,7 @@ BLOCKED = replace(
 
 
 async def test_a_plan_is_shown_in_both_forms() -> None:
-    app = create_app(context(Standin(BLOCKED)), token=TOKEN, hosts=HOSTS)
+    app = app_around(Standin(BLOCKED))
     shown = (await knock(app, "GET", "/api/workflows/add-parser/plan")).body
     assert (shown["status"], shown["tasks"][0]["title"], shown["text"]) == (
         "proposed",
@@ -288,7 +278,7 @@ async def test_a_plan_is_shown_in_both_forms() -> None:
 
 async def test_another_plan_can_be_approved_in_place_of_the_proposed_one() -> None:
     service = Standin(BLOCKED)
-    app = create_app(context(service), token=TOKEN, hosts=HOSTS)
+    app = app_around(service)
     body = {"plan": {"format": "yaml", "text": "[a, b]"}, "environment": {"PATH": "/bin"}}
     answer = await knock(app, "POST", "/api/workflows/add-parser/approve", body)
     assert (answer.body["about"], answer.body["resumed"]["way"]) == ("plan", "native")
@@ -349,8 +339,8 @@ async def _happen_when_waited_for(service: Standin) -> None:
 
 
 async def test_a_long_poll_is_told_when_the_server_stops(service: Standin) -> None:
-    stopping = Stopping()
-    app = create_app(context(service, stopping), token=TOKEN, hosts=HOSTS)
+    stopping = Shutdown()
+    app = app_around(service, stopping)
 
     async def stop() -> None:
         await anyio.to_thread.run_sync(service.waiting.wait, 30)
@@ -406,7 +396,7 @@ async def test_the_sessions_of_a_workflow_are_listed(app: Any) -> None:
 async def test_pictures_are_shown_to_an_agent(app: Any, service: Standin, door: str) -> None:
     images = [{"name": "sketch.png", "data": "cGl4ZWxz"}]
     assert (await knock(app, "POST", f"/api/{door}/prompt", {"text": "Hello", "images": images})).status == 200
-    assert service.request("prompt").images == (Shown(name="sketch.png", data=b"pixels"),)
+    assert service.request("prompt").images == (PictureGiven(name="sketch.png", data=b"pixels"),)
 
 
 async def test_something_is_said_to_a_workflow(app: Any, service: Standin) -> None:

@@ -1,26 +1,15 @@
 from typing import Any
 
 import pytest
-from knocking import HOST, HOSTS, TOKEN, knock, knock_socket
-from standin_service import VIEW, Standin, context
 
-from segue.server.app import create_app
-from segue.server.security import Doors, own_hosts
+from segue.server.security import AccessChecks, own_hosts
+from tests.server.knocking import HOST, HOSTS, TOKEN, knock, knock_socket
+from tests.server.standin_service import Standin
 
 pytestmark = pytest.mark.anyio
 
 READ = ("GET", "/api/workflows/add-parser")
 WRITE = ("POST", "/api/workflows/add-parser/cancel")
-
-
-@pytest.fixture
-def service() -> Standin:
-    return Standin(VIEW)
-
-
-@pytest.fixture
-def app(service: Standin) -> Any:
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
 
 
 async def open_house(scope: Any, receive: Any, send: Any) -> None:
@@ -30,7 +19,7 @@ async def open_house(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture
 def sockets() -> Any:
-    return Doors(open_house, token=TOKEN, hosts=HOSTS)
+    return AccessChecks(open_house, token=TOKEN, hosts=HOSTS)
 
 
 FOREIGN_HOSTS = [

@@ -14,8 +14,8 @@ from segue import client, paths
 from segue.model.errors import AlreadyServing, BadSettings, DatabaseTooNew, NotRunning, PortInUse, ServerError
 from segue.server.process import keep_token, listen, locked
 from segue.settings import Settings
+from tests.server import STANDIN_SERVER, end_started_servers
 
-COMMAND = [sys.executable, str(Path(__file__).with_name("standin_server.py"))]
 BOUND = 30
 
 
@@ -28,14 +28,11 @@ def own_home(home: Path) -> Path:
 def ended() -> Iterator[None]:
     """Every server that a test started is gone after it."""
     yield
-    for process in client._started:
-        process.kill()
-        process.wait()
-    client._started.clear()
+    end_started_servers()
 
 
 def start(*arguments: str) -> client.Server:
-    return client.start_server(arguments, command=COMMAND)
+    return client.start_server(arguments, command=STANDIN_SERVER)
 
 
 def process() -> subprocess.Popen[bytes]:
@@ -134,9 +131,9 @@ def test_a_service_that_cannot_open_ends_the_start_with_its_error(monkeypatch: p
     assert not paths.server_file().exists()
 
 
-def test_an_unforeseen_failure_ends_the_start_with_the_last_words_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_failure_ends_the_start_with_the_last_lines_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN", "raises")
-    with pytest.raises(ServerError, match=r"ended at once \(exit code 1\)") as failed:
+    with pytest.raises(ServerError, match=r"exited during its start \(exit code 1\)") as failed:
         start()
     assert "nobody foresaw this" in failed.value.hint
 
@@ -156,12 +153,12 @@ def test_a_port_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--port", "x"], ["--nonsense"]])
 def test_wrong_use_ends_with_two(arguments: list[str]) -> None:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=BOUND)
+    done = subprocess.run([*STANDIN_SERVER, *arguments], capture_output=True, timeout=BOUND)
     assert done.returncode == 2
 
 
 def test_in_the_foreground_a_server_says_where_it_serves(home: Path) -> None:
-    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(STANDIN_SERVER, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         words = server.stdout.readline()
         assert client.find().url in words

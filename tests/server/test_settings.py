@@ -266,7 +266,7 @@ NUMBERS = {
     "comments of a review": (Settings().context_comments, 3),
     "messages that wait": (Settings().messages_waiting, 10),
 }
-"""Those that are no settings, and why, stand in docs/decisions/2026-11-18-numbers-that-are-no-settings.md."""
+"""The others are listed in docs/decisions/2026-11-18-specification-numbers-that-are-not-settings.md."""
 
 
 @pytest.mark.parametrize(("ours", "specified"), NUMBERS.values(), ids=NUMBERS.keys())

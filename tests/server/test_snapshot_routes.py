@@ -2,8 +2,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from knocking import HOSTS, TOKEN, Answer, knock
-from standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, VIEW, Standin, context
 
 from segue.model.checkpoint import FileChange, GitState
 from segue.model.codec import decode_checkpoint, decode_findings, encode
@@ -11,7 +9,8 @@ from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestSt
 from segue.model.ids import CheckpointId, Seq, TaskId
 from segue.model.plan import Issue
 from segue.model.snapshots import Message, Page, Part, Snapshot
-from segue.server.app import create_app
+from tests.server.knocking import Answer, knock
+from tests.server.standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, VIEW, Standin
 
 pytestmark = pytest.mark.anyio
 
@@ -48,11 +47,6 @@ def service() -> Standin:
     standin = Standin(VIEW)
     standin.kept = [LATER, FULL]
     return standin
-
-
-@pytest.fixture
-def app(service: Standin) -> Any:
-    return create_app(context(service), token=TOKEN, hosts=HOSTS)
 
 
 async def get(app: Any, path: str) -> Answer:

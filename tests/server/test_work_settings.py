@@ -17,8 +17,8 @@ from segue.protocol.capacity import Ladder
 from segue.protocol.retries import Policy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
-from segue.server.choosing import choices_for
 from segue.server.rules import rules_of
+from segue.server.work_choices import choices_for
 from segue.settings import Settings, load, loading, work_in, work_of_repository
 from segue.settings.fields import SHARES, TOKENS
 from segue.settings.readers import SERVER_READERS, WORK_READERS

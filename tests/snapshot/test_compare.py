@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from hypothesis import given, settings
-from kept import CHECKPOINT, DECISION, ERROR, FINDINGS, KEPT, kept
-from strategies import any_of
 
 from segue.model.checkpoint import FileChange, Usage
 from segue.model.ids import CheckpointId, Seq
 from segue.model.plan import TaskStatus
 from segue.model.snapshots import Snapshot
 from segue.snapshot.compare import Change, compare
+from tests.snapshot.kept import CHECKPOINT, DECISION, ERROR, FINDINGS, KEPT, kept
+from tests.snapshot.strategies import any_of
 
 LATER = CheckpointId("ckpt-2026-01-02-005")
 

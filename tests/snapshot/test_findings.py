@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kept import REVIEW
 
 from segue.model.events import AgentMessage
 from segue.model.facts import ReviewFact, SessionFacts
@@ -13,6 +12,7 @@ from segue.model.transcript import Said, UserSaid
 from segue.snapshot.findings import Calendar, decisions_of, errors_of, reviews_of, seqs_of
 from segue.snapshot.findings import tests_of as where_tests_stand
 from tests.recordings import facts, ran
+from tests.snapshot.kept import REVIEW
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 CALENDAR = Calendar(

@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 
 from hypothesis import given, settings
-from kept import CHECKPOINT, DECISION, ERROR, FINDINGS, KEPT, REVIEW, kept
-from strategies import any_of
 
 from segue.model.checkpoint import SCHEMA_VERSION, Checkpoint, Usage
 from segue.model.codec import decode_checkpoint, decode_findings, encode, encode_checkpoint, encode_findings
@@ -22,6 +20,8 @@ from segue.snapshot.forms import (
     git_changes,
     session_form,
 )
+from tests.snapshot.kept import CHECKPOINT, DECISION, ERROR, FINDINGS, KEPT, REVIEW, kept
+from tests.snapshot.strategies import any_of
 
 FIRST_VERSION = """
 {"schema_version": 1, "id": "ckpt-2026-01-02-001", "workflow_id": "workflow-1", "session_id": "session-1",

@@ -1,10 +1,9 @@
 """A journal as the messages that went to and fro."""
 
-from kept import NOON
-
 from segue.model import events as e
 from segue.model.ids import PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.snapshot.messages import messages
+from tests.snapshot.kept import NOON
 
 PROMPT = PromptId("prompt-1")
 WORDS = {PROMPT: e.PromptQueued(prompt_id=PROMPT, text="Do A.", task_id=TaskId("a"))}

@@ -17,7 +17,7 @@ def examine() -> list[dict[str, Any]]:
 
 
 def _server_side() -> list[dict[str, Any]]:
-    command = [sys.executable, "-P", "-m", "segue.server.doctor"]
+    command = [sys.executable, "-P", "-m", "segue.server.machine_checks"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
         return json.loads(done.stdout)

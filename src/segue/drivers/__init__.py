@@ -6,6 +6,9 @@ What the driver must not do is decide: permissions are asked on the stream and a
 raised as `AgentError`s, and nothing is retried.
 """
 
+# Our agent programs are in this package, and must start fast: the events are not imported where nothing runs on them.
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -14,13 +17,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from segue.model.agents import Container, McpServer, Service
 from segue.model.errors import AgentError, AgentMissing, BadSettings
-from segue.model.events import AgentEvent, JsonObject
 from segue.model.ids import PromptId, RequestId
-from segue.model.kept import ConversationKey, Kept, Page
+
+if TYPE_CHECKING:
+    from segue.model.events import AgentEvent, JsonObject
+    from segue.model.kept import ConversationKey, Kept, Page
 
 
 class Keeper(Protocol):
@@ -87,7 +92,7 @@ class Introduction:
 
     name: str
     version: str
-    capabilities: "Capabilities"
+    capabilities: Capabilities
     logins: tuple[str, ...] = ()
     """The ways to log in that it names."""
 
@@ -165,7 +170,10 @@ class Agent(Protocol):
     def guardian_pid(self) -> int: ...
 
     def events(self) -> AsyncIterator[AgentEvent]:
-        """Everything the agent does, in order, across turns; ends after `AgentExited`."""
+        """Return the stream of everything the agent does, in order, across turns; it ends after `AgentExited`.
+
+        Waiting for the next event can be cancelled without losing it, as with `Events`.
+        """
         ...
 
     async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:

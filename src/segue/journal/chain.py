@@ -3,8 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -47,8 +46,20 @@ def append_in(connection: Connection, workflow_id: WorkflowId, entries: Sequence
 def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
     """Append to several workflows, in no more statements than to one, and return each one's last sequence number."""
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
-    with _cursor(connection) as cursor:
+    # The driver's own cursor: for many small rows, SQLAlchemy's statements would cost more than the database's work.
+    cursor = connection.connection.cursor()
+    try:
         return _append(cursor, mark, entries)
+    except connection.dialect.loaded_dbapi.Error as error:
+        lost = connection.dialect.is_disconnect(error, connection.connection, cursor)
+        if lost:
+            connection.invalidate(error)
+        kind = connection.dialect.loaded_dbapi.Error
+        raise DBAPIError.instance(
+            None, None, error, kind, connection_invalidated=lost, dialect=connection.dialect
+        ) from error
+    finally:
+        cursor.close()
 
 
 def _append(cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
@@ -63,25 +74,6 @@ def _append(cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequenc
         cursor.executemany(_seal(mark), [(head.seq, head.hash, name) for name, head in heads.items()])
         crash_point("journal.append")
     return {workflow_id: Seq(head.seq) for workflow_id, head in heads.items()}
-
-
-@contextmanager
-def _cursor(connection: Connection) -> Generator[DBAPICursor]:
-    """The driver's own: for many small rows, SQLAlchemy's care would cost more than the database's work. What the
-    driver raises comes out as SQLAlchemy's, like everywhere else."""
-    errors = connection.dialect.loaded_dbapi.Error
-    cursor = connection.connection.cursor()
-    try:
-        yield cursor
-    except errors as error:
-        lost = connection.dialect.is_disconnect(error, connection.connection, cursor)
-        if lost:
-            connection.invalidate(error)
-        raise DBAPIError.instance(
-            None, None, error, errors, connection_invalidated=lost, dialect=connection.dialect
-        ) from error
-    finally:
-        cursor.close()
 
 
 def _timely(

@@ -13,7 +13,7 @@ from segue.journal.workflows import LockedWorkflow, message_waits
 from segue.model.errors import WrongState
 from segue.model.events import ContextCarried, PromptAcknowledged, PromptNotSent, PromptQueued, PromptSent
 from segue.model.ids import PromptId, SessionId, WorkflowId
-from segue.model.requests import Shown
+from segue.model.pictures import Shown
 from segue.model.status import Carrying, PromptStatus
 from segue.store import tables as t
 

@@ -1,16 +1,28 @@
-"""Values to JSON and back, without loss."""
+"""Lossless encoding of values as JSON."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from pydantic_core import SchemaSerializer
 
 from segue.model.checkpoint import Checkpoint
-from segue.model.events import Event
+from segue.model.events import Event, PermissionRequested
 from segue.model.findings import Findings
 
 T = TypeVar("T")
+
+STORED_NAMES: Mapping[type[Event], Mapping[str, str]] = {
+    PermissionRequested: {"free_text": "words"},
+}
+"""Stored names of fields that have another name in Python. Stored bodies are hashed, so their names never change."""
+
+for _kind, _names in STORED_NAMES.items():
+    # Taken over by each adapter that is made from here on.
+    with_config(ConfigDict(alias_generator=lambda name, names=_names: names.get(name, name), serialize_by_alias=True))(
+        _kind
+    )
 
 
 @cache

@@ -1,15 +1,10 @@
 """Pictures that people show to an agent with what they say."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from segue.model.errors import BadInput
-
-if TYPE_CHECKING:
-    # The command line imports this module, and must not load pydantic.
-    from segue.model.requests import Shown
 
 LARGEST = 5_000_000
 """Bytes of one picture; vendors take no larger ones."""
@@ -34,14 +29,22 @@ class Picture:
     size: int
 
 
-def pictures_of(shown: "Sequence[Shown]") -> tuple[Picture, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """PNG, JPEG, GIF or WebP of 5 MB at most, as the sender named it."""
+
+    name: str = "picture"
+    data: bytes = field(repr=False)
+
+
+def pictures_of(shown: Sequence[Shown]) -> tuple[Picture, ...]:
     """What they are, as their bytes say and not their names."""
     if len(shown) > MOST:
         raise BadInput(f"{MOST} pictures go with one prompt at most, not {len(shown)}.", hint="Show the others after.")
     return tuple(map(_picture, shown))
 
 
-def _picture(shown: "Shown") -> Picture:
+def _picture(shown: Shown) -> Picture:
     name = _one_line(shown.name)
     if len(shown.data) > LARGEST:
         size = f"{len(shown.data) / 1e6:,.1f} MB"

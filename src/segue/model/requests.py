@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from segue.model.agents import Choices, CommitPolicy, McpServer
 from segue.model.errors import BadInput
 from segue.model.ids import RequestId
+from segue.model.pictures import Shown
 from segue.model.plan import Issue
 from segue.model.status import Permissions, Way
 from segue.model.work import WorkSettings
@@ -21,7 +22,7 @@ REFUSED = "refused"
 
 def _without_nul(given: str) -> str:
     if "\0" in given:
-        raise PydanticCustomError(REFUSED, "holds a NUL, which can be handed to no program")
+        raise PydanticCustomError(REFUSED, "contains a NUL character, which no program accepts")
     return given
 
 
@@ -30,18 +31,18 @@ def _place(given: Path) -> Path:
     return given
 
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Handed = Annotated[str, AfterValidator(_without_nul)]
+NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+ProgramText = Annotated[str, AfterValidator(_without_nul)]
 """Argument or variable of a program."""
-Chosen = Annotated[str | None, AfterValidator(lambda given: given or None)]
+OptionalText = Annotated[str | None, AfterValidator(lambda given: given or None)]
 """Choice; empty text counts as no choice."""
-Place = Annotated[Path, AfterValidator(_place)]
-Variables = Mapping[Handed, Handed]
+PathInput = Annotated[Path, AfterValidator(_place)]
+Variables = Mapping[ProgramText, ProgramText]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanText:
-    """A plan as its author wrote it."""
+    """Plan as its author wrote it."""
 
     format: Literal["yaml", "markdown"]
     text: str
@@ -66,18 +67,18 @@ class CallersRequest(Body):
 class WorkRequest(Body):
     """Choices of a workflow; the environment, the repository and the settings supply those left out."""
 
-    model: Chosen = None
-    mode: Chosen = None
+    model: OptionalText = None
+    mode: OptionalText = None
     mcp_servers: tuple[McpServer, ...] = ()
     approve_plan: bool = False
-    setup: Handed | None = None
-    test_command: Handed | None = None
+    setup: ProgramText | None = None
+    test_command: ProgramText | None = None
     test_timeout: PositiveFloat | None = None
     commit: CommitPolicy | None = None
-    review: Name | None = None
-    review_personas: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    review: NonEmpty | None = None
+    review_personas: Annotated[tuple[NonEmpty, ...], Field(min_length=1)] | None = None
     review_passes: PositiveInt | None = None
-    fixer: Name | None = None
+    fixer: NonEmpty | None = None
     wait_for_quota: bool | None = None
     pause_after: int | None = None
     max_time: float | None = None
@@ -100,7 +101,7 @@ class RunRequest(CallersRequest):
     """Ask the agent for a plan if none is given; otherwise the issue is one task."""
     agent: str | None = None
     permissions: Permissions = Permissions.ASK
-    repository: Place
+    repository: PathInput
     here: bool = False
     choices: WorkRequest = field(default_factory=WorkRequest)
 
@@ -115,11 +116,11 @@ class RunRequest(CallersRequest):
 class ImportRequest(CallersRequest):
     """Request to import a session that ran without Segue."""
 
-    file: Place | None = None
+    file: PathInput | None = None
     """Session file of an agent; without one, the newest of `agent` in `repository` is taken."""
     agent: str | None = None
-    repository: Place | None = None
-    """Place of the work if the session's own directory is gone."""
+    repository: PathInput | None = None
+    """PathInput of the work if the session's own directory is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +136,12 @@ class SuccessorRequest(CallersRequest):
 
     agent: str | None = None
     """Agent that takes over; `model` and `mode` are chosen for it."""
-    model: Chosen = None
-    mode: Chosen = None
+    model: OptionalText = None
+    mode: OptionalText = None
 
     def __post_init__(self) -> None:
         if self.agent is None and (self.model or self.mode):
-            raise BadInput("A model and a mode are chosen for an agent that takes over.", hint="Name it: --agent.")
+            raise BadInput("A model and a mode are chosen for an agent that takes over.", hint="NonEmpty it: --agent.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,10 +175,11 @@ class OpenRequest(CallersRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown(Body):
-    """A PNG, JPEG, GIF or WebP of 5 MB at most, as its sender named it; its bytes are base64 in JSON."""
+class PictureGiven(Shown):
+    """PNG, JPEG, GIF or WebP of 5 MB at most, in base64."""
 
-    name: str = "picture"
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     data: Base64Bytes = field(repr=False)
 
 
@@ -186,7 +188,7 @@ class PromptRequest(CallersRequest):
     """Request to send a message to an agent."""
 
     text: str
-    images: tuple[Shown, ...] = ()
+    images: tuple[PictureGiven, ...] = ()
     """Pictures sent with the text, five at most; refused if the agent is known to accept none."""
     wait: bool = True
     """Wait until the agent has received the message, even if it is in the middle of a task."""

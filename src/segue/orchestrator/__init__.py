@@ -1,8 +1,7 @@
-"""Runs workflows.
+"""Orchestration of workflows: requests of people start runs, a run works under one agent process, and interrupted runs
+are settled.
 
-One run of a session is one entry of the queue of runs. `service` is what people can do, `runner` drives an agent
-through the plan, `settling` brings interrupted work to rest, and `sweep` sees to it that nothing stays stuck. Nobody
-but the user starts an agent: not the queue, not a restart, not the sweep.
+Only a person's request starts an agent: no restart, sweep or queue does so by itself.
 """
 
 from segue.orchestrator.opening import open_orchestrator

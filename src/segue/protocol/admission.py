@@ -49,7 +49,7 @@ class OpenRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a workflow stands, as far as a request depends on it."""
+    """State of a workflow, as far as a request depends on it."""
 
     status: WorkflowStatus
     agent: str

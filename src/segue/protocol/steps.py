@@ -30,7 +30,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class TakeMessage:
-    """Send what people said."""
+    """Send the messages that wait."""
 
 
 @dataclass(frozen=True, slots=True)

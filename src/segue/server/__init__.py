@@ -1,6 +1,5 @@
-"""The server: REST over one service, behind doors that check who knocks.
+"""The server: REST over one service, behind checks of host, origin and token.
 
-`app` puts the routes, the table of errors and the security together; `process` is the life of the server's process,
-from the lock on the data directory to the last answer. The service itself is the orchestrator's; `service` says what is
-asked of it.
+`app` puts the routes, the table of errors and the security together; `process` runs the server's process, from the lock
+on the data directory to the last answer. The orchestrator implements the service; `service` holds its interface.
 """

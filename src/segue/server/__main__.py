@@ -6,6 +6,7 @@ import sys
 
 
 def main() -> int:
+    """Run the server with the orchestrator as its service; return the exit code."""
     if os.name == "nt":
         sys.stderr.write("segue: Segue runs on Linux and macOS; on Windows, run it inside WSL.\n")
         return 1

@@ -1,4 +1,4 @@
-"""The application: routes, errors and doors put together."""
+"""The application: routes, error answers and security put together."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from segue import __version__
-from segue.server import errors, import_routes, memory_routes, routes, snapshot_routes
+from segue.server import error_answers, import_routes, memory_routes, routes, snapshot_routes
 from segue.server.documents import Problem
-from segue.server.security import Doors
+from segue.server.security import AccessChecks
 
 ROUTERS = (routes.api, import_routes.api, memory_routes.api, snapshot_routes.api)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -16,18 +16,18 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status, description in {
         401: "The token is missing or wrong.",
         403: "The Host or the Origin is not one of ours.",
-        404: "Nothing has this name.",
-        409: "It is not in a state for this.",
+        404: "No object has this name.",
+        409: "The state of the object does not allow this.",
         415: "The body is not JSON.",
-        422: "What was sent cannot be used.",
-        500: "Something went wrong inside the server.",
-        503: "The database refused, or the server is stopping.",
+        422: "The input is not valid.",
+        500: "An unexpected error occurred in the server.",
+        503: "The database cannot be written, or the server is stopping.",
     }.items()
 }
 
 
 def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> FastAPI:
-    """The server's application: `hosts` are the Host headers it answers to, `token` what every caller must show."""
+    """Create the application; `hosts` are the Host headers that it accepts, `token` is required from every caller."""
     app = FastAPI(
         title="Segue",
         version=__version__,
@@ -40,7 +40,7 @@ def create_app(context: routes.Context, *, token: str, hosts: Iterable[str]) -> 
     app.state.context = context
     for router in ROUTERS:
         app.include_router(router)
-    errors.translate(app)
-    # Added last, so it stands outermost: nothing is looked at before the doors have been passed.
-    app.add_middleware(Doors, token=token, hosts=list(hosts))
+    error_answers.translate(app)
+    # Middleware that is added last runs first: nothing is read before these checks.
+    app.add_middleware(AccessChecks, token=token, hosts=list(hosts))
     return app

@@ -1,4 +1,4 @@
-"""The JSON bodies that are not views of the model: what callers send, and what wraps an answer."""
+"""JSON bodies that are not views of the model: requests, and lists that wrap answers."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,18 @@ from segue.model.views import AgentView, SessionDetail, WorkflowView
 
 T = TypeVar("T")
 OWN: Mapping[str, str] = os.environ
-"""What the server was started with."""
+"""Environment variables of the server's process."""
 
 
 def own_variables() -> dict[str, str]:
-    """The environment of a caller that names none: it may have no shell, like a page in a browser."""
+    """Return the server's environment, for a caller that sends none, such as a page in a browser."""
     return dict(OWN)
 
 
 def _refuse_broken_text(given: Any) -> Any:
     """Refuse lone surrogates, which JSON allows and no file or database can store."""
     for place in _places_without_text(given):
-        raise PydanticCustomError(REFUSED, "holds what is not UTF-8 text, in {place}", {"place": place})
+        raise PydanticCustomError(REFUSED, "contains invalid UTF-8 text, in {place}", {"place": place})
     return given
 
 
@@ -46,7 +46,7 @@ SentByCaller = Annotated[T, BeforeValidator(_with_variables)]
 
 
 class Request(BaseModel):
-    """A body whose unknown fields are refused, so that a misspelt one is not silently ignored."""
+    """Body whose unknown fields are refused, so that a misspelt one is not silently ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,12 +57,15 @@ class Request(BaseModel):
 
 
 def _places_without_text(document: Any) -> Iterator[str]:
-    """Where in a document of JSON a text, or a name, cannot be encoded."""
+    """Yield the places of a JSON document whose text, or whose name, cannot be encoded."""
     left: list[tuple[str, Any]] = [("", document)]
     while left:
         place, value = left.pop()
-        if isinstance(value, str) and not _is_text(value):
-            yield place
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                yield place
         elif isinstance(value, list):
             left += [(f"{place}.{number}".lstrip("."), each) for number, each in enumerate(cast(list[Any], value))]
         elif isinstance(value, dict):
@@ -71,16 +74,8 @@ def _places_without_text(document: Any) -> Iterator[str]:
                 left += [(shown, name), (shown, each)]
 
 
-def _is_text(given: str) -> bool:
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 class LimitsRequest(Request):
-    """What is left out stays as it is; 0 lifts a limit."""
+    """Change of limits; a field left out stays as it is, and 0 removes a limit."""
 
     tasks: int | None = None
     seconds: float | None = None
@@ -94,19 +89,21 @@ class LimitsRequest(Request):
 
 
 class AgentsRequest(Request):
-    """The caller's variables: programs are looked for on the caller's PATH."""
+    """Request with the caller's variables: programs are searched on the caller's PATH."""
 
     environment: Variables = Field(default_factory=own_variables, repr=False)
 
 
 class ShutdownRequest(Request):
+    """Request to stop the server."""
+
     if_idle: bool = False
-    """Only if no workflow is going on."""
+    """Stop only if no workflow is running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Every error: a name for programs, a sentence for people, and what to do."""
+    """Error answer: a code for programs, a message for people, and a hint on what to do."""
 
     code: str
     message: str
@@ -115,6 +112,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
+    """Answer with the server's identity and its recent workflows."""
+
     version: str
     pid: int
     boot: BootId
@@ -125,21 +124,29 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowList:
+    """Answer with workflows."""
+
     workflows: list[WorkflowView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionList:
+    """Answer with sessions."""
+
     sessions: list[SessionDetail]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentList:
+    """Answer with configured agents."""
+
     agents: list[AgentView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSummary:
+    """Row of a list of snapshots."""
+
     id: CheckpointId
     session_number: int
     trigger: Trigger
@@ -150,10 +157,11 @@ class SnapshotSummary:
     session_id: SessionId
     reason: str
     exam: float | None
-    """How much of what matters the context made from it holds; None while nobody has looked."""
+    """Score of its resume context in the exam; None until the snapshot is studied."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
+        """Summarize a snapshot."""
         checkpoint, findings = snapshot.checkpoint, snapshot.findings
         return cls(
             id=checkpoint.id,
@@ -171,10 +179,14 @@ class SnapshotSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotList:
+    """Answer with a workflow's snapshots."""
+
     workflow_id: WorkflowId
     snapshots: list[SnapshotSummary]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownAnswer:
+    """Answer to a request to stop the server."""
+
     status: Literal["stopping"] = "stopping"

@@ -1,4 +1,4 @@
-"""The paths of the memory: what past work says, and entries that are put down, read and taken away."""
+"""The routes of the memory: search past work; store, read and delete entries."""
 
 from typing import Annotated
 
@@ -25,18 +25,22 @@ api = APIRouter(prefix="/api")
 
 
 class RecallRequest(Request):
+    """Search of past work."""
+
     query: str
     limit: Annotated[int, Field(ge=1, le=50)] = 5
     workflow: str | None = None
-    """Only what this workflow, by id or slug, says."""
+    """Workflow, by id or slug, to which the search is limited."""
 
 
 class MemorizeRequest(Request):
+    """Request to store an entry."""
+
     mode: MemorizeMode
     name: str | None = None
-    """For `update`: an entry by id or tag, or a workflow by id or slug."""
+    """Target of `update`: an entry by id or tag, or a workflow by id or slug."""
     content: str | None = None
-    """Without it, `update` puts down the workflow as it stands."""
+    """Text of the entry; without it, `update` stores the present state of the workflow."""
     tag: str | None = None
     tags: tuple[str, ...] | None = None
     importance: float | None = None
@@ -59,35 +63,35 @@ WithMemory = Annotated[Memory, Depends(_memory)]
 
 @api.post("/recall")
 async def recall(request: RecallRequest, memory: WithMemory) -> Recollection:
-    """What past work says about something; by name, or by words."""
+    """Search past work by name or by text."""
     return await memory.recall(Question(query=request.query, limit=request.limit, workflow=request.workflow))
 
 
 @api.post("/memories")
 async def memorize(request: MemorizeRequest, memory: WithMemory) -> Memorized:
-    """Put something down: as a new entry, in place of one, or as whichever of the two fits."""
+    """Store an entry: as a new one, in place of an existing one, or as whichever of the two fits."""
     if request.mode == "update" and not request.name:
         raise BadInput("An update must name what is updated.", hint="Give the entry's id or tag, or a workflow.")
     if request.content is not None:
         return await memory.memorize(request.note(request.content), request.mode, request.name)
     if request.mode != "update" or not request.name:
-        raise BadInput("There is nothing to memorize.", hint="Give the words.")
+        raise BadInput("There is nothing to memorize.", hint="Give the text of the entry.")
     return await memory.memorize_workflow(request.name)
 
 
 @api.get("/memories/{name}")
 async def memory(name: str, memory: WithMemory) -> MemoryEntry:
-    """An entry, by its id or tag."""
+    """Return an entry by its id or tag."""
     return await memory.get_memory_by_id(name)
 
 
 @api.get("/memories/{memory_id}/log")
 async def memory_log(memory_id: str, memory: WithMemory) -> list[AccessRecord]:
-    """Everything that was done with an entry, by its id; also after it was deleted."""
+    """Return the access log of an entry by its id, even after it was deleted."""
     return await memory.accesses(memory_id)
 
 
 @api.delete("/memories/{name}")
 async def forget(name: str, memory: WithMemory) -> Forgotten:
-    """Take an entry away; the log keeps that it was there."""
+    """Delete an entry; its log remains."""
     return await memory.delete(name)

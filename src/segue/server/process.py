@@ -1,4 +1,4 @@
-"""The life of the server's process: lock, socket, token, service, serving, and an end within a bound."""
+"""The server's process: lock, socket, token, service, serving, and a stop within a time limit."""
 
 import argparse
 import asyncio
@@ -29,17 +29,17 @@ from segue import __version__, paths, settings
 from segue.model.errors import AlreadyServing, BadSettings, PortInUse, SegueError, ServerError, TokenUnreadable
 from segue.model.ids import BootId
 from segue.server.app import create_app
+from segue.server.interface import OpenService, WorkflowService
 from segue.server.routes import Context
 from segue.server.rules import rules_of
 from segue.server.security import own_hosts
-from segue.server.service import OpenService, Service
-from segue.server.stopping import Stopping
+from segue.server.shutdown import Shutdown
 from segue.settings import Settings
 
 GRACE = 3.0
-"""Seconds that requests under way get when the server stops."""
+"""Seconds for open requests to end when the server stops."""
 LONGEST_STOP = 9.0
-"""Seconds after which a stop that does not come to its end is made one."""
+"""Seconds after which a stop that has not completed is forced."""
 
 TICKS_PER_SECOND = 10
 """By uvicorn's count: it renews the date that it sends with every tenth."""
@@ -48,14 +48,14 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
 def main(arguments: Sequence[str], open_service: OpenService) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until a signal or a request stops the server; return the exit code."""
     options = _parse(arguments)
     report = Report(options.ready_fd)
     logging.getLogger("segue").setLevel(logging.INFO)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         home = paths.ensure_home()
-        # Relative paths in settings mean the same, wherever the server was started from.
+        # Relative paths in settings must not depend on the directory in which the server was started.
         os.chdir(home)
         asyncio.run(_serve(_settings(options), home, report, open_service))
     except Exception as error:
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str], open_service: OpenService) -> int:
 
 
 def _alone(error: BaseException) -> BaseException:
-    """An error without the groups that tasks wrapped it in."""
+    """Unwrap an error from exception groups that contain nothing else."""
     while isinstance(error, BaseExceptionGroup):
         first, *others = cast(BaseExceptionGroup[BaseException], error).exceptions
         if others:
@@ -103,24 +103,24 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 class Report:
-    """Tells whoever started the server, in one line of JSON, how that went."""
+    """Report of the start, as one line of JSON, to the process that started the server."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
         if descriptor is not None:
-            # No process that the server starts may hold the other end of the pipe in suspense.
+            # A child process that inherits the descriptor would keep the pipe open.
             os.set_inheritable(descriptor, False)
 
     def ready(self, listing: "Listing") -> None:
         if self._descriptor is None:
             sys.stdout.write(f"Segue serves on {listing.url} (pid {listing.pid}). Stop it with Ctrl-C or: segue down\n")
             sys.stdout.flush()
-        self._tell({"ready": asdict(listing)})
+        self._write({"ready": asdict(listing)})
 
     def failed(self, error: SegueError) -> None:
-        self._tell({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
+        self._write({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
 
-    def _tell(self, document: object) -> None:
+    def _write(self, document: object) -> None:
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
@@ -134,7 +134,7 @@ class Report:
 
 @contextmanager
 def locked(file: Path) -> Generator[None]:
-    """Hold the data directory, which no two servers may use."""
+    """Hold the lock of the data directory, which only one server may use."""
     descriptor = paths.open_private(file, os.O_RDWR | os.O_CREAT)
     try:
         try:
@@ -143,7 +143,7 @@ def locked(file: Path) -> Generator[None]:
             pid = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise AlreadyServing(
                 f"Another Segue server (pid {pid}) uses {file.parent}.",
-                hint="Use that one, or end it with `segue down`; with another SEGUE_HOME two servers do not meet.",
+                hint="Use that one, or stop it with `segue down`; a second server needs another SEGUE_HOME.",
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -153,7 +153,7 @@ def locked(file: Path) -> Generator[None]:
 
 
 def listen(chosen: Settings) -> socket.socket:
-    """A listening socket where the settings want it."""
+    """Open a listening socket at the host and port of the settings."""
     family, address = _address(chosen.host, chosen.port)
     if not ipaddress.ip_address(address[0]).is_loopback:
         _allow_remote(chosen, address[0])
@@ -161,7 +161,7 @@ def listen(chosen: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
-        # Only a listening socket keeps the next one out.
+        # Only a listening socket refuses a second server on the port.
         listener.listen(128)
     except OSError as error:
         listener.close()
@@ -199,7 +199,7 @@ def _cannot_listen(chosen: Settings, error: OSError) -> ServerError:
 
 
 def keep_token(file: Path) -> str:
-    """The token in `file`; a new one if there is none, or if others could have read it."""
+    """Return the token in `file`; write a new one if there is none, or if other users could read it."""
     try:
         token = file.read_text("ascii").strip()
         if TOKEN.fullmatch(token) and not file.stat().st_mode & 0o077:
@@ -211,7 +211,8 @@ def keep_token(file: Path) -> str:
         file.unlink()
     except OSError as error:
         raise TokenUnreadable(
-            f"The token file {file} cannot be read: {error.strerror}.", hint="Remove it, and a new one is made."
+            f"The token file {file} cannot be read: {error.strerror}.",
+            hint="Remove it; the next start makes one.",
         ) from error
     return _new_token(file)
 
@@ -227,7 +228,7 @@ def _new_token(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What `server.json` says, for callers to find the server."""
+    """Content of `server.json`, by which callers find the server."""
 
     pid: int
     host: str
@@ -244,7 +245,7 @@ class Listing:
         paths.write_private(file, json.dumps(asdict(self)).encode() + b"\n")
 
     def withdraw(self, file: Path) -> None:
-        """Remove `file`, unless it speaks of another server."""
+        """Remove `file`, unless it belongs to another server."""
         with suppress(OSError, ValueError):
             if json.loads(file.read_text("utf-8"))["boot"] == self.boot:
                 file.unlink()
@@ -253,7 +254,7 @@ class Listing:
 # ── serving ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn that reports when it accepts connections, stops at once, and leaves signals to us."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
@@ -266,7 +267,7 @@ class _Server(uvicorn.Server):
         self._stopped.set()
 
     async def main_loop(self) -> None:
-        """Tick once a second, in place of ten times, until `stop` is called."""
+        """Count once a second, in place of ten times, until `stop` is called."""
         ticks = 0
         while not await self.on_tick(ticks):
             ticks += TICKS_PER_SECOND
@@ -294,16 +295,18 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
             await _answer(service, chosen, listener, token, report)
 
 
-async def _answer(service: Service, chosen: Settings, listener: socket.socket, token: str, report: Report) -> None:
+async def _answer(
+    service: WorkflowService, chosen: Settings, listener: socket.socket, token: str, report: Report
+) -> None:
     """Serve `service` until a signal or a caller ends it."""
     host, port = listener.getsockname()[:2]
     started_at = datetime.now(UTC)
     listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=started_at.isoformat())
     file = paths.server_file()
-    stopping = Stopping()
+    stopping = Shutdown()
 
     def stop() -> None:
-        # Whoever looks for a server from now on is to find another one, or none.
+        # From now on callers must not find this server.
         listing.withdraw(file)
         if not stopping.begun:
             _end_at_last()
@@ -312,7 +315,7 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
 
     def ready() -> None:
         listing.publish(file)
-        # What was loaded stays; looking through it for garbage again and again would stop the server for moments.
+        # Loaded modules stay in memory; without the freeze, each full garbage collection would scan them.
         gc.collect()
         gc.freeze()
         gc.enable()
@@ -328,7 +331,7 @@ async def _answer(service: Service, chosen: Settings, listener: socket.socket, t
         stop=stop,
     )
     app = create_app(context, token=token, hosts=own_hosts(port, {host, chosen.host}))
-    server = _Server(_configuration(app), ready)
+    server = _UvicornServer(_configuration(app), ready)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop)
     try:
@@ -350,10 +353,10 @@ def _configuration(app: FastAPI) -> uvicorn.Config:
 
 
 def _end_at_last() -> None:
-    """Let the process end in time, even if something in it does not; agents end with it, by their guardians."""
+    """End the process after a time limit, even if a task hangs; its guardians then end the agents."""
 
     def end() -> None:
-        logging.getLogger(__name__).error("The server did not stop within %g seconds and is ended.", LONGEST_STOP)
+        logging.getLogger(__name__).error("The server did not stop within %g seconds: it exits.", LONGEST_STOP)
         os._exit(1)
 
     timer = threading.Timer(LONGEST_STOP, end)

@@ -1,12 +1,12 @@
-"""From the settings to the plain values that the orchestrator goes by."""
+"""Rules of the orchestrator, plain values, made from the settings."""
 
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
 from segue.model.work import NOTHING_SAID, WorkSettings
-from segue.orchestrator.runtime.extracting import Extraction
-from segue.orchestrator.runtime.house import Rules
+from segue.orchestrator.runtime.extraction import Extraction
+from segue.orchestrator.runtime.services import Rules
 from segue.protocol.retries import Policy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
@@ -14,7 +14,7 @@ from segue.settings import Settings
 
 
 def rules_of(chosen: Settings, spoken: WorkSettings = NOTHING_SAID) -> Rules:
-    """Most rules are settings of the same name; the others are composed of several. `spoken` is what variables say."""
+    """Make the rules: most are settings of the same name; `spoken` are settings from environment variables."""
     composed: dict[str, Any] = {
         "setup": spoken.over(chosen).setup,
         "extraction": _extraction(chosen),

@@ -1,8 +1,8 @@
-"""Who may knock: a pure ASGI middleware over HTTP and WebSockets alike.
+"""Access checks: a pure ASGI middleware for HTTP and WebSockets.
 
 The server listens on this machine only, but every page in a browser on this machine can reach it too. So the Host must
-be one of ours (or any name that someone lets resolve to us would do), a write or a socket from a browser must come from
-a page of ours, with its port, and every caller must show the token.
+be one of the server's own (against DNS rebinding), a write or a socket from a browser must have the server's own
+Origin, port included, and every caller must send the token.
 """
 
 import hmac
@@ -21,13 +21,15 @@ SAFE_METHODS = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """Error answer of a failed check."""
+
     status: HTTPStatus
     problem: Problem
 
 
 FORBIDDEN_HOST = Refusal(
     HTTPStatus.FORBIDDEN,
-    Problem(code="forbidden_host", message="This server does not answer to this Host.", hint="Use its own address."),
+    Problem(code="forbidden_host", message="This server does not accept this Host.", hint="Use its own address."),
 )
 FORBIDDEN_ORIGIN = Refusal(
     HTTPStatus.FORBIDDEN,
@@ -52,15 +54,15 @@ NOT_JSON = Refusal(
 
 
 def own_hosts(port: int, names: Iterable[str] = ()) -> frozenset[str]:
-    """The Host headers that mean this server, of which `names` are further addresses it is known by."""
+    """Return the Host headers of this server; `names` are its further addresses."""
     addresses = {"127.0.0.1", "localhost", "[::1]", *(f"[{name}]" if ":" in name else name.lower() for name in names)}
     hosts = {f"{address}:{port}" for address in addresses}
-    # The default port is left out of the header by those who know it.
+    # Clients omit the default port.
     return frozenset(hosts | addresses if port == 80 else hosts)
 
 
-class Doors:
-    """Lets in who passes every check, and tells the others which one they failed."""
+class AccessChecks:
+    """Middleware that refuses requests which fail a check, with the reason."""
 
     def __init__(self, app: ASGIApp, *, token: str, hosts: Iterable[str]) -> None:
         self._app = app
@@ -82,36 +84,21 @@ class Doors:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
         safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
-        if not self._host_is_ours(headers):
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return FORBIDDEN_HOST
-        if not safe and not self._origin_is_ours(headers):
+        # Programs send no Origin; browsers always send it with a write.
+        foreign = any(origin not in self._origins for origin in headers.getlist("origin"))
+        if not safe and (foreign or headers.get("sec-fetch-site") == "cross-site"):
             return FORBIDDEN_ORIGIN
-        if not self._is_authorized(headers):
+        shown = headers.getlist("authorization")
+        if len(shown) != 1 or not hmac.compare_digest(shown[0].encode("latin-1"), self._credentials):
             return UNAUTHORIZED
-        if not safe and _has_body(headers) and not _is_json(headers):
+        has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not safe and has_body and content_type != "application/json":
             return NOT_JSON
         return None
-
-    def _host_is_ours(self, headers: Headers) -> bool:
-        hosts = headers.getlist("host")
-        return len(hosts) == 1 and hosts[0].lower() in self._hosts
-
-    def _origin_is_ours(self, headers: Headers) -> bool:
-        """Programs send no Origin; browsers do, and cannot leave it out."""
-        origins = headers.getlist("origin")
-        return all(origin in self._origins for origin in origins) and headers.get("sec-fetch-site") != "cross-site"
-
-    def _is_authorized(self, headers: Headers) -> bool:
-        shown = headers.getlist("authorization")
-        return len(shown) == 1 and hmac.compare_digest(shown[0].encode("latin-1"), self._credentials)
-
-
-def _has_body(headers: Headers) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-
-
-def _is_json(headers: Headers) -> bool:
-    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 def _response(refusal: Refusal) -> JSONResponse:

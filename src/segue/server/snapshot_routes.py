@@ -1,6 +1,6 @@
-"""The paths under /api that lead into snapshots.
+"""The routes of snapshots.
 
-A snapshot is named by its id, by the number it ends in (`003`), or by its place: `latest`, `previous`.
+A snapshot is named by its id, by the number at its end (`003`), or by its position: `latest`, `previous`.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ FORMS: dict[Form, Callable[[Snapshot], Snapshot | SessionSnapshot | CheckpointEn
 
 @api.get("")
 async def snapshots(name: str, service: WithService) -> SnapshotList:
-    """The workflow's snapshots, newest first."""
+    """List the workflow's snapshots, newest first."""
     view = await service.workflow(name)
     found = await service.snapshots(name)
     return SnapshotList(workflow_id=view.id, snapshots=[SnapshotSummary.of(item) for item in found])
@@ -39,13 +39,13 @@ async def snapshots(name: str, service: WithService) -> SnapshotList:
 async def snapshot(
     name: str, snapshot_id: str, service: WithService, form: Form = "whole"
 ) -> Snapshot | SessionSnapshot | CheckpointEnvelope:
-    """A snapshot: all that is stored (`form=whole`), as a session's state (`session`), or in short (`checkpoint`)."""
+    """Return a snapshot: complete (`form=whole`), as a session's state (`session`), or in short (`checkpoint`)."""
     return FORMS[form](await service.snapshot(name, snapshot_id))
 
 
 @api.get("/{snapshot_id}/diff/{other_id}")
 async def snapshot_diff(name: str, snapshot_id: str, other_id: str, service: WithService) -> SnapshotDiff:
-    """What changed from one snapshot to another: tasks, decisions, errors, files, tests, usage."""
+    """Compare two snapshots: tasks, decisions, errors, files, tests, usage."""
     return await service.snapshot_diff(name, snapshot_id, other_id)
 
 
@@ -57,16 +57,16 @@ async def snapshot_messages(
     limit: Annotated[int, Query(ge=1, le=MOST_MESSAGES)] = MESSAGES_SHOWN,
     before: Annotated[int | None, Query(ge=1, le=MOST)] = None,
 ) -> History:
-    """What was said up to the snapshot, the latest last; with `before`, what came before that event."""
+    """Return the last messages up to the snapshot, the latest last; with `before`, those before that event."""
     return await service.detailed_history(name, snapshot_id, Part.MESSAGES, Page(limit=limit, before=before))
 
 
 PARTS: dict[Part, tuple[Any, str]] = {
-    Part.DECISIONS: (list[Decision], "The decisions up to the snapshot, with those that were taken back."),
-    Part.ERRORS: (list[ErrorRecord], "What went wrong up to the snapshot, and what became of it."),
-    Part.GIT_CHANGES: (GitChanges, "What git said at the snapshot: branch, commits, files."),
-    Part.REVIEWER_FEEDBACK: (list[ReviewerFeedback], "What reviewers said up to the snapshot."),
-    Part.TESTS: (TestState | None, "Where the tests stood at the snapshot; null if none were run."),
+    Part.DECISIONS: (list[Decision], "Decisions up to the snapshot, withdrawn ones included."),
+    Part.ERRORS: (list[ErrorRecord], "Errors up to the snapshot, with their outcomes."),
+    Part.GIT_CHANGES: (GitChanges, "State of git at the snapshot: branch, commits, files."),
+    Part.REVIEWER_FEEDBACK: (list[ReviewerFeedback], "Comments of reviewers up to the snapshot."),
+    Part.TESTS: (TestState | None, "Test results at the snapshot; null if no tests were run."),
 }
 
 

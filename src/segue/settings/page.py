@@ -1,4 +1,4 @@
-"""The page of the documentation that has every setting."""
+"""Page of the documentation with every setting."""
 
 import ast
 import inspect
@@ -14,7 +14,7 @@ from segue.settings.fields import SHARES, TOKENS, Settings
 
 
 def describe() -> str:
-    """`docs/reference/settings.md`."""
+    """Return the text of `docs/reference/settings.md`."""
     return PAGE.format(
         work="\n".join(_rows(WorkSettings, DEFAULTS)),
         server="\n".join(_rows(Settings, Settings())),
@@ -31,7 +31,7 @@ def _rows(kind: type, defaults: object) -> list[str]:
 
 
 def sentences(kind: type) -> dict[str, str]:
-    """The sentence under each field of `kind`."""
+    """Return the sentence under each field of `kind`."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     statements = cast(ast.ClassDef, body).body
     found: dict[str, str] = {}
@@ -72,21 +72,20 @@ def _shown(command: tuple[str, ...]) -> str:
 
 PAGE = """# Settings
 
-Segue reads settings in three places:
+Segue reads settings from three places:
 
-- `segue.toml` in its data directory (`$SEGUE_HOME`, or the platform's own place for data): all of them;
-- a repository's own `segue.toml`, or `[tool.segue]` in its `pyproject.toml`, at its root: those of the work;
-- the environment: all that are no tables, as `SEGUE_<SETTING>` in capitals, and each key of `capacity` as
+- `segue.toml` in its data directory (`$SEGUE_HOME`, or the platform's data directory): all settings;
+- a repository's own `segue.toml`, or `[tool.segue]` in its `pyproject.toml`, at its root: the settings of the work;
+- the environment: all settings except tables, as `SEGUE_<SETTING>` in capitals, and each key of `capacity` as
   `SEGUE_CAPACITY_<KEY>`.
 
-An unknown setting or a value that cannot be used is refused with a sentence that names it.
+An unknown setting or an invalid value is refused with a message that names it.
 
 ## The work
 
-These may stand in a repository, too. An option of `segue run` goes before the environment, that before the repository,
-and that before the data directory. They are read when a workflow begins, from the repository as it is then, and written
-into its journal: what changes later is for the next one. `segue run` says which of them the repository has set. The
-commands among them are run without asking.
+These settings may also be in a repository. An option of `segue run` has priority over the environment, then the
+repository, then the data directory. They are read when a workflow begins and stored in its journal; later changes apply
+to the next workflow. `segue run` prints which of them the repository has set. Its commands run without a question.
 
 | setting | default | meaning |
 |---|---|---|
@@ -94,40 +93,40 @@ commands among them are run without asking.
 
 ## The server
 
-These may not stand in a repository: it is not its business which programs are started, and which doors are open.
-The server reads them when it starts: after a change, `segue down` and `segue up`.
+These settings may not be in a repository, because they define which programs start and which addresses are open.
+The server reads them when it starts: after a change, run `segue down` and `segue up`.
 
 | setting | default | meaning |
 |---|---|---|
 {server}
 
-Two more are variables only: `SEGUE_HOME` is the data directory, and `SEGUE_DATABASE_URL` a PostgreSQL database to use
-instead of the SQLite file there.
+Two more are variables only: `SEGUE_HOME` is the data directory, and `SEGUE_DATABASE_URL` a PostgreSQL database that
+replaces the SQLite file.
 
 ## Capacity
 
-How full an agent's context may become, for all agents under `[capacity]`, for one under `[agents.NAME.capacity]`, for
-one of its models under `[agents.NAME.model_capacity."MODEL"]`, as it was chosen or as the agent itself calls it; the
-closest word counts. A variable, such as `SEGUE_CAPACITY_PAUSE=0.9`, says it for all agents. Shares are of the window, 0
-is off. `fork`, `pause` and `force` are off for an agent that compacts by itself, unless they are set for it, and
+Limits of an agent's context: for all agents under `[capacity]`, for one under `[agents.NAME.capacity]`, for one of its
+models under `[agents.NAME.model_capacity."MODEL"]` (as chosen or as the agent reports it); the most specific value is
+used. A variable such as `SEGUE_CAPACITY_PAUSE=0.9` applies to all agents. Shares are of the window, 0 is off. `fork`,
+`pause` and `force` are off for an agent that compacts its conversation itself, unless they are set for it, and
 `snapshot_before_compaction` is 0.7 for it.
 
 | key | default |
 |---|---|
 {rungs}
 
-`refresh_every` are the new tokens after which a checkpoint is made. `stable_window` is as much of the window as you
-want to be used. `known_window` is reckoned with where neither the agent nor Segue's own table says how large it is.
+`refresh_every` is the number of new tokens between two periodic checkpoints. `stable_window` limits the used part of
+the window. `known_window` is the window size if neither the agent nor Segue's table of models has it.
 
 ## Agents
 
-These are built in. An entry of the same name in `segue.toml` replaces what it mentions and keeps the rest.
+These are built in. An entry of the same name in `segue.toml` replaces the keys that it contains and keeps the others.
 
-| agent | command | its own variables | installed by | logged in by |
+| agent | command | its own variables | install command | login command |
 |---|---|---|---|---|
 {agents}
 
-What an entry may say:
+Keys of an entry:
 
 | key | default | meaning |
 |---|---|---|
@@ -142,6 +141,25 @@ login = "my-agent login"
 modes = {{ ask = "default", all = "yolo" }}
 ```
 
-An agent sees a fixed list of the caller's variables (`HOME`, `PATH`, locale, proxies, certificates, `SSH_AUTH_SOCK`)
-and those that match its own patterns, and nothing else.
+An agent gets a fixed list of the caller's variables (`HOME`, `PATH`, locale, proxies, certificates, `SSH_AUTH_SOCK`)
+and those that match its own patterns, and no others.
+
+## Variables of Segue's own agents
+
+The default directories are in `$XDG_DATA_HOME`, or `~/.local/share`.
+
+| agent | variable | meaning |
+|---|---|---|
+| `api` | `SEGUE_API_MODEL` | the model without `--model` |
+| | `SEGUE_API_BASE_URL` | the address of the model; vendors' variables such as `OPENAI_BASE_URL` work too |
+| | `SEGUE_API_WINDOW` | tokens of its context, for models that are not in Segue's table |
+| | `SEGUE_API_HOME` | the directory of its conversations; default `segue-api` |
+| `claude-sdk` | `SEGUE_CLAUDE_MODEL` | the model without `--model`; default: Claude Code's choice |
+| | `SEGUE_CLAUDE_PROGRAM` | another Claude Code program than the bundled one |
+| | `SEGUE_CLAUDE_MAX_TURNS` | how often an unfinished answer is continued in one turn; 20 |
+| | `SEGUE_CLAUDE_MAX_REQUESTS` | model requests for one answer, tool calls included; default unlimited |
+| | `SEGUE_CLAUDE_SYSTEM_PROMPT` | text that is added to Claude Code's system prompt |
+| | `SEGUE_CLAUDE_HOME` | the directory of conversation statistics; default `segue-claude` |
+| `langgraph` | `SEGUE_LANGGRAPH_GRAPH` | the graph, if the command names none |
+| | `SEGUE_LANGGRAPH_CHECKPOINTS` | `postgresql://…` or a SQLite file; default `segue-langgraph/checkpoints.sqlite` |
 """

@@ -1,4 +1,4 @@
-"""Group commit: many writers, one thread, one fsync."""
+"""Group commit: many callers, one writer thread, one fsync."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from segue.model.errors import WriteFailed
 from segue.store.engines import Engines, as_write_failure
@@ -15,12 +16,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Write = Callable[[Connection, Sequence[Item]], Sequence[Result]]
-"""Writes several items in one transaction and answers each of them, in order."""
+"""Function that writes several items, and returns a result for each, in order.
+
+It uses the connection's driver only, which begins the transaction at the first statement. SQLAlchemy's own statements
+and transactions cost as much as writing an event."""
 
 
 @dataclass(slots=True)
 class Outcome(Generic[Item, Result]):
-    """What became of an item: its result when it is on disk, or the error that kept it from getting there."""
+    """Outcome of an item: its result when it is on disk, or the error that prevented the write."""
 
     item: Item
     result: Result | None = None
@@ -28,11 +32,11 @@ class Outcome(Generic[Item, Result]):
 
 
 Deliver = Callable[[Sequence[Outcome[Item, Result]]], None]
-"""Hears of everything that one commit settled, at once: waking the others costs more than writing for them."""
+"""Function that receives the outcomes of one commit together, because waking another thread costs more than writing."""
 
 
 class _NotWritten(Exception):
-    """Nothing of the batch was written, for certain."""
+    """Nothing of the batch was written."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -40,7 +44,7 @@ class _NotWritten(Exception):
 
 
 class GroupWriter(Generic[Item, Result]):
-    """Everything that was submitted while one commit was under way goes into the next one."""
+    """Writer thread with one connection. Items submitted during one commit go into the next one."""
 
     def __init__(
         self, engines: Engines, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
@@ -52,18 +56,20 @@ class GroupWriter(Generic[Item, Result]):
         self._queue: SimpleQueue[Item | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="segue-writer", daemon=True)
         self._closed = False
+        self._connection: Connection | None = None
+        """Held between commits: taking one from the pool costs as much as writing an event."""
 
     def start(self) -> None:
         self._thread.start()
 
     def submit(self, item: Item) -> None:
-        """Its outcome is delivered, whatever happens."""
+        """Submit an item; its outcome is delivered in every case."""
         if self._closed:
             raise WriteFailed("The journal is closed.")
         self._queue.put(item)
 
     def close(self) -> None:
-        """Writes what was submitted, then stops."""
+        """Write what was submitted, then stop."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
@@ -74,7 +80,8 @@ class GroupWriter(Generic[Item, Result]):
             batch, last = self._gather(first)
             self._deliver(self._commit(batch))
             if last:
-                return
+                break
+        self._disconnect()
 
     def _gather(self, first: Item) -> tuple[list[Item], bool]:
         batch = [first]
@@ -86,7 +93,7 @@ class GroupWriter(Generic[Item, Result]):
         return batch, False
 
     def _commit(self, batch: list[Item]) -> list[Outcome[Item, Result]]:
-        """Everybody gets an answer: a thread that died here would leave them waiting for ever."""
+        """Commit a batch. No error leaves this function: the thread must live on, or callers would wait without end."""
         try:
             results = self._in_one_transaction(batch)
         except _NotWritten as failure:
@@ -94,8 +101,9 @@ class GroupWriter(Generic[Item, Result]):
                 return self._refused(batch, failure.error)
             # One bad item must not take the others down with it.
             return [outcome for item in batch for outcome in self._commit([item])]
-        except Exception as error:  # noqa: BLE001 — the error belongs to whoever waits for the answer
-            # Whether the commit took hold is unknown, so nothing of it may be tried again.
+        except Exception as error:  # noqa: BLE001 — the error belongs to the caller that waits for the outcome
+            # It is unknown whether the commit succeeded, so nothing of it may be tried again.
+            self._disconnect()
             return self._refused(batch, error)
         return [Outcome(item, result) for item, result in zip(batch, results, strict=True)]
 
@@ -103,13 +111,32 @@ class GroupWriter(Generic[Item, Result]):
         return [Outcome(item, error=as_write_failure(error)) for item in batch]
 
     def _in_one_transaction(self, batch: list[Item]) -> Sequence[Result]:
-        with self._engines.writing, self._engines.plain.connect() as connection:
-            # Begun in so many words: what is handed to the driver directly would not begin it.
-            connection.begin()
+        idle = self._connection is not None
+        with self._engines.writing:
             try:
-                results = self._write(connection, batch)
-            except Exception as error:
-                connection.rollback()
-                raise _NotWritten(error) from error
-            connection.commit()
-            return results
+                return self._attempt(batch)
+            except _NotWritten as failure:
+                self._disconnect()
+                lost = isinstance(failure.error, DBAPIError) and failure.error.connection_invalidated
+                if not (idle and lost):
+                    raise
+                # The database had closed the idle connection.
+                return self._attempt(batch)
+
+    def _attempt(self, batch: list[Item]) -> Sequence[Result]:
+        if self._connection is None:
+            self._connection = self._engines.plain.connect()
+        driver = self._connection.connection
+        try:
+            results = self._write(self._connection, batch)
+        except Exception as error:
+            if not self._connection.invalidated:
+                driver.rollback()
+            raise _NotWritten(error) from error
+        driver.commit()
+        return results
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,7 +1,7 @@
-"""What a driver's author, a test or the demo needs to play with Segue without a real agent.
+"""Testing without a real agent: for driver authors, users and the demo.
 
-Everything here is shipped. The centre of the room is the rehearsal agent: a real process that speaks the Agent Client
-Protocol, does what its script says, and keeps a diary of its own, so that what was lost can be counted from outside. A
-`stage` gives it a repository and a real server; `armed` pulls the plug on that server at any durable step; `work` is a
-user with a diary, and `reckoning` compares the diaries with the journal.
+The rehearsal agent is a real process that speaks the Agent Client Protocol, performs a script, and keeps a diary of its
+own, so that losses can be counted from outside. A `stage` provides a repository and a real server; `work` is a user
+with a diary, and `reckoning` compares the diaries with the journal. `model` is a scripted language model, and
+`conformance` the suite that every driver passes.
 """

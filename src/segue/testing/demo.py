@@ -62,7 +62,7 @@ RUN_TESTS = f"{sys.executable} -m unittest -q"
 
 
 def script(signals: Path) -> str:
-    """What the rehearsal agent does when it hears of each task; `signals` is how the demo holds it up."""
+    """Write the script of the rehearsal agent; it waits for files that the demo puts into `signals`."""
 
     def turn(match: str, *steps: object) -> dict[str, object]:
         return {"match": match, "do": list(steps)}
@@ -86,7 +86,7 @@ def script(signals: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class DemoResult:
     """The demo's last line under --json."""
 
     ok: bool = False
@@ -111,7 +111,7 @@ def using(tool: str) -> Callable[[e.Event], bool]:
 
 
 class Demo:
-    """Tells the story while it happens."""
+    """The story of the demo, printed while it is played."""
 
     def __init__(self, root: Path, stage: Stage, out: TextIO) -> None:
         self.stage = stage
@@ -122,7 +122,7 @@ class Demo:
         self._started = monotonic()
         self._kills = 0
 
-    def play(self) -> Result:
+    def play(self) -> DemoResult:
         self.say("Segue runs a coding agent, pulls the plug on it, and carries on.")
         self.begin()
         self.pause_and_resume()
@@ -132,6 +132,7 @@ class Demo:
         return self.add_up()
 
     def begin(self) -> None:
+        """Start the server and the workflow."""
         self.step("A git repository, a plan of five tasks, and an agent (scripted: no model is called)")
         server = self.stage.up()
         self.tell(f"the server is up (pid {server.pid})")
@@ -144,6 +145,7 @@ class Demo:
         self.tick("Write the conversions")
 
     def pause_and_resume(self) -> None:
+        """Pause at the end of a task, and resume."""
         self.step("A pause: it waits for the end of the task")
         self.work.until(using("execute"))
         self.work.until(e.ToolFinished)
@@ -181,6 +183,7 @@ class Demo:
         self.tell(f"the server is gone; {self.processes()}")
 
     def come_back(self) -> None:
+        """Start a new server, and resume the interrupted work."""
         self.step("A new server settles what it finds, and starts no agent by itself")
         server = self.stage.up()
         self.work.drain()
@@ -201,7 +204,8 @@ class Demo:
         self.tick("Teach it Kelvin")
         self.tick("Write the guide")
 
-    def add_up(self) -> Result:
+    def add_up(self) -> DemoResult:
+        """Count tasks, losses and processes, and stop the server."""
         self.step("What is there now")
         view = self.work.view
         assert view.worktree is not None
@@ -215,9 +219,10 @@ class Demo:
         self.table(result, reckoning)
         return result
 
-    def result(self, view: WorkflowView, found: Reckoning, tests: bool) -> Result:
+    def result(self, view: WorkflowView, found: Reckoning, tests: bool) -> DemoResult:
+        """Make the result; it is ok without faults."""
         done = view.tasks_done == view.tasks_total == TASKS
-        return Result(
+        return DemoResult(
             ok=done and tests and not found.faults and self._kills == 1,
             workflow=view.id,
             tasks_done=view.tasks_done,
@@ -231,7 +236,8 @@ class Demo:
             journal_verified=found.problem is None,
         )
 
-    def table(self, result: Result, found: Reckoning) -> None:
+    def table(self, result: DemoResult, found: Reckoning) -> None:
+        """Print the result."""
         self.say("")
         self.say(f"  tasks done    {result.tasks_done} of {TASKS}, in {result.runs} runs of one conversation")
         self.say(f"  killed        {result.kills} server with SIGKILL")
@@ -278,11 +284,12 @@ class Demo:
 
 
 def main() -> int:
+    """Play the demo; remove its directory after a success."""
     parser = argparse.ArgumentParser("segue demo", description="Play the whole story on the rehearsal agent.")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON; the story goes to stderr")
     options = parser.parse_args()
     out = sys.stderr if options.json else sys.stdout
-    # Whoever ends the demo must not leave its server behind.
+    # SIGTERM must stop the demo's server too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="segue-demo-"))
     try:
@@ -300,8 +307,8 @@ def main() -> int:
     return 0 if result.ok else 1
 
 
-def tell(root: Path, out: TextIO) -> Result:
-    """Play the story; one that breaks off says why, and has an empty result."""
+def tell(root: Path, out: TextIO) -> DemoResult:
+    """Play the story; print the error of one that fails, and return an empty result."""
     try:
         with Stage(root / "stage") as stage:
             return Demo(root, stage, out).play()
@@ -309,7 +316,7 @@ def tell(root: Path, out: TextIO) -> Result:
         out.write(f"\n✗ {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""))
     except (OSError, subprocess.SubprocessError) as error:
         out.write(f"\n✗ {error}\n")
-    return Result()
+    return DemoResult()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What was lost, and what happened twice: the journal compared with the diaries of those who took part.
+"""Lost and duplicated effects: the journal compared with the diaries of agent and client.
 
 A journal cannot witness its own losses. *Lost* is what was acknowledged in a diary, the agent's or the client's, and is
 absent from the journal. *Duplicated* is what Segue does once and did twice.
@@ -13,12 +13,12 @@ from segue.model.views import RecordView
 from segue.testing.rehearsal.diary import DiaryEntry
 
 Fact = tuple[str, ...]
-"""One thing that stands in the journal, in words that a diary can use too."""
+"""Entry of the journal, in a form that a diary can name too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What the comparison found, one sentence each."""
+    """Findings of the comparison, one sentence each."""
 
     lost: tuple[str, ...] = ()
     duplicated: tuple[str, ...] = ()
@@ -28,8 +28,8 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
     """Compare one workflow's journal with the diaries of its agent and of its client."""
     done = list(_done(journal))
     written = {fact_of(record) for record in journal} | {line_of(record) for record in journal} | set(done)
-    claims = [*_told(client), *_heard(journal, agent)]
-    # By fact: what two witnesses miss is lost once.
+    claims = [*_claims_of_client(client), *_claims_of_agent(journal, agent)]
+    # By fact: a loss that two diaries show counts once.
     missing = dict.fromkeys(fact for fact, proof in claims if proof not in written)
     repeated = Counter([*done, *_received(agent)])
     return Count(
@@ -40,11 +40,11 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
     )
 
 
-# ── what the journal says ───────────────────────────────────────────────────────────────────────────
+# ── facts of the journal ───────────────────────────────────────────────────────────────────────────
 
 
 def fact_of(record: RecordView) -> Fact:
-    """What this line says; where nobody but a follower could know of it, the line itself."""
+    """Return the fact of a journal line; the line itself where only followers see it."""
     match record.event:
         case e.WorkflowCreated(slug=slug):
             return ("workflow", slug)
@@ -75,7 +75,7 @@ def line_of(record: RecordView) -> Fact:
 
 
 def _done(journal: Sequence[RecordView]) -> Iterator[Fact]:
-    """What Segue does at most once."""
+    """Yield the facts that may occur once at most."""
     for record in journal:
         match record.event:
             case e.TaskCompleted(task_id=task_id):
@@ -90,23 +90,23 @@ def _done(journal: Sequence[RecordView]) -> Iterator[Fact]:
                 pass
 
 
-# ── what the diaries say ────────────────────────────────────────────────────────────────────────────
+# ── claims of the diaries ────────────────────────────────────────────────────────────────────────────
 
 Claim = tuple[Fact, Fact]
-"""What somebody was told, and what must stand in the journal to prove it."""
+"""Acknowledged fact, and the fact of the journal that proves it."""
 
 
-def _told(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
-    """What the server told its client."""
+def _claims_of_client(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
+    """Yield the claims of the client's diary."""
     for entry in client:
         if entry.kind == "delivered":
             for fact, line in entry["events"]:
                 yield tuple(fact), tuple(line)
-        elif fact := _answered(entry):
+        elif fact := _acknowledged(entry):
             yield fact, fact
 
 
-def _answered(entry: DiaryEntry) -> Fact | None:
+def _acknowledged(entry: DiaryEntry) -> Fact | None:
     match entry.kind:
         case "created":
             return ("workflow", entry["slug"])
@@ -128,8 +128,8 @@ def _answered(entry: DiaryEntry) -> Fact | None:
             return None
 
 
-def _heard(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
-    """What reached the agent."""
+def _claims_of_agent(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
+    """Yield the claims of the agent's diary."""
     requests = {r.event.call_id: r.event.request_id for r in journal if isinstance(r.event, e.PermissionRequested)}
     for entry in agent:
         if entry.kind == "prompt" and entry["prompt_id"]:
@@ -138,7 +138,7 @@ def _heard(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterat
         elif entry.kind == "answer":
             request = requests.get(entry["call_id"], f"to call {entry['call_id']}")
             fact = ("answer", request, _OUTCOMES.get(entry["option"], "interrupted"))
-            # A question that Segue took back was answered too; how, the agent did not hear.
+            # A request that Segue withdrew was answered too; the agent does not know how.
             yield fact, fact if entry["option"] else ("request", request, "was answered")
 
 
@@ -146,7 +146,7 @@ _OUTCOMES = {"allow": "allowed", "reject": "denied"}
 
 
 def _received(agent: Sequence[DiaryEntry]) -> Iterator[Fact]:
-    """What an agent should get at most once."""
+    """Yield the facts that may reach the agent once at most."""
     for entry in agent:
         if entry.kind == "prompt" and entry["prompt_id"]:
             yield ("prompt", entry["prompt_id"], "reached the agent")

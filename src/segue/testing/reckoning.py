@@ -1,4 +1,4 @@
-"""What became of a workflow, added up from the diaries, the process table and the journal."""
+"""Audit of a workflow: diaries, process table and journal compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from segue.workspace.processes import marked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reckoning:
-    """Nothing but `events` should be there."""
+    """Result of an audit; all fields but `events` should be empty."""
 
     events: int
     lost: tuple[str, ...]
     duplicated: tuple[str, ...]
     orphans: tuple[int, ...]
     disagreements: tuple[str, ...]
-    """Where the rows say something else than the journal."""
+    """Differences between rows and journal."""
     problem: str | None
-    """What is wrong with the journal's chain."""
+    """Fault of the journal's hash chain."""
 
     @property
     def faults(self) -> list[str]:
-        """Every single thing that is wrong, in words."""
+        """All faults, one sentence each."""
         left = [f"process {pid} was left running" for pid in self.orphans]
         broken = [self.problem] if self.problem else []
         return [*self.lost, *self.duplicated, *left, *self.disagreements, *broken]
 
 
 def reckon(stage: Stage, work: Work) -> Reckoning:
-    """Add up one workflow that has come to rest."""
+    """Compare diaries, processes, rows and journal of a workflow that is not running."""
     journal, verification = work.journal(), work.verify()
     counted = count(journal, work.agent_diary(), work.client_diary())
     attempts = [record.event.attempt for record in journal if isinstance(record.event, RunStarted)]
@@ -51,7 +51,7 @@ def reckon(stage: Stage, work: Work) -> Reckoning:
 
 def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
     view = work.view
-    # A second look at the last snapshot may have been written down since the journal was read.
+    # The study of the last snapshot may have added an event since the journal was read.
     state = fold(_records(work, journal if len(journal) == view.head else work.journal()[: view.head]))
     told: dict[str, tuple[object, object]] = {
         "workflow": (view.status, state.status),
@@ -64,9 +64,7 @@ def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
             (row.status, row.waiting_for, row.runs),
             (session.status, session.waiting_for, session.runs),
         )
-    return [
-        f"{what}: the row says {row}, the journal {folded}" for what, (row, folded) in told.items() if row != folded
-    ]
+    return [f"{what}: the row has {row}, the journal {folded}" for what, (row, folded) in told.items() if row != folded]
 
 
 def _records(work: Work, journal: Sequence[RecordView]) -> list[Record]:

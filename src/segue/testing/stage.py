@@ -1,13 +1,12 @@
-"""A stage for tests and the demo: a real repository, a real server on data of its own, and whoever works there.
+"""A test environment: a real repository, a real server with its own data, and users.
 
-Everything lies in one directory and nothing of the user's own Segue is touched. The server is a process like any other:
-it is found, called and killed by its pid, and what its agents leave in the process table is counted from outside.
+Everything is in one directory; the user's own data directory and settings are not used. The server is an ordinary
+process: it is found, called and killed by its pid, and processes that its agents leave behind are counted from outside.
 """
 
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,34 +15,33 @@ from typing import Self
 from segue import client
 from segue.client import Server
 from segue.model.errors import NotRunning, ServerError
-from segue.testing.processes import ends_within, left_over
+from segue.testing.process_search import ends_within, left_over
 from segue.testing.work import Work
 from segue.workspace.guardian import signal_all
 
 Start = Callable[[Mapping[str, str]], Server]
-"""Starts a server with these variables beside its own."""
+"""Function that starts a server with additional environment variables."""
 
-ARMED = (sys.executable, "-P", "-m", "segue.testing.armed")
 GONE_WITHIN = 20.0
-"""Seconds after which a process that should have ended counts as left behind."""
+"""Seconds after which a process that should have ended counts as an orphan."""
 
 _GIT = {
     "user.name": "Ada",
     "user.email": "ada@example.org",
-    # Whatever the user's own configuration says, nobody may be asked for a passphrase here.
+    # The user's own configuration must not cause a prompt for a passphrase.
     "commit.gpgsign": "false",
     "core.hooksPath": os.devnull,
 }
 
 
 def start_process(variables: Mapping[str, str]) -> Server:
-    """The ordinary server; with variables, the one that can be armed by them."""
+    """Start a server as `segue up` does, with these variables."""
     with _variables(variables):
-        return client.start_server(command=ARMED if variables else None)
+        return client.start_server()
 
 
 class Stage:
-    """Entered once; when it is left, no process of it runs any more."""
+    """Repository, data directory and server; at its exit all its processes are killed."""
 
     def __init__(
         self,
@@ -58,7 +56,7 @@ class Stage:
         self.repository = root / "repository"
         self.works: list[Work] = []
         self.deaths = 0
-        """Servers that did not end of their own accord."""
+        """Servers that were killed or crashed."""
         self.orphans: set[int] = set()
         """Processes of agents that outlived their server."""
         self._pid: int | None = None
@@ -113,7 +111,7 @@ class Stage:
         return client.find()
 
     def up(self, **variables: str) -> Server:
-        """Start the server; variables may arm it. One that died before is mourned first."""
+        """Start the server with variables; wait first for the exit of one that was killed."""
         self.mourn()
         try:
             server = self._start({**self._variables, **variables})
@@ -124,21 +122,21 @@ class Stage:
         return server
 
     def down(self) -> None:
-        """Ask the server to stop, and wait until it has."""
+        """Stop the server and wait for its exit."""
         client.stop_server()
         self._pid = None
 
     def kill(self) -> None:
-        """SIGKILL, by pid."""
+        """Kill the server with SIGKILL."""
         os.kill(self.server.pid, signal.SIGKILL)
         self.mourn()
 
     def mourn(self) -> None:
-        """Wait until a server that was killed is gone, and its agents with it; those that stay are orphans."""
+        """Wait for the exit of a killed server and its agents; processes that remain are orphans."""
         if self._pid is None:
             return
         if not ends_within(self._pid, GONE_WITHIN):
-            raise TimeoutError(f"the server (pid {self._pid}) does not die")
+            raise TimeoutError(f"the server (pid {self._pid}) does not end")
         self._pid = None
         self.deaths += 1
         self.orphans |= left_over(self._agents, GONE_WITHIN)
@@ -146,10 +144,10 @@ class Stage:
     def _agents(self) -> set[int]:
         return set[int]().union(*(work.processes() for work in self.works))
 
-    # ── who works there ─────────────────────────────────────────────────────────────────────────────
+    # ── users ─────────────────────────────────────────────────────────────────────────────
 
     def work(self, script: str) -> Work:
-        """Room for one more workflow, whose agent plays `script`."""
+        """Add a user with one workflow, whose agent plays `script`."""
         work = Work(self.root / f"work-{len(self.works) + 1}", self.repository, script)
         self.works.append(work)
         return work
@@ -157,7 +155,7 @@ class Stage:
 
 @contextmanager
 def _own_environment(home: Path) -> Generator[None]:
-    """Hide the user's own Segue: its data directory, its database, its settings. Nothing is tried again by itself."""
+    """Hide the user's own data directory, database and settings, and switch automatic retries off."""
     hidden = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("SEGUE_")}
     try:
         with _variables({"SEGUE_HOME": str(home), "SEGUE_RETRY_ATTEMPTS": "1"}):

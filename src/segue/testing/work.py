@@ -1,4 +1,4 @@
-"""One workflow, seen by a user with a diary."""
+"""A user of one workflow, who keeps a diary."""
 
 import os
 from collections import deque
@@ -27,26 +27,26 @@ from segue.model.views import (
     WorkflowView,
 )
 from segue.testing.losses import fact_of, line_of
-from segue.testing.processes import carrying
+from segue.testing.process_search import carrying
 from segue.testing.rehearsal.diary import Diary, DiaryEntry, read_diary
 
 T = TypeVar("T")
 
 WITHIN = 60.0
-"""Seconds that a user waits for something that should come."""
+"""Seconds that a user waits for an expected event."""
 LONG_POLL = 20.0
 AT_REST = frozenset({"paused", "blocked", "review", "completed", "failed", "cancelled"})
 
 Wanted = type[Any] | Callable[[e.Event], bool]
-"""A kind of event, or a question about one."""
+"""Type of an event, or a condition."""
 
 
 class NeverCame(SegueError):
-    """What was waited for did not come in time."""
+    """The expected event or status did not occur in time."""
 
 
 class Work:
-    """Calls the server as a user does; each acknowledgement is in the diary, on disk, before the user goes on."""
+    """User of one workflow; each acknowledgement is written to the diary before the next call."""
 
     def __init__(self, root: Path, repository: Path, script: str) -> None:
         self.root = root
@@ -54,7 +54,7 @@ class Work:
         self.agent_home = root / "agent"
         self.id = WorkflowId("")
         self.listener: Callable[[RecordView], None] = lambda _: None
-        """Hears of every event as it is delivered."""
+        """Callback for every delivered event."""
         root.mkdir(parents=True)
         self.script = root / "script.yaml"
         self.script.write_text(script)
@@ -64,7 +64,7 @@ class Work:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The user's shell."""
+        """Environment of the user's shell."""
         return {
             **os.environ,
             "SEGUE_REHEARSAL_SCRIPT": str(self.script),
@@ -82,7 +82,7 @@ class Work:
         permissions: str = "ask",
         choices: Mapping[str, object] | None = None,
     ) -> WorkflowView:
-        """Without a plan, the agent proposes one."""
+        """Create the workflow; without a plan, the agent proposes one."""
         request = {
             "issue": {"title": title},
             "plan": {"format": "yaml", "text": plan} if plan else None,
@@ -154,7 +154,7 @@ class Work:
         return _read(SessionStanding, client.call("GET", f"/api/sessions/{session_id}/status"))
 
     def until(self, wanted: Wanted, *, within: float = WITHIN) -> RecordView:
-        """Follow the workflow to the next event that is wanted."""
+        """Follow the workflow to the next event that matches."""
         deadline = monotonic() + within
         while not _fits((record := self._next(deadline)).event, wanted):
             if isinstance(record.event, e.WorkflowMoved) and record.event.after in AT_REST:
@@ -169,11 +169,11 @@ class Work:
         return view
 
     def next_event(self, within: float = WITHIN) -> RecordView:
-        """Whatever happens next."""
+        """Wait for the next event."""
         return self._next(monotonic() + within)
 
     def drain(self) -> None:
-        """Follow the workflow to where its journal ends now."""
+        """Follow the workflow to the present end of its journal."""
         while self._receive(wait=0.0):
             pass
         self._unread.clear()
@@ -182,7 +182,7 @@ class Work:
         while not self._unread:
             left = deadline - monotonic()
             if left <= 0:
-                raise NeverCame(f"What was waited for did not come; the last event was number {self._seen}.")
+                raise NeverCame(f"The expected event did not occur; the last event was number {self._seen}.")
             self._receive(wait=min(left, LONG_POLL))
         return self._unread.popleft()
 
@@ -204,7 +204,7 @@ class Work:
     # ── afterwards ──────────────────────────────────────────────────────────────────────────────────
 
     def journal(self) -> list[RecordView]:
-        """The whole journal, from the beginning."""
+        """Read the whole journal."""
         records: list[RecordView] = []
         while page := self._page(len(records), wait=0.0):
             records.extend(page)
@@ -220,7 +220,7 @@ class Work:
         return read_diary(self.root / "client.jsonl")
 
     def processes(self) -> set[int]:
-        """Every process of this workflow's agents, guardians and whatever they started included."""
+        """Find all processes of this workflow's agents, guardians and child processes included."""
         return carrying("SEGUE_REHEARSAL_HOME", str(self.agent_home))
 
 

@@ -202,7 +202,7 @@ class Translation:
             title=call.title,
             tool=call.kind(self._directory),
             options=options,
-            words=_takes_words(asked),
+            free_text=_takes_words(asked),
         )
 
     def allowed(self, call_id: str) -> Iterator[AgentEvent]:

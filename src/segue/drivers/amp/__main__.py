@@ -1,19 +1,33 @@
 """Starts the agent."""
 
 import argparse
-import asyncio
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
-from segue.drivers.amp.agent import serve
 from segue.drivers.amp.program import Amp
+from segue.drivers.programs.entry import run
+from segue.drivers.programs.payloads import Payload, introduction
+
+if TYPE_CHECKING:
+    from segue.drivers.programs.skeleton import Starter
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -P -m segue.drivers.amp", description="Speak for Amp.")
     parser.add_argument("command", nargs="*", default=["amp"], help="Amp's own program; without it: amp")
-    given = parser.parse_args()
-    asyncio.run(serve(Amp(tuple(given.command))))
-    return 0
+    amp = Amp(tuple(parser.parse_args().command))
+    return run(partial(_introduce, amp), partial(_load, amp))
+
+
+def _introduce(amp: Amp) -> Payload:
+    return introduction("amp", amp.version(), images=True, mcp=("http",), sessions=("resume",))
+
+
+def _load(amp: Amp) -> "Starter":
+    from segue.drivers.amp.agent import start
+
+    return partial(start, amp)
 
 
 if __name__ == "__main__":

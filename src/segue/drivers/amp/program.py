@@ -6,11 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any, cast
 
-from acp import RequestError
-
-LOGIN_REQUIRED = -32000
-UNKNOWN_THREAD = -32002
-FAILED = -32603
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, LOGIN_REQUIRED, NOT_FOUND, RequestError
 
 LONGEST_LINE = 50 * 1024 * 1024
 NO_KEY = "No API key found"
@@ -18,7 +14,7 @@ NO_KEY = "No API key found"
 
 _THREAD = re.compile(r"\bT-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _MEANINGS = (
-    (re.compile(r"thread .*(does not exist|not found)|invalid thread", re.IGNORECASE), UNKNOWN_THREAD),
+    (re.compile(r"thread .*(does not exist|not found)|invalid thread", re.IGNORECASE), NOT_FOUND),
     (re.compile(r"not logged in|amp login|auth-required|no api key found", re.IGNORECASE), LOGIN_REQUIRED),
 )
 
@@ -31,7 +27,7 @@ def fields(value: object) -> dict[str, Any]:
 def refusal(said: str) -> RequestError:
     """What Amp says in place of an answer, with what it means."""
     sentence = " ".join(said.removeprefix("Error: ").split()) or "Amp ended without a word."
-    code = next((code for pattern, code in _MEANINGS if pattern.search(sentence)), FAILED)
+    code = next((code for pattern, code in _MEANINGS if pattern.search(sentence)), INTERNAL_ERROR)
     if NO_KEY in sentence:
         sentence = "Not logged in. Run 'amp login' to authenticate."
     return RequestError(code, sentence)
@@ -43,8 +39,13 @@ class Amp:
 
     command: tuple[str, ...]
 
-    async def version(self) -> str:
-        return (await self._told("--version", directory=None)).partition(" ")[0]
+    def version(self) -> str:
+        words = (*self.command, "--version")
+        try:
+            done = subprocess.run(words, input=b"", capture_output=True, check=False, start_new_session=True)
+        except OSError as error:
+            raise self._not_started(error) from error
+        return _answer(done.returncode, done.stdout, done.stderr).partition(" ")[0]
 
     async def begin(self, directory: str) -> str:
         """A new thread, on Amp's server; the answer is its id."""
@@ -71,11 +72,18 @@ class Amp:
                 start_new_session=True,
             )
         except OSError as error:
-            raise RequestError(FAILED, f"The program {self.command[0]} cannot be started: {error.strerror}.") from error
+            raise self._not_started(error) from error
 
-    async def _told(self, *words: str, directory: str | None) -> str:
-        process = await self.start(*words, directory=directory or ".")
+    async def _told(self, *words: str, directory: str) -> str:
+        process = await self.start(*words, directory=directory)
         told, complaint = await process.communicate(b"")
-        if process.returncode:
-            raise refusal((complaint or told).decode(errors="replace").strip())
-        return told.decode(errors="replace").strip()
+        return _answer(process.returncode, told, complaint)
+
+    def _not_started(self, error: OSError) -> RequestError:
+        return RequestError(INTERNAL_ERROR, f"The program {self.command[0]} cannot be started: {error.strerror}.")
+
+
+def _answer(code: int | None, told: bytes, complaint: bytes) -> str:
+    if code:
+        raise refusal((complaint or told).decode(errors="replace").strip())
+    return told.decode(errors="replace").strip()

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from acp import RequestError
-
-from segue.drivers.amp.program import FAILED, fields
+from segue.drivers.amp.program import fields
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
 
 FREE = ("Read", "Glob", "Grep", "finder", "get_diagnostics", "view_media", "skill", "get_current_time")
 """Tools that only look at the worktree; agents that ask do not ask for these."""
@@ -43,7 +42,8 @@ def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise RequestError(
-            FAILED, f"Amp's settings in {file} are not plain JSON, so Segue cannot add the rule that makes it ask."
+            INTERNAL_ERROR,
+            f"Amp's settings in {file} are not plain JSON, so Segue cannot add the rule that makes it ask.",
         ) from error
 
 
@@ -54,11 +54,12 @@ def refuse_what_allows_all(directory: Path) -> None:
             allows_all = fields(_with_comments(file.read_text("utf-8"))).get("amp.dangerouslyAllowAll")
         except (OSError, ValueError) as error:
             raise RequestError(
-                FAILED, f"{file} cannot be read as JSON, so nobody knows whether Amp would ask; mend it first."
+                INTERNAL_ERROR, f"{file} cannot be read as JSON, so nobody knows whether Amp would ask; mend it first."
             ) from error
         if allows_all:
             raise RequestError(
-                FAILED, f"{file} says amp.dangerouslyAllowAll, so Amp would ask for nothing; take that out first."
+                INTERNAL_ERROR,
+                f"{file} says amp.dangerouslyAllowAll, so Amp would ask for nothing; take that out first.",
             )
 
 

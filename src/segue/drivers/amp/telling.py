@@ -7,19 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from acp import (
-    RequestError,
-    start_tool_call,
-    text_block,
-    tool_content,
-    update_agent_message_text,
-    update_agent_thought_text,
-    update_tool_call,
-)
-from acp.schema import ToolCallLocation, ToolCallUpdate, ToolKind, Usage, UsageUpdate
-
 from segue.drivers.amp.door import Question
-from segue.drivers.amp.program import FAILED, fields
+from segue.drivers.amp.program import fields
+from segue.drivers.programs import payloads
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
+from segue.drivers.programs.payloads import Payload, ToolKind
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
@@ -72,13 +64,9 @@ class _Tokens:
         self.input, self.output, self.cached = self.input + new, self.output + output, self.cached + cached
         return new + cached + output
 
-    def of_the_turn(self) -> Usage | None:
-        total = self.input + self.output + self.cached
-        if not total:
-            return None
-        return Usage(
-            input_tokens=self.input, output_tokens=self.output, cached_read_tokens=self.cached, total_tokens=total
-        )
+    def of_the_turn(self) -> Payload | None:
+        used = self.input + self.output + self.cached
+        return payloads.tokens(self.input, self.output, self.cached) if used else None
 
 
 @dataclass(slots=True)
@@ -106,7 +94,7 @@ class Telling:
             case _:
                 pass
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> Payload | None:
         return self._tokens.of_the_turn()
 
     async def broken_off(self, how: str) -> None:
@@ -145,7 +133,7 @@ class Telling:
         """A call that was not told ends with its answer; nobody will tell its result."""
         if call_id not in self._calls:
             status = "completed" if allowed else "failed"
-            await self.tell(update_tool_call(call_id, status=status))
+            await self.tell(payloads.call_ended(call_id, status))
 
     # ── what Amp tells ──────────────────────────────────────────────────────────────────────────────
 
@@ -153,52 +141,37 @@ class Telling:
         for block in _blocks(message):
             match block:
                 case {"type": "text", "text": str(text)} if text:
-                    await self.tell(update_agent_message_text(f"\n\n{text}" if self._spoke else text))
+                    await self.tell(payloads.message(f"\n\n{text}" if self._spoke else text))
                     self._spoke = True
                 case {"type": "thinking", "thinking": str(thought)} if thought:
-                    await self.tell(update_agent_thought_text(thought))
+                    await self.tell(payloads.thought(thought))
                 case {"type": "tool_use", "id": str(call_id), "name": str(tool)} if call_id not in self._calls:
                     await self._begin(call_id, tool, fields(block.get("input")))
                 case _:
                     pass
         if usage := fields(message.get("usage")):
             used = self._tokens.add(usage)
-            await self.tell(UsageUpdate(session_update="usage_update", used=used, size=0))
+            await self.tell(payloads.window(used, 0))
 
     async def _begin(self, call_id: str, tool: str, given: Mapping[str, Any]) -> None:
         self._spoke = False
         self._calls[call_id] = _Call(tool, given, asked=(tool, given) in self._early)
         self._news.set()
-        await self.tell(
-            start_tool_call(
-                call_id,
-                title(tool, given),
-                kind=_KINDS.get(tool, "other"),
-                status="in_progress",
-                locations=[ToolCallLocation(path=path) for path in _paths(given)],
-                raw_input=dict(given),
-            )
-        )
+        await self.tell(payloads.call_started(call(call_id, tool, given), "in_progress"))
 
     async def _end(self, call_id: str, output: str, result: Mapping[str, Any]) -> None:
         if (call := self._calls.get(call_id)) is None or not call.open:
             return
         self._spoke = call.open = False
         status = "failed" if result.get("is_error") else "completed"
-        await self.tell(update_tool_call(call_id, status=status, content=[tool_content(text_block(output))]))
+        await self.tell(payloads.call_ended(call_id, status, output))
         if status == "completed" and not call.asked and _KINDS.get(call.tool) in _ASKED:
-            raise RequestError(FAILED, f"Amp used {call.tool} without asking, so its turn was stopped.")
+            raise RequestError(INTERNAL_ERROR, f"Amp used {call.tool} without asking, so its turn was stopped.")
 
 
-def asked(call_id: str, question: Question) -> ToolCallUpdate:
-    """A question, as the protocol writes it."""
-    return ToolCallUpdate(
-        tool_call_id=call_id,
-        title=title(question.tool, question.input),
-        kind=_KINDS.get(question.tool, "other"),
-        locations=[ToolCallLocation(path=path) for path in _paths(question.input)],
-        raw_input=dict(question.input),
-    )
+def call(call_id: str, tool: str, given: Mapping[str, Any]) -> Payload:
+    """Return a call of a tool, as the protocol writes it."""
+    return payloads.call(call_id, title(tool, given), _KINDS.get(tool, "other"), paths=_paths(given), given=given)
 
 
 def title(tool: str, given: Mapping[str, Any]) -> str:

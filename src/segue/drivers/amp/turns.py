@@ -10,20 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acp import RequestError
-from acp.interfaces import Client
-from acp.schema import AllowedOutcome, PermissionOption, PromptResponse
-
 from segue.drivers.amp.door import Question, door
-from segue.drivers.amp.program import FAILED, NO_KEY, Amp, fields, refusal
+from segue.drivers.amp.program import NO_KEY, Amp, fields, refusal
 from segue.drivers.amp.settings import own_settings, refuse_what_allows_all
-from segue.drivers.amp.telling import Telling, asked
+from segue.drivers.amp.telling import Telling, call
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, Message, RequestError
+from segue.drivers.programs.payloads import Payload, turn_ended
+from segue.drivers.programs.skeleton import Channel, text_of
 from segue.drivers.text import shortened
 
-_OPTIONS = [
-    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
-    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
-]
 WORDS = (
     *("--execute", "--stream-json", "--stream-json-thinking", "--stream-json-input"),
     # A thread that is put away cannot be continued.
@@ -36,20 +31,20 @@ _GRACE = 5.0
 _LAST_WORDS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Setting:
     """A thread, and where its turns take place."""
 
     amp: Amp
-    client: Client
-    thread: str
+    channel: Channel
     directory: str
     servers: Mapping[str, Any]
     """Servers of tools, as Amp writes them."""
     mode: str | None = None
 
-    async def tell(self, update: Any) -> None:
-        await self.client.session_update(self.thread, update)
+    @property
+    def token(self) -> str:
+        return self.channel.token
 
 
 class Turn:
@@ -57,23 +52,23 @@ class Turn:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._telling = Telling(setting.tell)
+        self._telling = Telling(setting.channel.update)
         self._process: asyncio.subprocess.Process | None = None
         self._result: Mapping[str, Any] | None = None
         self._stray: list[str] = []
         self._cancelled = asyncio.Event()
 
-    def cancel(self) -> None:
+    async def cancel(self) -> None:
         self._cancelled.set()
 
-    async def play(self, content: Sequence[Mapping[str, Any]]) -> PromptResponse:
+    async def play(self, content: Sequence[Message]) -> Payload:
         setting = self._setting
         own = own_settings(os.environ)
         refuse_what_allows_all(Path(setting.directory))
         async with door(self._ask, own, setting.servers) as words:
             mode = ("--mode", setting.mode) if setting.mode else ()
             self._process = process = await setting.amp.start(
-                "threads", "continue", setting.thread, *WORDS, *mode, *words, directory=setting.directory
+                "threads", "continue", setting.token, *WORDS, *mode, *words, directory=setting.directory
             )
             try:
                 problem = await self._follow(process, content)
@@ -81,7 +76,7 @@ class Turn:
                 await _end(process)
         return await self._ending(problem)
 
-    async def _follow(self, process: asyncio.subprocess.Process, content: Sequence[Mapping[str, Any]]) -> str:
+    async def _follow(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> str:
         """Until Amp has said its last; the answer is what it wrote to its standard error."""
         stopping = asyncio.create_task(self._stop(process))
         try:
@@ -90,9 +85,9 @@ class Turn:
         finally:
             stopping.cancel()
 
-    async def _hear(self, process: asyncio.subprocess.Process, content: Sequence[Mapping[str, Any]]) -> None:
+    async def _hear(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> None:
         assert process.stdin is not None and process.stdout is not None
-        message = {"type": "user", "message": {"role": "user", "content": content}}
+        message = {"type": "user", "message": {"role": "user", "content": [_content(block) for block in content]}}
         with suppress(ConnectionError):
             process.stdin.write(json.dumps(message).encode() + b"\n")
             await process.stdin.drain()
@@ -111,23 +106,23 @@ class Turn:
                 # It waits for a code that nobody will give it.
                 self._kill()
             return
-        if (thread := said.get("session_id")) not in (None, self._setting.thread):
+        if (thread := said.get("session_id")) not in (None, self._setting.token):
             self._kill()
-            raise RequestError(FAILED, f"Amp answered for thread {thread}, not {self._setting.thread}.")
+            raise RequestError(INTERNAL_ERROR, f"Amp answered for thread {thread}, not {self._setting.token}.")
         if said.get("type") == "result":
             self._result = said
         else:
             await self._telling.hear(said)
 
-    async def _ending(self, problem: str) -> PromptResponse:
+    async def _ending(self, problem: str) -> Payload:
         if self._cancelled.is_set():
             await self._telling.broken_off("was cancelled")
-            return PromptResponse(stop_reason="cancelled", usage=self._telling.usage())
+            return turn_ended("cancelled", self._telling.usage())
         if self._result is None or self._result.get("is_error"):
             await self._telling.broken_off("failed")
             told = self._result.get("error") if self._result else problem or "".join(self._stray)
             raise refusal(str(told))
-        return PromptResponse(stop_reason="end_turn", usage=self._telling.usage())
+        return turn_ended("end_turn", self._telling.usage())
 
     # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
 
@@ -135,8 +130,7 @@ class Turn:
         if self._cancelled.is_set():
             return False
         call_id = await self._telling.asks(question)
-        told = await self._setting.client.request_permission(self._setting.thread, asked(call_id, question), _OPTIONS)
-        allowed = isinstance(told.outcome, AllowedOutcome) and told.outcome.option_id == "allow"
+        allowed = (await self._setting.channel.ask(call(call_id, question.tool, question.input))).allowed
         await self._telling.answered(call_id, allowed=allowed)
         return allowed and not self._cancelled.is_set()
 
@@ -165,3 +159,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 async def _last_words(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
     return shortened((await process.stderr.read()).decode(errors="replace").strip(), _LAST_WORDS)
+
+
+def _content(block: Message) -> dict[str, Any]:
+    """Return a block of a prompt as Amp writes it."""
+    if block.get("type") == "image":
+        return {
+            "type": "image",
+            "source": {"type": "base64", "media_type": block["mimeType"], "data": block["data"]},
+        }
+    return {"type": "text", "text": text_of(block)}

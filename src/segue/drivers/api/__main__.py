@@ -1,17 +1,28 @@
 """Starts the agent."""
 
-import asyncio
-import os
 import sys
+from typing import TYPE_CHECKING
 
-from segue.drivers.api.agent import serve
-from segue.drivers.api.history import home
-from segue.drivers.api.models import Models
+from segue import __version__
+from segue.drivers.programs.entry import run
+from segue.drivers.programs.payloads import Payload, introduction
+
+if TYPE_CHECKING:
+    from segue.drivers.programs.skeleton import Starter
 
 
 def main() -> int:
-    asyncio.run(serve(home(os.environ), Models(os.environ)))
-    return 0
+    return run(_introduce, _load)
+
+
+def _introduce() -> Payload:
+    return introduction("api", __version__, images=True, sessions=("close", "fork", "list", "resume"))
+
+
+def _load() -> "Starter":
+    from segue.drivers.api.agent import start
+
+    return start
 
 
 if __name__ == "__main__":

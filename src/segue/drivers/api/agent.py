@@ -1,217 +1,90 @@
-"""The agent's side of the Agent Client Protocol."""
+"""The agent's conversations: each is a file of the agent's own, open in one process at a time."""
 
-import base64
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Any, cast
 
-from acp import PROTOCOL_VERSION, RequestError, run_agent
-from acp.interfaces import Agent, Client
-from acp.schema import (
-    AgentCapabilities,
-    CloseSessionResponse,
-    ForkSessionResponse,
-    ImageContentBlock,
-    Implementation,
-    InitializeResponse,
-    ListSessionsResponse,
-    NewSessionResponse,
-    PromptCapabilities,
-    PromptResponse,
-    ResumeSessionResponse,
-    SessionCapabilities,
-    SessionCloseCapabilities,
-    SessionConfigOptionSelect,
-    SessionConfigSelectOption,
-    SessionForkCapabilities,
-    SessionInfo,
-    SessionListCapabilities,
-    SessionResumeCapabilities,
-    SetSessionConfigOptionResponse,
-    TextContentBlock,
-)
-from pydantic_ai.messages import BinaryContent, UserContent
-
-from segue import __version__
-from segue.drivers.api.history import Damaged, Held, History, Memory
+from segue.drivers.api.history import Damaged, Held, History, Memory, home
 from segue.drivers.api.models import Models
 from segue.drivers.api.place import Place
 from segue.drivers.api.turns import Setting, Turn
+from segue.drivers.programs.jsonrpc import (
+    INTERNAL_ERROR,
+    NOT_FOUND,
+    Message,
+    Parameters,
+    RequestError,
+    invalid_params,
+    session_not_found,
+)
+from segue.drivers.programs.payloads import Payload, model_option
+from segue.drivers.programs.skeleton import OPEN_LIST, AgentProgram, Channel
+from segue.drivers.programs.wire import Wire
 
-_OPEN_LIST: dict[str, Any] = {"segue": {"open": True}}
-"""Says that other values than those on offer will do too: nobody can list all models there are."""
+
+def start(wire: Wire, client: Parameters) -> AbstractAsyncContextManager["ApiAgent"]:
+    """Make the agent from this process' environment."""
+    return nullcontext(ApiAgent(wire, Memory(home(os.environ)), Models(os.environ)))
 
 
-async def serve(home: Path, models: Models) -> None:
-    """Be the agent until standard input ends."""
-    await run_agent(cast(Agent, ApiAgent(Memory(home), models)), use_unstable_protocol=True)
+class ApiAgent(AgentProgram[Setting]):
+    """Agent for any model that pydantic-ai knows."""
 
-
-class ApiAgent:
-    """Opens conversations, and hands prompts to a turn."""
-
-    def __init__(self, memory: Memory, models: Models) -> None:
+    def __init__(self, wire: Wire, memory: Memory, models: Models) -> None:
+        super().__init__(wire)
         self._memory = memory
         self._models = models
-        self._client: Client | None = None
-        self._settings: dict[str, Setting] = {}
-        self._turns: dict[str, Turn] = {}
 
-    def on_connect(self, conn: Client) -> None:
-        self._client = conn
+    async def begin(self, cwd: str, servers: Sequence[Message]) -> Setting:
+        _refuse(servers)
+        return self._setting(self._memory.begin(cwd), cwd)
 
-    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
-        return InitializeResponse(
-            protocol_version=PROTOCOL_VERSION,
-            agent_info=Implementation(name="api", version=__version__),
-            agent_capabilities=AgentCapabilities(
-                prompt_capabilities=PromptCapabilities(image=True),
-                session_capabilities=SessionCapabilities(
-                    close=SessionCloseCapabilities(),
-                    fork=SessionForkCapabilities(),
-                    list=SessionListCapabilities(),
-                    resume=SessionResumeCapabilities(),
-                ),
-            ),
-        )
+    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+        _refuse(servers)
+        return self._setting(self._find(token, hold=True), cwd)
 
-    # ── conversations ───────────────────────────────────────────────────────────────────────────────
+    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+        _refuse(servers)
+        original = self._find(token, hold=False)
+        if at is not None and (not at.isdecimal() or int(at) > original.length):
+            raise RequestError(NOT_FOUND, f"Session {token} has no place {at}")
+        return self._setting(self._memory.copy(original, cwd, None if at is None else int(at)), cwd)
 
-    async def new_session(self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any) -> NewSessionResponse:
-        _refuse(mcp_servers)
-        history = self._enter(self._memory.begin(cwd), cwd)
-        return NewSessionResponse(session_id=history.token, config_options=self._offers(history))
+    async def conversations(self, cwd: str | None) -> list[Payload]:
+        return [
+            {"sessionId": each.token, "cwd": each.directory, "title": each.title, "updatedAt": each.updated_at}
+            for each in self._memory.all(cwd or "")
+        ]
 
-    async def resume_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
-    ) -> ResumeSessionResponse:
-        _refuse(mcp_servers)
-        if session_id in self._turns:
-            raise RequestError(-32603, "The conversation is in its turn.")
-        self._leave(session_id)
-        history = self._enter(self._find(session_id, hold=True), cwd)
-        return ResumeSessionResponse(config_options=self._offers(history))
+    async def release(self, conversation: Setting) -> None:
+        conversation.history.close()
 
-    async def fork_session(
-        self,
-        session_id: str,
-        cwd: str,
-        mcp_servers: Sequence[Any] | None = None,
-        segue: Mapping[str, Any] | None = None,
-        **_: Any,
-    ) -> ForkSessionResponse:
-        _refuse(mcp_servers)
-        original, at = self._find(session_id, hold=False), (segue or {}).get("at")
-        history = self._enter(self._memory.copy(original, cwd, _place_in(original, at)), cwd)
-        return ForkSessionResponse(
-            session_id=history.token, config_options=self._offers(history), field_meta={"segue": {"at": at}}
-        )
+    async def offers(self, conversation: Setting) -> Payload:
+        current = conversation.history.model or self._models.default or ""
+        return {"configOptions": [model_option({current: current} if current else {}, current, meta=OPEN_LIST)]}
 
-    async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
-        return ListSessionsResponse(
-            sessions=[
-                SessionInfo(session_id=each.token, cwd=each.directory, title=each.title, updated_at=each.updated_at)
-                for each in self._memory.all(cwd or "")
-            ]
-        )
+    async def choose_model(self, conversation: Setting, model: str) -> None:
+        self._models.find(model)
+        conversation.history.choose(model)
 
-    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        self._leave(session_id)
-        return CloseSessionResponse()
-
-    async def set_config_option(
-        self, config_id: str, session_id: str, value: str | bool, **_: Any
-    ) -> SetSessionConfigOptionResponse:
-        history = self._open(session_id).history
-        if config_id != "model" or not isinstance(value, str):
-            raise RequestError.invalid_params({"details": f"There is no option {config_id}."})
-        self._models.find(value)
-        history.choose(value)
-        return SetSessionConfigOptionResponse(config_options=self._offers(history))
-
-    # ── turns ───────────────────────────────────────────────────────────────────────────────────────
-
-    async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> PromptResponse:
-        setting = self._open(session_id)
-        if session_id in self._turns:
-            raise RequestError.invalid_params({"details": "The conversation is in its turn."})
-        model = self._models.find(setting.history.model or self._models.default)
-        turn = self._turns[session_id] = Turn(setting, model)
-        try:
-            return await turn.play(list(_content(prompt)))
-        finally:
-            del self._turns[session_id]
-            if session_id not in self._settings:
-                setting.history.close()
-
-    async def cancel(self, session_id: str, **_: Any) -> None:
-        if turn := self._turns.get(session_id):
-            turn.cancel()
-
-    # ── helpers ─────────────────────────────────────────────────────────────────────────────────────
+    def turn(self, conversation: Setting) -> Turn:
+        return Turn(conversation, self._models.find(conversation.history.model or self._models.default))
 
     def _find(self, token: str, *, hold: bool) -> History:
         try:
             history = self._memory.find(token, hold=hold)
         except (Damaged, Held) as error:
-            raise RequestError(-32603, str(error)) from error
+            raise RequestError(INTERNAL_ERROR, str(error)) from error
         if history is None:
-            raise RequestError(-32002, f"Session not found: {token}")
+            raise session_not_found(token)
         return history
 
-    def _open(self, token: str) -> Setting:
-        if token not in self._settings:
-            raise RequestError.invalid_params({"details": f"Session not open: {token}"})
-        return self._settings[token]
-
-    def _leave(self, token: str) -> None:
-        setting = self._settings.pop(token, None)
-        # A turn that is not over has more to write down.
-        if setting is not None and token not in self._turns:
-            setting.history.close()
-
-    def _enter(self, history: History, cwd: str) -> History:
-        if self._client is None:
-            raise RequestError.invalid_request({"details": "Nobody is connected."})
-        self._settings[history.token] = Setting(
-            history=history, place=Place(Path(cwd)), client=self._client, models=self._models
-        )
-        return history
-
-    def _offers(self, history: History) -> list[Any]:
-        current = history.model or self._models.default
-        option = SessionConfigOptionSelect(
-            id="model",
-            name="Model",
-            category="model",
-            type="select",
-            options=[SessionConfigSelectOption(value=current, name=current)] if current else [],
-            current_value=current or "",
-            field_meta=_OPEN_LIST,
-        )
-        return [option]
+    def _setting(self, history: History, cwd: str) -> Setting:
+        channel = Channel(self.wire, history.token)
+        return Setting(history=history, place=Place(Path(cwd)), channel=channel, models=self._models)
 
 
-def _place_in(history: History, at: str | None) -> int | None:
-    if at is None:
-        return None
-    if not at.isdecimal() or int(at) > history.length:
-        raise RequestError(-32002, f"Session {history.token} has no place {at}")
-    return int(at)
-
-
-def _refuse(servers: Sequence[Any] | None) -> None:
+def _refuse(servers: Sequence[Message]) -> None:
     if servers:
-        raise RequestError.invalid_params({"details": "This agent takes no MCP servers."})
-
-
-def _content(blocks: Sequence[Any]) -> Iterator[UserContent]:
-    for block in blocks:
-        match block:
-            case TextContentBlock():
-                yield block.text
-            case ImageContentBlock():
-                yield BinaryContent(data=base64.b64decode(block.data), media_type=block.mime_type)
-            case _:
-                # Links and embedded files come as text, or not at all.
-                yield str(getattr(getattr(block, "resource", block), "text", None) or getattr(block, "uri", ""))
+        raise invalid_params("This agent takes no MCP servers.")

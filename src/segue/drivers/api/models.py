@@ -5,12 +5,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from acp import RequestError
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
-_LOGIN_REQUIRED = -32000
+from segue.drivers.programs.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LOGIN_REQUIRED,
+    RequestError,
+    invalid_params,
+)
 
 
 class Models:
@@ -27,17 +32,13 @@ class Models:
     def find(self, name: str | None) -> Model:
         """The model of this name, ready to be asked. Nobody is called for that."""
         if name is None:
-            raise RequestError.invalid_params(
-                {"details": "No model is chosen: say --model provider:name, or set SEGUE_API_MODEL."}
-            )
+            raise invalid_params("No model is chosen: give --model provider:name, or set SEGUE_API_MODEL.")
         if re.fullmatch(r"[\w./-]+:\S+", name) is None:
-            raise RequestError.invalid_params(
-                {"details": f"A model is written as provider:name, such as openai:gpt-5, not {name!r}."}
-            )
+            raise invalid_params(f"A model is written as provider:name, such as openai:gpt-5, not {name!r}.")
         try:
             return infer_model(name, self._provider)
         except Exception as error:  # each vendor's library has its own way to say what is missing
-            code = _LOGIN_REQUIRED if "API_KEY" in str(error) else -32602
+            code = LOGIN_REQUIRED if "API_KEY" in str(error) else INVALID_PARAMS
             raise RequestError(code, f"The model {name} cannot be used: {error}") from error
 
     def _provider(self, name: str) -> Provider[Any]:
@@ -50,7 +51,7 @@ class Models:
 def refused(error: ModelAPIError) -> RequestError:
     """What a vendor answered in place of an answer, with its own number and words."""
     if not isinstance(error, ModelHTTPError):
-        return RequestError(-32603, f"The model could not be asked: {error}")
+        return RequestError(INTERNAL_ERROR, f"The model could not be asked: {error}")
     later = (error.headers or {}).get("retry-after")
     wait = f" Retry after {later} seconds." if later else ""
     return RequestError(error.status_code, f"{_message(error.body) or error}{wait}", {"body": error.body})

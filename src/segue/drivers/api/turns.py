@@ -1,33 +1,15 @@
 """A turn: the model is asked, its tool calls are done one after the other, and so on until it calls no more tools."""
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import anyio
-from acp import (
-    start_tool_call,
-    text_block,
-    tool_content,
-    update_agent_message_text,
-    update_agent_thought_text,
-    update_tool_call,
-)
-from acp.interfaces import Client
-from acp.schema import (
-    AllowedOutcome,
-    Cost,
-    PermissionOption,
-    PromptResponse,
-    StopReason,
-    ToolCallLocation,
-    ToolCallUpdate,
-    Usage,
-    UsageUpdate,
-)
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import (
+    BinaryContent,
     InstructionPart,
     ModelRequest,
     ModelResponse,
@@ -48,6 +30,10 @@ from segue.drivers.api.history import CANCELLED, INTERRUPTED, History
 from segue.drivers.api.models import Models, refused
 from segue.drivers.api.place import Place, ToolFailed
 from segue.drivers.api.tools import TOOLS, Given, Tool, use
+from segue.drivers.programs import payloads
+from segue.drivers.programs.jsonrpc import Message
+from segue.drivers.programs.payloads import Payload, StopReason, ToolStatus
+from segue.drivers.programs.skeleton import Channel, text_of
 from segue.model.usage import UsageMetadata
 
 INSTRUCTIONS = """You are a coding agent at work in a git worktree. Your file tools reach that worktree and nothing \
@@ -59,11 +45,6 @@ are done, say in a few sentences what you did and what is left."""
 MOST_REQUESTS = 200
 """In one turn; a model that never comes to an end would cost without end."""
 
-_OPTIONS = [
-    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
-    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -71,11 +52,12 @@ class Setting:
 
     history: History
     place: Place
-    client: Client
+    channel: Channel
     models: Models
 
-    async def tell(self, update: Any) -> None:
-        await self.client.session_update(self.history.token, update)
+    @property
+    def token(self) -> str:
+        return self.history.token
 
 
 class Turn:
@@ -84,6 +66,7 @@ class Turn:
     def __init__(self, setting: Setting, model: Model) -> None:
         self._setting = setting
         self._history = setting.history
+        self._update = setting.channel.update
         self._model = model
         self._parameters = ModelRequestParameters(
             function_tools=[tool.definition() for tool in TOOLS.values()],
@@ -92,12 +75,12 @@ class Turn:
         self._scope = anyio.CancelScope()
         self._usage = RequestUsage()
 
-    def cancel(self) -> None:
+    async def cancel(self) -> None:
         self._scope.cancel()
 
-    async def play(self, prompt: Sequence[UserContent]) -> PromptResponse:
+    async def play(self, content: Sequence[Message]) -> Payload:
         await self._mend()
-        self._history.add(ModelRequest(parts=[UserPromptPart(content=list(prompt))]))
+        self._history.add(ModelRequest(parts=[UserPromptPart(content=[_content(block) for block in content])]))
         reason: StopReason = "cancelled"
         try:
             with self._scope:
@@ -107,17 +90,16 @@ class Turn:
         if self._scope.cancelled_caught:
             for call in self._history.close_calls(CANCELLED):
                 await self._tell_end(call, "failed", CANCELLED)
-        return PromptResponse(
-            stop_reason=reason,
-            usage=_tokens(self._usage),
-            field_meta={"segue": {"at": str(self._history.length)}},
-        )
+        # As other agents count them: tokens that were read from a cache are no input.
+        used, cached = self._usage, self._usage.cache_read_tokens
+        tokens = payloads.tokens(used.input_tokens - cached, used.output_tokens, cached)
+        return payloads.turn_ended(reason, tokens, {"segue": {"at": str(self._history.length)}})
 
     async def _mend(self) -> None:
         """The process before this one may have been killed in the middle of a call."""
         for call in self._history.close_calls(INTERRUPTED):
             title = f"{call.tool_name}({call.args_as_json_str()})"
-            await self._setting.tell(update_agent_thought_text(f"I was interrupted in {title}. {INTERRUPTED}\n"))
+            await self._update(payloads.thought(f"I was interrupted in {title}. {INTERRUPTED}\n"))
 
     async def _go_on(self) -> StopReason:
         for _ in range(MOST_REQUESTS):
@@ -153,12 +135,12 @@ class Turn:
                         PartStartEvent(part=TextPart(content=text))
                         | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
                     ) if text:
-                        await self._setting.tell(update_agent_message_text(text))
+                        await self._update(payloads.message(text))
                     case (
                         PartStartEvent(part=ThinkingPart(content=text))
                         | PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text)))
                     ) if text:
-                        await self._setting.tell(update_agent_thought_text(text))
+                        await self._update(payloads.thought(text))
                     case _:
                         pass
         except anyio.get_cancelled_exc_class():
@@ -177,8 +159,7 @@ class Turn:
         if used := usage.total_tokens:
             size = usage.context_window_size or 0
             spent = self._history.spent() if self._setting.models.priced else None
-            cost = None if spent is None else Cost(amount=spent, currency="USD")
-            await self._setting.tell(UsageUpdate(session_update="usage_update", used=used, size=size, cost=cost))
+            await self._update(payloads.window(used, size, spent))
 
     # ── its tools ───────────────────────────────────────────────────────────────────────────────────
 
@@ -186,36 +167,20 @@ class Turn:
         try:
             tool, given = _understood(call)
         except ToolFailed as error:
-            await self._setting.tell(start_tool_call(call.tool_call_id, call.tool_name, kind="other", status="pending"))
+            named = payloads.call(call.tool_call_id, call.tool_name, "other")
+            await self._update(payloads.call_started(named, "pending"))
             await self._finish(call, str(error), failed=True)
             return
-        await self._announce(call, tool, given)
+        asked = payloads.call(call.tool_call_id, tool.title(given), tool.kind, given=call.args_as_dict())
+        path = getattr(given, "path", None)
+        located = {"locations": [{"path": str(self._setting.place.root / path)}]} if path else {}
+        await self._update(payloads.call_started({**asked, **located}, "pending" if tool.asks else "in_progress"))
         try:
-            if tool.asks and not await self._permitted(call, tool, given):
+            if tool.asks and not (await self._setting.channel.ask(asked)).allowed:
                 raise ToolFailed("The user refused this.")
             await self._finish(call, await use(tool, given, self._setting.place), failed=False)
         except ToolFailed as error:
             await self._finish(call, str(error), failed=True)
-
-    async def _announce(self, call: ToolCallPart, tool: Tool, given: Given) -> None:
-        path = getattr(given, "path", None)
-        await self._setting.tell(
-            start_tool_call(
-                call.tool_call_id,
-                tool.title(given),
-                kind=tool.kind,
-                status="pending" if tool.asks else "in_progress",
-                locations=[ToolCallLocation(path=str(self._setting.place.root / path))] if path else None,
-                raw_input=call.args_as_dict(),
-            )
-        )
-
-    async def _permitted(self, call: ToolCallPart, tool: Tool, given: Given) -> bool:
-        asked = ToolCallUpdate(
-            tool_call_id=call.tool_call_id, title=tool.title(given), kind=tool.kind, raw_input=call.args_as_dict()
-        )
-        answer = await self._setting.client.request_permission(self._history.token, asked, _OPTIONS)
-        return isinstance(answer.outcome, AllowedOutcome) and answer.outcome.option_id == "allow"
 
     async def _finish(self, call: ToolCallPart, output: str, *, failed: bool) -> None:
         # First on disk: what was done must not be asked for again after a crash.
@@ -224,9 +189,14 @@ class Turn:
         with anyio.CancelScope(shield=True):
             await self._tell_end(call, "failed" if failed else "completed", output)
 
-    async def _tell_end(self, call: ToolCallPart, status: Any, output: str) -> None:
-        content = [tool_content(text_block(output))]
-        await self._setting.tell(update_tool_call(call.tool_call_id, status=status, content=content))
+    async def _tell_end(self, call: ToolCallPart, status: ToolStatus, output: str) -> None:
+        await self._update(payloads.call_ended(call.tool_call_id, status, output))
+
+
+def _content(block: Message) -> UserContent:
+    if block.get("type") == "image":
+        return BinaryContent(data=base64.b64decode(block["data"]), media_type=block["mimeType"])
+    return text_of(block)
 
 
 def _understood(call: ToolCallPart) -> tuple[Tool, Given]:
@@ -249,13 +219,3 @@ def _reason(response: ModelResponse) -> StopReason:
             return "end_turn"
         case _:
             assert_never(response.finish_reason)
-
-
-def _tokens(usage: RequestUsage) -> Usage:
-    """As other agents count them: what was read from a cache is no input."""
-    return Usage(
-        input_tokens=usage.input_tokens - usage.cache_read_tokens,
-        output_tokens=usage.output_tokens,
-        cached_read_tokens=usage.cache_read_tokens,
-        total_tokens=usage.input_tokens + usage.output_tokens,
-    )

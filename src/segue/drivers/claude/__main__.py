@@ -1,16 +1,32 @@
 """Starts the agent."""
 
-import asyncio
 import os
 import sys
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from segue.drivers.claude.agent import serve
-from segue.drivers.claude.options import Setup
+from segue.drivers.claude.setup import Setup
+from segue.drivers.programs.entry import run
+from segue.drivers.programs.payloads import Payload, introduction
+
+if TYPE_CHECKING:
+    from segue.drivers.programs.skeleton import Starter
 
 
 def main() -> int:
-    asyncio.run(serve(Setup.of(os.environ)))
-    return 0
+    return run(_introduce, partial(_load, Setup.of(os.environ)))
+
+
+def _introduce() -> Payload:
+    sdk, sessions = version("claude-agent-sdk"), ("close", "fork", "list", "resume")
+    return introduction("claude-sdk", sdk, images=True, mcp=("http", "sse"), sessions=sessions)
+
+
+def _load(setup: Setup) -> "Starter":
+    from segue.drivers.claude.agent import start
+
+    return partial(start, setup)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,6 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from acp import RequestError, update_agent_thought_text
-from acp.interfaces import Client
-from acp.schema import AllowedOutcome, PermissionOption, PromptResponse, StopReason, Usage
 from claude_agent_sdk import (
     ClaudeSDKClient,
     ClaudeSDKError,
@@ -25,17 +22,17 @@ from claude_agent_sdk import (
 from claude_agent_sdk._errors import MessageParseError
 
 from segue.drivers.claude.asking import must_ask
-from segue.drivers.claude.files import unknown
 from segue.drivers.claude.mirror import Mirror
-from segue.drivers.claude.options import MODE, Setup, Wanted, options, servers_file
+from segue.drivers.claude.options import MODE, Wanted, options, servers_file
 from segue.drivers.claude.register import Register
+from segue.drivers.claude.setup import Setup
 from segue.drivers.claude.stops import GO_ON, Ended, Failed, TurnState, Unfinished, should_continue, verdict
-from segue.drivers.claude.translation import Translation, asked
+from segue.drivers.claude.translation import Translation, call
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError, session_not_found
+from segue.drivers.programs.jsonrpc import Message as Parsed
+from segue.drivers.programs.payloads import Payload, StopReason, thought, tokens, turn_ended
+from segue.drivers.programs.skeleton import Channel
 
-_OPTIONS = [
-    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
-    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
-]
 _UNKNOWN = ("No conversation found with session ID", "is not a UUID and does not match any session title")
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 # From being asked to stop to being ended.
@@ -53,14 +50,14 @@ class Conversation:
     """Claude Code in a process of its own, and what was said with it."""
 
     def __init__(
-        self, setup: Setup, wanted: Wanted, register: Register, client: Client, mirror: Mirror | None = None
+        self, setup: Setup, wanted: Wanted, register: Register, channel: Channel, mirror: Mirror | None = None
     ) -> None:
         self.token = wanted.token
         self._mirror = mirror
         self._max_turns = setup.max_turns
         self._servers = wanted.mcp_servers
         self._register = register
-        self._client = client
+        self._channel = channel
         known = register.find(wanted.token)
         self._translation = Translation(known.window if known else None)
         self._claude = ClaudeSDKClient(
@@ -80,7 +77,6 @@ class Conversation:
         )
         self._mode = MODE
         self._answer: asyncio.Future[ResultMessage] | None = None
-        self.busy = False
         self._cancelling = False
         self._listener: asyncio.Task[None] | None = None
         self._ended: Exception | None = None
@@ -95,7 +91,7 @@ class Conversation:
             try:
                 await self._claude.connect()
             except ClaudeSDKError as error:
-                raise RequestError(-32603, f"Claude Code did not start: {error}") from error
+                raise RequestError(INTERNAL_ERROR, f"Claude Code did not start: {error}") from error
         self._listener = asyncio.create_task(self._listen())
 
     async def safe_resume(self) -> None:
@@ -110,7 +106,7 @@ class Conversation:
         except RequestError as error:
             if any(words in str(error) for words in _UNKNOWN):
                 _log.warning("Session %s not found", self.token)
-                raise unknown(self.token) from error
+                raise session_not_found(self.token) from error
             raise
 
     async def close(self) -> None:
@@ -120,9 +116,9 @@ class Conversation:
 
     def tell_first(self, interrupted: Iterable[str], gaps: Iterable[str]) -> None:
         """What was found in the old conversation is told when the next turn begins."""
-        self._to_tell += [update_agent_thought_text(f"I was interrupted in {call}.\n") for call in interrupted]
+        self._to_tell += [thought(f"I was interrupted in {each}.\n") for each in interrupted]
         if listed := "; ".join(gaps):
-            self._to_tell.append(update_agent_thought_text(f"My conversation has gaps: {listed}.\n"))
+            self._to_tell.append(thought(f"My conversation has gaps: {listed}.\n"))
 
     async def models(self) -> list[Mapping[str, Any]]:
         """Those that Claude Code offers."""
@@ -138,28 +134,22 @@ class Conversation:
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def play(self, content: Content) -> PromptResponse:
-        """One turn of the protocol: Claude is asked, and asked to go on where it stopped in the middle."""
-        self.busy, self._cancelling = True, False
-        try:
-            return await self._turn(content)
-        finally:
-            self.busy = False
-
     async def cancel(self) -> None:
-        if self.busy:
-            self._cancelling = True
-            with suppress(ClaudeSDKError):
-                await self._claude.interrupt()
+        self._cancelling = True
+        with suppress(ClaudeSDKError):
+            await self._claude.interrupt()
 
-    async def _turn(self, content: Content) -> PromptResponse:
+    async def play(self, content: Sequence[Parsed]) -> Payload:
+        """Play one turn: Claude gets the prompt, and is told to go on where it stopped in the middle."""
+        self._cancelling = False
+        asked: Content = [_block(each) for each in content if each.get("type") in ("text", "image")]
         for update in self._to_tell:
-            await self._tell(update)
+            await self._channel.update(update)
         self._to_tell.clear()
         self._translation.last_message = None
         results: list[ResultMessage] = []
         while not self._cancelling:
-            results.append(await self._ask(content))
+            results.append(await self._ask(asked))
             state = TurnState(
                 current_turn=len(results),
                 max_turns=self._max_turns,
@@ -170,11 +160,11 @@ class Conversation:
                 case Ended(reason):
                     return self._response(reason, results)
                 case Unfinished() if should_continue(state):
-                    content = [{"type": "text", "text": GO_ON}]
+                    asked = [{"type": "text", "text": GO_ON}]
                 case Unfinished(reason):
                     return self._response(reason, results)
                 case Failed(message, status):
-                    raise RequestError(status or -32603, message)
+                    raise RequestError(status or INTERNAL_ERROR, message)
         return self._response("cancelled", results)
 
     async def _ask(self, content: Content) -> ResultMessage:
@@ -214,7 +204,7 @@ class Conversation:
         except MessageParseError as error:
             await self._left_out(error)
             if (error.data or {}).get("type") == "result":
-                self._fail(RequestError(-32603, f"The end of Claude Code's turn could not be read: {error}"))
+                self._fail(RequestError(INTERNAL_ERROR, f"The end of Claude Code's turn could not be read: {error}"))
             return False
         return True
 
@@ -223,7 +213,7 @@ class Conversation:
         match message:
             case SystemMessage(subtype="init", data={"session_id": named}) | ResultMessage(session_id=named):
                 if named != self.token:
-                    raise _Mistaken(-32603, f"Claude Code answered for conversation {named}, not {self.token}.")
+                    raise _Mistaken(INTERNAL_ERROR, f"Claude Code answered for conversation {named}, not {self.token}.")
             case _:
                 pass
 
@@ -244,12 +234,12 @@ class Conversation:
             await self._left_out(error)
             return
         for update in updates:
-            await self._tell(update)
+            await self._channel.update(update)
 
     async def _left_out(self, error: Exception) -> None:
         _log.warning("A message of Claude Code's was left out", exc_info=error)
         reason = f"{type(error).__name__}: {error}"
-        await self._tell(update_agent_thought_text(f"A message of Claude Code's could not be read: {reason}\n"))
+        await self._channel.update(thought(f"A message of Claude Code's could not be read: {reason}\n"))
 
     def _take(self, result: ResultMessage) -> None:
         # Claude Code also begins turns by itself, for example when a command in the background has ended.
@@ -281,33 +271,18 @@ class Conversation:
             )
         self._translation.messages = self._translation.calls = 0
 
-    def _response(self, reason: StopReason, results: Sequence[ResultMessage]) -> PromptResponse:
+    def _response(self, reason: StopReason, results: Sequence[ResultMessage]) -> Payload:
         # Where it was stopped, results of calls may come after its last message, and a copy would lack them.
         at = self._translation.last_message if reason == "end_turn" else None
         new, output, read, written = (sum(_count(each.usage or {}, name) for each in results) for name in _TOKENS)
-        return PromptResponse(
-            stop_reason=reason,
-            usage=Usage(
-                input_tokens=new,
-                output_tokens=output,
-                cached_read_tokens=read,
-                cached_write_tokens=written,
-                total_tokens=new + output + read + written,
-            ),
-            field_meta={"segue": {"at": at}},
-        )
-
-    async def _tell(self, update: Any) -> None:
-        await self._client.session_update(self.token, update)
+        return turn_ended(reason, tokens(new, output, read, written), {"segue": {"at": at}})
 
     # ── what Claude Code asks ───────────────────────────────────────────────────────────────────────
 
     async def _permitted(
         self, tool: str, given: dict[str, Any], context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
-        call = asked(context.tool_use_id or str(uuid4()), tool, given)
-        answer = await self._client.request_permission(self.token, call, _OPTIONS)
-        if isinstance(answer.outcome, AllowedOutcome) and answer.outcome.option_id == "allow":
+        if (await self._channel.ask(call(context.tool_use_id or str(uuid4()), tool, given))).allowed:
             return PermissionResultAllow()
         return PermissionResultDeny(message="The user refused this.", interrupt=self._cancelling)
 
@@ -318,7 +293,7 @@ class Conversation:
 
     async def _before_compaction(self, *_: Any) -> Any:
         for update in self._translation.compacting():
-            await self._tell(update)
+            await self._channel.update(update)
         return {}
 
     async def _at_stop(self, given: Any, *_: Any) -> Any:
@@ -327,13 +302,21 @@ class Conversation:
             str(task.get("description") or task.get("command") or task) for task in given.get("background_tasks", ())
         ]
         if running:
-            await self._tell(update_agent_thought_text(f"Still running in the background: {'; '.join(running)}.\n"))
+            await self._channel.update(thought(f"Still running in the background: {'; '.join(running)}.\n"))
         return {}
 
 
 def _complain(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def _block(block: Parsed) -> Mapping[str, Any]:
+    """Return a block of a prompt as the vendor writes it."""
+    if block["type"] == "text":
+        return {"type": "text", "text": block["text"]}
+    source = {"type": "base64", "media_type": block["mimeType"], "data": block["data"]}
+    return {"type": "image", "source": source}
 
 
 async def _prompt(content: Content) -> AsyncIterator[dict[str, Any]]:
@@ -346,7 +329,7 @@ async def _prompt(content: Content) -> AsyncIterator[dict[str, Any]]:
 
 
 def _over(error: Exception) -> RequestError:
-    return error if isinstance(error, RequestError) else RequestError(-32603, f"Claude Code has ended: {error}")
+    return error if isinstance(error, RequestError) else RequestError(INTERNAL_ERROR, f"Claude Code has ended: {error}")
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:

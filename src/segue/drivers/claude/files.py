@@ -9,9 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import claude_agent_sdk as sdk
-from acp import RequestError
 
-NOT_FOUND = -32002
+from segue.drivers.programs.jsonrpc import session_not_found
 
 Entry = Mapping[str, Any]
 
@@ -20,16 +19,12 @@ def projects() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
 
 
-def unknown(token: str) -> RequestError:
-    return RequestError(NOT_FOUND, f"Session not found: {token}")
-
-
 def copied(token: str, cwd: str, at: str | None) -> str:
     """A copy of the conversation, on disk and where Claude Code looks for it when it works in `cwd`."""
     try:
         copy = sdk.fork_session(token, up_to_message_id=at).session_id
     except (FileNotFoundError, ValueError) as error:
-        raise unknown(token) from error
+        raise session_not_found(token) from error
     found = next(projects().glob(f"*/{copy}.jsonl"))
     place = projects() / sdk.project_key_for_directory(cwd)
     place.mkdir(parents=True, exist_ok=True)

@@ -13,18 +13,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from acp import RequestError
 from claude_agent_sdk import SessionKey, SessionStoreEntry
 
 from segue.drivers.claude.files import Entry, Unreadable, lines, named_entries, parts, projects, put
 from segue.drivers.claude.store import Found, Store
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
 
 # Less than the SDK waits: it would drop the entries and go on with the next ones.
 _WITHIN = 30.0
 _REDACTED = "[redacted:"
 _METADATA = "agent_metadata"
 """The type of an entry that Claude Code keeps in a file of its own, beside the conversation that it describes."""
-_FAILED = -32603
 
 
 class Mirror:
@@ -102,7 +101,9 @@ async def restore(store: Store, token: str, project: str | None = None) -> bool:
         if not put(place / f"{token}.jsonl", lines(await _loaded(store, main))):
             return False
     except OSError as error:
-        raise RequestError(_FAILED, f"Segue's copy of conversation {token} could not be put back: {error}") from error
+        raise RequestError(
+            INTERNAL_ERROR, f"Segue's copy of conversation {token} could not be put back: {error}"
+        ) from error
     until = datetime.fromisoformat(main["at"]).isoformat(" ", "seconds")
     await store.warn(
         f"Claude Code did not have conversation {token} any more. It was put back from Segue's copy, which was last "

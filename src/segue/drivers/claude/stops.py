@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from acp.schema import StopReason
 from claude_agent_sdk import ResultMessage
+
+from segue.drivers.programs.payloads import StopReason
 
 GO_ON = "Go on exactly where you stopped."
 

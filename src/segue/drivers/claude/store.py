@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from acp.interfaces import Client
-from acp.schema import ClientCapabilities
 from claude_agent_sdk import (
     SessionKey,
     SessionListSubkeysKey,
@@ -14,33 +12,35 @@ from claude_agent_sdk import (
     SessionStoreListEntry,
 )
 
+from segue.drivers.programs.jsonrpc import Parameters
+from segue.drivers.programs.wire import Wire
+
 # Characters of one request; an entry may be a picture, and is not cut.
 _REQUEST = 1024 * 1024
 
 Found = Mapping[str, Any]
 
 
-def keeps(client: ClientCapabilities | None) -> bool:
-    """Whether the other side says that it keeps conversations."""
-    said = (client.field_meta or {}).get("segue") if client else None
-    return bool(said and said.get("keeper"))
+def keeps(client: Parameters) -> bool:
+    """Return whether the client keeps conversations, by the parameters of its `initialize`."""
+    return bool(client.extension("clientCapabilities").get("keeper"))
 
 
 class Store:
     """Adds and reads; nothing in it is ever changed or taken away."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         for batch in _batches(entries):
-            await self._client.ext_method("segue/keep", {**_named(key), "entries": batch})
+            await self._wire.request("_segue/keep", {**_named(key), "entries": batch})
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         entries: list[SessionStoreEntry] = []
         after: int | None = 0
         while after is not None:
-            page = await self._client.ext_method("segue/read", {**_named(key), "after": after})
+            page = await self._wire.request("_segue/read", {**_named(key), "after": after})
             entries += page["entries"]
             after = page["next"]
         return entries or None
@@ -64,10 +64,10 @@ class Store:
         return await self._find(conversation=token)
 
     async def warn(self, message: str) -> None:
-        await self._client.ext_method("segue/warn", {"message": message})
+        await self._wire.request("_segue/warn", {"message": message})
 
     async def _find(self, **asked: str) -> Sequence[Found]:
-        return (await self._client.ext_method("segue/find", asked))["found"]
+        return (await self._wire.request("_segue/find", asked))["found"]
 
 
 def _named(key: SessionKey) -> dict[str, Any]:

@@ -4,16 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from acp import (
-    start_tool_call,
-    text_block,
-    tool_content,
-    tool_diff_content,
-    update_agent_message_text,
-    update_agent_thought_text,
-    update_tool_call,
-)
-from acp.schema import Cost, ToolCallLocation, ToolCallUpdate, ToolKind, UsageUpdate
 from claude_agent_sdk import (
     AssistantMessage,
     ContentBlock,
@@ -29,6 +19,9 @@ from claude_agent_sdk import (
     ToolUseBlock,
     UserMessage,
 )
+
+from segue.drivers.programs import payloads
+from segue.drivers.programs.payloads import Payload, ToolKind
 
 Given = Mapping[str, Any]
 
@@ -48,6 +41,8 @@ _KINDS: Mapping[str, ToolKind] = {
     "ExitPlanMode": "switch_mode",
     "EnterPlanMode": "switch_mode",
 }
+_COMPACTION: Payload = {"claudeCode": {"toolName": "compact"}}
+"""Mark of a compaction, as the client knows it from Claude Code's own adapter."""
 _MAIN_INPUTS = ("command", "file_path", "notebook_path", "pattern", "url", "query", "description")
 _PATHS = ("file_path", "notebook_path")
 # What fills the window: the prompt, fresh or cached, and the answer.
@@ -69,7 +64,7 @@ class Translation:
         self._streamed: str | None = None
         self._compaction: str | None = None
 
-    def hear(self, message: Message) -> Iterator[Any]:
+    def hear(self, message: Message) -> Iterator[Payload]:
         match message:
             case StreamEvent(parent_tool_use_id=None):
                 yield from self._stream(message.event)
@@ -87,22 +82,22 @@ class Translation:
 
     # ── what it says ────────────────────────────────────────────────────────────────────────────────
 
-    def _stream(self, event: Given) -> Iterator[Any]:
+    def _stream(self, event: Given) -> Iterator[Payload]:
         match event:
             case {"type": "message_start", "message": {"id": str(name), "model": str(model), "usage": usage}}:
                 self._streamed, self.model = name, model
                 self._used = _counts(usage)
             case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}} if text:
-                yield update_agent_message_text(text)
+                yield payloads.message(text)
             case {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": str(text)}} if text:
-                yield update_agent_thought_text(text)
+                yield payloads.thought(text)
             case {"type": "message_delta", "usage": usage}:
                 self._used |= _counts(usage)
                 yield from self._usage(None)
             case _:
                 return
 
-    def _assistant(self, message: AssistantMessage) -> Iterator[Any]:
+    def _assistant(self, message: AssistantMessage) -> Iterator[Payload]:
         main = message.parent_tool_use_id is None
         if main:
             self.messages += 1
@@ -111,16 +106,17 @@ class Translation:
         aloud = main and message.error is None and message.message_id != self._streamed
         yield from self._blocks(message.content, aloud=aloud)
 
-    def _blocks(self, blocks: Sequence[ContentBlock], *, aloud: bool) -> Iterator[Any]:
+    def _blocks(self, blocks: Sequence[ContentBlock], *, aloud: bool) -> Iterator[Payload]:
         for block in blocks:
             match block:
                 case TextBlock() if aloud and block.text:
-                    yield update_agent_message_text(block.text)
+                    yield payloads.message(block.text)
                 case ThinkingBlock() if aloud and block.thinking:
-                    yield update_agent_thought_text(block.thinking)
+                    yield payloads.thought(block.thinking)
                 case ToolUseBlock() | ServerToolUseBlock():
                     self.calls += 1
-                    yield _started(block)
+                    changes = _change(block.name, block.input)
+                    yield payloads.call_started(call(block.id, block.name, block.input), "pending", changes=changes)
                 case ToolResultBlock():
                     yield _finished(block.tool_use_id, _text(block.content), failed=bool(block.is_error))
                 case ServerToolResultBlock():
@@ -130,34 +126,27 @@ class Translation:
 
     # ── how full it is ──────────────────────────────────────────────────────────────────────────────
 
-    def _result(self, result: ResultMessage) -> Iterator[Any]:
+    def _result(self, result: ResultMessage) -> Iterator[Payload]:
         told: Given = (result.model_usage or {}).get(self.model or "") or {}
         self.window = told.get("contextWindow") or self.window
         yield from self._usage(result.total_cost_usd)
 
-    def _usage(self, dollars: float | None) -> Iterator[Any]:
+    def _usage(self, dollars: float | None) -> Iterator[Payload]:
         if used := sum(self._used.values()):
-            yield UsageUpdate(
-                session_update="usage_update",
-                used=used,
-                size=self.window or 0,
-                cost=None if dollars is None else Cost(amount=dollars, currency="USD"),
-                field_meta={"_claude/model": self.model},
-            )
+            yield payloads.window(used, self.window or 0, dollars, meta={"_claude/model": self.model})
 
-    def compacting(self) -> Iterator[Any]:
+    def compacting(self) -> Iterator[Payload]:
         """The conversation is about to be replaced by a summary."""
         self._compaction = f"compaction-{uuid4()}"
-        yield _about_compaction(
-            start_tool_call(self._compaction, "Compact conversation", kind="other", status="in_progress")
-        )
+        call = payloads.call(self._compaction, "Compact conversation", "other")
+        yield payloads.call_started(call, "in_progress", meta=_COMPACTION)
 
-    def _compacted(self, data: Given) -> Iterator[Any]:
+    def _compacted(self, data: Given) -> Iterator[Payload]:
         if self._compaction is None:
             yield from self.compacting()
         told: Given = data.get("compact_metadata") or {}
         counted = {"preTokens": told.get("pre_tokens"), "postTokens": told.get("post_tokens")}
-        yield _about_compaction(update_tool_call(self._compaction or "", status="completed", raw_output=counted))
+        yield payloads.call_ended(self._compaction or "", "completed", raw=counted, meta=_COMPACTION)
         self._compaction = None
         self._used = {}
 
@@ -166,40 +155,17 @@ def _counts(usage: Given) -> dict[str, int]:
     return {name: usage[name] for name in _IN_USE if isinstance(usage.get(name), int)}
 
 
-def _about_compaction(update: Any) -> Any:
-    update.field_meta = {"claudeCode": {"toolName": "compact"}}
-    return update
-
-
 # ── tool calls ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def asked(call_id: str, tool: str, given: Given) -> ToolCallUpdate:
-    """A call that Claude wants to be permitted."""
-    return ToolCallUpdate(
-        tool_call_id=call_id, title=_title(tool, given), kind=_kind(tool), raw_input=given, locations=_places(given)
-    )
+def call(call_id: str, tool: str, given: Given) -> Payload:
+    """Return a call of a tool, as the protocol writes it."""
+    paths = [given[name] for name in _PATHS if isinstance(given.get(name), str)]
+    return payloads.call(call_id, _title(tool, given), _KINDS.get(tool, "other"), paths=paths or None, given=given)
 
 
-def _started(block: ToolUseBlock | ServerToolUseBlock) -> Any:
-    return start_tool_call(
-        block.id,
-        _title(block.name, block.input),
-        kind=_kind(block.name),
-        status="pending",
-        content=_change(block.name, block.input),
-        locations=_places(block.input),
-        raw_input=block.input,
-    )
-
-
-def _finished(call_id: str, output: str, *, failed: bool) -> Any:
-    content = [tool_content(text_block(output))] if output else None
-    return update_tool_call(call_id, status="failed" if failed else "completed", content=content)
-
-
-def _kind(tool: str) -> ToolKind:
-    return _KINDS.get(tool, "other")
+def _finished(call_id: str, output: str, *, failed: bool) -> Payload:
+    return payloads.call_ended(call_id, "failed" if failed else "completed", output or None)
 
 
 def _title(tool: str, given: Given) -> str:
@@ -207,16 +173,12 @@ def _title(tool: str, given: Given) -> str:
     return main if tool == "Bash" and main else f"{tool} {main}".strip()
 
 
-def _places(given: Given) -> list[ToolCallLocation] | None:
-    return [ToolCallLocation(path=given[name]) for name in _PATHS if isinstance(given.get(name), str)] or None
-
-
-def _change(tool: str, given: Given) -> list[Any] | None:
+def _change(tool: str, given: Given) -> list[Payload] | None:
     match tool, given:
         case "Write", {"file_path": str(path), "content": str(text)}:
-            return [tool_diff_content(path, text)]
+            return [payloads.diff(path, text)]
         case "Edit", {"file_path": str(path), "old_string": str(before), "new_string": str(after)}:
-            return [tool_diff_content(path, after, before)]
+            return [payloads.diff(path, after, before)]
         case _:
             return None
 

@@ -1,15 +1,18 @@
 """Starts the agent."""
 
 import argparse
-import asyncio
 import os
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from segue.drivers.langgraph.agent import serve
-from segue.drivers.langgraph.graphs import NoGraph, find
-from segue.drivers.langgraph.pipes import take_over
-from segue.drivers.langgraph.threads import place
+from segue import __version__
+from segue.drivers.programs.entry import run
+from segue.drivers.programs.payloads import Payload, introduction
+
+if TYPE_CHECKING:
+    from segue.drivers.programs.skeleton import Starter
 
 
 def main() -> int:
@@ -18,17 +21,25 @@ def main() -> int:
         "graph",
         nargs="?",
         default=os.environ.get("SEGUE_LANGGRAPH_GRAPH", ""),
-        help="module:attribute or path/to/file.py:attribute; without it, what SEGUE_LANGGRAPH_GRAPH says",
+        help="module:attribute or path/to/file.py:attribute; without it, the value of SEGUE_LANGGRAPH_GRAPH",
     )
-    given = parser.parse_args()
-    pipes = take_over()
-    # Before the loop runs: a module may start one of its own while it is imported.
+    return run(_introduce, partial(_load, parser.parse_args().graph))
+
+
+def _introduce() -> Payload:
+    return introduction("langgraph", __version__, sessions=("close", "fork", "list", "resume"))
+
+
+def _load(name: str) -> "Starter":
+    from segue.drivers.langgraph.agent import start
+    from segue.drivers.langgraph.graphs import NoGraph, find
+
+    # No event loop runs here: a module may start one of its own while it is imported.
     try:
-        graph = find(given.graph, Path.cwd())
+        graph = find(name, Path.cwd())
     except NoGraph as problem:
         graph = problem
-    asyncio.run(serve(pipes, graph, place(os.environ)))
-    return 0
+    return partial(start, graph)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any, cast
 from langchain_core.messages import ToolCall
 
 from segue.drivers.langgraph.messages import fields_of
+from segue.drivers.programs.skeleton import Decision
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 500
@@ -32,14 +33,6 @@ class Question:
     """Whether it may be answered in words, too. A call is allowed or not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What was decided, and the words for it, if somebody answered in words."""
-
-    allowed: bool
-    words: str = ""
-
-
 def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[Question]:
     """What an interrupt of this id asks; `calls` are those that the graph has not answered."""
     if (actions := _actions(value)) is not None:
@@ -53,7 +46,7 @@ def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[
     return [Question(title=_title(value), call_id=call or own, about=value, words=not calls)]
 
 
-def resumption(value: object, answers: Sequence[Answer]) -> object:
+def resumption(value: object, answers: Sequence[Decision]) -> object:
     """What the graph hears in place of its interrupt."""
     if _actions(value) is not None:
         return {"decisions": [_decision(answer) for answer in answers]}
@@ -61,7 +54,7 @@ def resumption(value: object, answers: Sequence[Answer]) -> object:
     return answer.words or answer.allowed
 
 
-def _decision(answer: Answer) -> dict[str, str]:
+def _decision(answer: Decision) -> dict[str, str]:
     return {"type": "approve"} if answer.allowed else {"type": "reject", "message": "The user refused this."}
 
 

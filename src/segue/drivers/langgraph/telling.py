@@ -6,19 +6,12 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
-from acp import (
-    start_tool_call,
-    text_block,
-    tool_content,
-    update_agent_message_text,
-    update_agent_thought_text,
-    update_tool_call,
-)
-from acp.schema import Usage, UsageUpdate
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
 from langchain_core.messages.ai import UsageMetadata
 
 from segue.drivers.langgraph.messages import answered_in, calls_in, messages_in
+from segue.drivers.programs import payloads
+from segue.drivers.programs.payloads import Payload
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
@@ -57,7 +50,7 @@ class Telling:
 
     async def say_aside(self, text: str) -> None:
         self._speaker = None
-        await self._tell(update_agent_thought_text(f"{text}\n"))
+        await self._tell(payloads.thought(f"{text}\n"))
 
     async def answered(self, call_id: str, *, allowed: bool, words: str) -> None:
         """A question that was no call of a tool ends with its answer; the others end with the tool."""
@@ -70,7 +63,7 @@ class Telling:
         for call_id in tuple(self._open):
             await self._end(call_id, words, failed=True)
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> Payload | None:
         return self._tokens.of_the_turn()
 
     def by_model(self) -> dict[str, Any]:
@@ -85,9 +78,7 @@ class Telling:
             await self._speak(message)
             if (counted := self._tokens.count(message)) is not None:
                 named = {"_claude/model": counted.model} if counted.model else None
-                await self._tell(
-                    UsageUpdate(session_update="usage_update", used=counted.total, size=0, field_meta=named)
-                )
+                await self._tell(payloads.window(counted.total, 0, meta=named))
         # The calls in a part of a message are not whole yet; they come with the node's update.
         if not isinstance(message, AIMessageChunk):
             await self._calls(message)
@@ -97,9 +88,9 @@ class Telling:
             if block["type"] == "text" and block["text"]:
                 another = self._speaker is not None and self._speaker != message.id
                 self._speaker = message.id
-                await self._tell(update_agent_message_text(f"\n\n{block['text']}" if another else block["text"]))
+                await self._tell(payloads.message(f"\n\n{block['text']}" if another else block["text"]))
             elif block["type"] == "reasoning" and block.get("reasoning"):
-                await self._tell(update_agent_thought_text(block.get("reasoning", "")))
+                await self._tell(payloads.thought(block.get("reasoning", "")))
 
     # ── calls ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,14 +118,14 @@ class Telling:
         self._speaker = None
         self._called.add(call_id)
         self._open.add(call_id)
-        await self._tell(start_tool_call(call_id, title, kind="other", status="in_progress", raw_input=given))
+        await self._tell(payloads.call_started(payloads.call(call_id, title, "other", given=given), "in_progress"))
 
     async def _end(self, call_id: str, output: str, *, failed: bool) -> None:
         self._speaker = None
         self._finished.add(call_id)
         self._open.discard(call_id)
         status = "failed" if failed else "completed"
-        await self._tell(update_tool_call(call_id, status=status, content=[tool_content(text_block(output))]))
+        await self._tell(payloads.call_ended(call_id, status, output))
 
 
 def call_title(call: ToolCall) -> str:
@@ -181,14 +172,10 @@ class _Tokens:
         counted.add(message.usage_metadata)
         return counted
 
-    def of_the_turn(self) -> Usage | None:
+    def of_the_turn(self) -> Payload | None:
         told = self._messages.values()
         new, output, cached = (sum(getattr(each, name) for each in told) for name in ("new", "output", "cached"))
-        if not new + output + cached:
-            return None
-        return Usage(
-            input_tokens=new, output_tokens=output, cached_read_tokens=cached, total_tokens=new + output + cached
-        )
+        return payloads.tokens(new, output, cached) if new + output + cached else None
 
     def by_model(self) -> list[dict[str, Any]]:
         """Tokens of messages that name no model stand under an empty name."""

@@ -11,28 +11,24 @@ again. Where it stood decides how the prompt gets in:
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from acp import RequestError
-from acp.interfaces import Client
-from acp.schema import AllowedOutcome, PermissionOption, PromptResponse, StopReason, ToolCallUpdate
 from langgraph.errors import GraphRecursionError  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.types import Command, StateUpdate  # pyright: ignore[reportMissingTypeStubs]
 
-from segue.drivers.langgraph.asking import Answer, Question, questions, resumption
+from segue.drivers.langgraph.asking import Question, questions, resumption
 from segue.drivers.langgraph.graphs import MESSAGES, Graph
 from segue.drivers.langgraph.messages import INTERRUPTED, fields_of, open_calls, unknown
 from segue.drivers.langgraph.telling import Telling, call_title
 from segue.drivers.langgraph.threads import config_of
-
-_OPTIONS = [
-    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
-    PermissionOption(option_id="reject", name="Reject", kind="reject_once"),
-]
+from segue.drivers.programs import payloads
+from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, Message, RequestError
+from segue.drivers.programs.payloads import Payload, StopReason
+from segue.drivers.programs.skeleton import Channel, Decision, text_of
 
 _IN_WORDS: dict[str, Any] = {"segue": {"words": True}}
 """Says that a question may be answered in words, too."""
@@ -63,13 +59,13 @@ class Workers(ThreadPoolExecutor):
 class Setting:
     """Where a turn takes place."""
 
-    token: str
-    client: Client
+    channel: Channel
     graph: Graph
     workers: Workers
 
-    async def tell(self, update: Any) -> None:
-        await self.client.session_update(self.token, update)
+    @property
+    def token(self) -> str:
+        return self.channel.token
 
 
 class Turn:
@@ -84,16 +80,16 @@ class Turn:
         self._cancelled = False
         self._stands_at: str | None = None
         """The checkpoint at which the graph came to its end; where it was stopped is no place to begin a copy at."""
-        self._telling = Telling(setting.tell, None, nodes=False)
+        self._telling = Telling(setting.channel.update, None, nodes=False)
 
-    def cancel(self) -> None:
+    async def cancel(self) -> None:
         self._cancelled = True
         if self._work is not None:
             # Once, and not again and again as a cancel scope does it: the library awaits the ends of its own tasks.
             self._work.cancel()
 
-    async def play(self, text: str) -> PromptResponse:
-        self._work = asyncio.create_task(self._go_on(text))
+    async def play(self, content: Sequence[Message]) -> Payload:
+        self._work = asyncio.create_task(self._go_on("\n".join(text_of(block) for block in content)))
         try:
             reason = await self._work
         except asyncio.CancelledError:
@@ -104,14 +100,11 @@ class Turn:
             reason = "max_turn_requests"
         except Exception as error:  # whatever a user's node raises is how its turn ends
             await self._break_off("failed")
-            raise RequestError(-32603, f"{type(error).__name__}: {error}") from error
+            raise RequestError(INTERNAL_ERROR, f"{type(error).__name__}: {error}") from error
         if reason == "cancelled":
             await self._break_off("was cancelled")
-        return PromptResponse(
-            stop_reason=reason,
-            usage=self._telling.usage(),
-            field_meta={"segue": {"at": self._stands_at}, **self._telling.by_model()},
-        )
+        meta = {"segue": {"at": self._stands_at}, **self._telling.by_model()}
+        return payloads.turn_ended(reason, self._telling.usage(), meta)
 
     async def _break_off(self, how: str) -> None:
         # A node in a thread goes on without its turn, and the next turn must not find it at work.
@@ -120,7 +113,7 @@ class Turn:
 
     async def _go_on(self, text: str) -> StopReason:
         state = await self._state()
-        self._telling = Telling(self._setting.tell, state.values, nodes=not self._graph.converses)
+        self._telling = Telling(self._setting.channel.update, state.values, nodes=not self._graph.converses)
         given = await self._opening(state, text)
         while True:
             await self._run(given)
@@ -198,17 +191,10 @@ class Turn:
         question = Question(title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next})
         return (await self._ask(question)).allowed
 
-    async def _ask(self, question: Question) -> Answer:
+    async def _ask(self, question: Question) -> Decision:
         about = fields_of(question.about) or {"asks": question.about}
-        asked = ToolCallUpdate(
-            tool_call_id=question.call_id,
-            title=question.title,
-            kind="other",
-            raw_input=about,
-            field_meta=_IN_WORDS if question.words else None,
-        )
-        told = await self._setting.client.request_permission(self._setting.token, asked, _OPTIONS)
-        allowed = isinstance(told.outcome, AllowedOutcome) and told.outcome.option_id == "allow"
-        words = str(fields_of((told.field_meta or {}).get("segue")).get("words", "")) if allowed else ""
-        await self._telling.answered(question.call_id, allowed=allowed, words=words)
-        return Answer(allowed=allowed, words=words)
+        meta = _IN_WORDS if question.words else None
+        asked = payloads.call(question.call_id, question.title, "other", given=about, meta=meta)
+        decision = await self._setting.channel.ask(asked)
+        await self._telling.answered(question.call_id, allowed=decision.allowed, words=decision.words)
+        return decision

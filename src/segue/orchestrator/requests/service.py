@@ -60,24 +60,24 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator.requests import forking, importing, sessions, snapshots
-from segue.orchestrator.requests.answering import Answering
-from segue.orchestrator.requests.launching import FilesMoving, full_context, standing_of
-from segue.orchestrator.requests.resuming import Resuming
+from segue.orchestrator.requests import forks, imports, sessions, snapshots
+from segue.orchestrator.requests.answers import Answering
+from segue.orchestrator.requests.launches import FilesMoving, full_context, standing_of
+from segue.orchestrator.requests.prompts import Talking
+from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.requests.secrets import refuse_secrets
-from segue.orchestrator.requests.talking import Talking
-from segue.orchestrator.run.limits import changed, may_go_on, refuse_unlimited
-from segue.orchestrator.run.planning import ONE_TASK, makes_no_plan
-from segue.orchestrator.run.reviewing import helpers_variables, refuse_unusable
+from segue.orchestrator.run.allowance import changed, may_go_on, refuse_unlimited
+from segue.orchestrator.run.plan_proposals import ONE_TASK, makes_no_plan
+from segue.orchestrator.run.reviews import helpers_variables, refuse_unusable
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.runtime import agents, containers, projections
 from segue.orchestrator.runtime.contexts import compile_workflow
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.runtime.house import House
-from segue.orchestrator.runtime.plans import read_plan
-from segue.orchestrator.runtime.queueing import queue
+from segue.orchestrator.runtime.plan_text import read_plan
+from segue.orchestrator.runtime.queued_runs import queue
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.runtime.views import plan_view, view_of
-from segue.orchestrator.settling.settling import (
+from segue.orchestrator.settling.recovery import (
     Settling,
     checkpoint_ref,
     left_standing,
@@ -111,22 +111,22 @@ class Starting(WrongState):
 class Orchestrator:
     """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
 
-    def __init__(self, house: House, resuming: Resuming) -> None:
-        self._house = house
-        self._journal = house.journal
+    def __init__(self, services: RuntimeServices, resuming: Resuming) -> None:
+        self._services = services
+        self._journal = services.journal
         self._resuming = resuming
-        self._answering = Answering(house, resuming)
+        self._answering = Answering(services, resuming)
         self._talking = Talking(resuming)
-        self.memory = Memory(house.journal)
+        self.memory = Memory(services.journal)
         self._naming = anyio.Lock()
 
     @property
     def boot(self) -> BootId:
-        return self._house.boot
+        return self._services.boot
 
     @property
     def busy(self) -> bool:
-        return bool(self._house.live or self._house.environments or self._house.kept_environments)
+        return bool(self._services.live or self._services.environments or self._services.kept_environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,22 +166,24 @@ class Orchestrator:
         return EventPage(events=tuple(RecordView.of(record) for record in records), head=head)
 
     async def snapshots(self, name: str) -> list[Snapshot]:
-        return await snapshots.snapshots(self._house, name)
+        return await snapshots.snapshots(self._services, name)
 
     async def snapshot(self, name: str, snapshot_id: str) -> Snapshot:
-        return await snapshots.snapshot(self._house, name, snapshot_id)
+        return await snapshots.snapshot(self._services, name, snapshot_id)
 
     async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
-        return await snapshots.difference(self._house, name, before, after)
+        return await snapshots.difference(self._services, name, before, after)
 
     async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
-        return await snapshots.detailed_history(self._house, name, snapshot_id, category, page or Page())
+        return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or Page())
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         """What a successor would read if the work went on now."""
         row = await self._journal.workflows.get(name)
         present = await self._resuming.launching.present(row)
-        compiled = await compile_workflow(self._house, row.id, present, budget or self._house.rules.context_budget)
+        compiled = await compile_workflow(
+            self._services, row.id, present, budget or self._services.rules.context_budget
+        )
         return CompiledContext(workflow_id=row.id, context=compiled.text, exam=compiled.exam)
 
     async def verify(self, name: str) -> Verification:
@@ -189,20 +191,20 @@ class Orchestrator:
         return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
 
     async def sessions(self, name: str) -> list[SessionDetail]:
-        return await sessions.details(self._house, await self._journal.workflows.get(name))
+        return await sessions.details(self._services, await self._journal.workflows.get(name))
 
     async def usage(self, name: str) -> WorkflowAccount:
         row = await self._journal.workflows.get(name)
         return account_of(row.id, await self._journal.state(row.id))
 
     async def session(self, session_id: str) -> SessionDetail:
-        return await sessions.detail(self._house, session_id)
+        return await sessions.detail(self._services, session_id)
 
     async def session_files(self, session_id: str) -> SessionFiles:
-        return await projections.rebuild(self._house, session_id)
+        return await projections.rebuild(self._services, session_id)
 
     async def session_standing(self, session_id: str) -> SessionStanding:
-        return await sessions.standing(self._house, session_id)
+        return await sessions.standing(self._services, session_id)
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 
@@ -215,25 +217,25 @@ class Orchestrator:
 
     async def _require_agents(self, name: str, choices: Choices, environment: Mapping[str, str]) -> AgentConfiguration:
         """Return the agent; refuse if a program or an engine is missing, for it or its helpers."""
-        agent = agents.agent_named(self._house, name)
-        for each in (agent, *agents.helpers(self._house, choices)):
+        agent = agents.agent_named(self._services, name)
+        for each in (agent, *agents.helpers(self._services, choices)):
             agents.require(each, environment)
             if each.container is not None:
-                await require_engine(containers.engine_of(self._house))
+                await require_engine(containers.engine_of(self._services))
         return agent
 
     async def _create(self, request: RunRequest, agent: AgentConfiguration, choices: Choices) -> WorkflowView:
         """Refuse everything that can be refused before anything is written, then create the workflow."""
         refuse_secrets(choices)
         refuse_unlimited(choices.limits)
-        refuse_unusable(self._house, agent, choices, request.environment)
+        refuse_unusable(self._services, agent, choices, request.environment)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
         proposed = request.propose and request.plan is None
         plan = None if proposed and agent.plans else read_plan(request.issue, request.plan)
         repository = await repository_root(request.repository)
         slug = await self._free_slug(request.issue.title, repository)
-        now = self._house.clock.now()
+        now = self._services.clock.now()
         new = NewWorkflowRow(
             id=new_workflow_id(now),
             slug=slug,
@@ -243,11 +245,11 @@ class Orchestrator:
             permissions=request.permissions,
             repository=str(repository),
             here=request.here,
-            worktree=str(repository if request.here else self._house.home / "worktrees" / slug),
+            worktree=str(repository if request.here else self._services.home / "worktrees" / slug),
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
             choices=choices,
         )
-        needed = (*agent.environment, *choices.variables, *helpers_variables(self._house, choices))
+        needed = (*agent.environment, *choices.variables, *helpers_variables(self._services, choices))
         variables = allowed(request.environment, needed)
 
         def begin(t: Transaction) -> None:
@@ -261,7 +263,7 @@ class Orchestrator:
         return await self.workflow(new.id)
 
     async def import_session(self, request: ImportRequest) -> Imported:
-        return await importing.import_session(self._house, request, self._free_slug)
+        return await imports.import_session(self._services, request, self._free_slug)
 
     async def _free_slug(self, title: str, repository: Path) -> str:
         """A name that no workflow has, and no branch of this repository either."""
@@ -277,7 +279,7 @@ class Orchestrator:
     def _begin(self, t: Transaction, session_id: SessionId, agent: str, variables: Mapping[str, str]) -> None:
         t.sessions.create(session_id, agent)
         plan = ResumePlan(way=Way.FIRST, reason="the workflow is new")
-        queue(self._house, t, session_id, plan, Purpose.WORK, variables)
+        queue(self._services, t, session_id, plan, Purpose.WORK, variables)
 
     # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -286,7 +288,7 @@ class Orchestrator:
         reason = request.reason
         row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
-        force_at = self._house.clock.now() + timedelta(seconds=self._house.rules.pause_force_after)
+        force_at = self._services.clock.now() + timedelta(seconds=self._services.rules.pause_force_after)
 
         def ask(t: Transaction) -> tuple[PauseCourse, bool]:
             """Request the pause; return its course, and whether a retry was called off."""
@@ -301,7 +303,7 @@ class Orchestrator:
         course, called_off = await self._resuming.launching.decide(row.id, ask)
         running = course is PauseCourse.AT_BOUNDARY
         crash_point("pause.requested")
-        self._house.kept_environments.pop(row.id, None)
+        self._services.kept_environments.pop(row.id, None)
         if not running:
             await self._resuming.launching.put_away(row.id, reason or "the workflow is paused")
             try:
@@ -310,7 +312,7 @@ class Orchestrator:
                 # Now there is a run to wait for, or soon will be.
                 again = await self.pause(name, request, wait)
                 return replace(again, retry_called_off=called_off or again.retry_called_off)
-        elif (live := self._house.live.get(row.id)) is not None:
+        elif (live := self._services.live.get(row.id)) is not None:
             live.pause.set()
         if running and wait:
             await self._until_settled(row.id)
@@ -345,9 +347,9 @@ class Orchestrator:
         await self._journal.transact(row.id, self._resuming.launching.still(pause))
         for run in unstarted:
             # It stands in line for nothing, and the next one may not stand behind it.
-            self._house.environments.pop((run.session_id, run.number), None)
-            self._house.queue.forget(run.session_id, run.number)
-        await left_standing(self._house, row.id, state)
+            self._services.environments.pop((run.session_id, run.number), None)
+            self._services.queue.forget(run.session_id, run.number)
+        await left_standing(self._services, row.id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
         """Until the workflow stands still, one way or another."""
@@ -384,19 +386,19 @@ class Orchestrator:
                 t.withdraw_pause()
 
         await self._journal.transact(row.id, change)
-        if (live := self._house.live.get(row.id)) is not None:
+        if (live := self._services.live.get(row.id)) is not None:
             live.terms.set()
         return await self.workflow(row.id)
 
     async def _has_room(self, row: WorkflowRow) -> bool:
         """Whether the agent's context is no reason to pause."""
-        session, agent = (await self._journal.state(row.id)).session, self._house.agents.get(row.agent)
+        session, agent = (await self._journal.state(row.id)).session, self._services.agents.get(row.agent)
         if session is None or agent is None:
             return False
-        return not await full_context(self._house, session, row.id, agent, (Rung.PAUSE, Rung.FORCE))
+        return not await full_context(self._services, session, row.id, agent, (Rung.PAUSE, Rung.FORCE))
 
     async def fork(self, session_id: str, request: ForkRequest) -> Forked:
-        return await forking.fork(self._house, session_id, request, self._free_slug)
+        return await forks.fork(self._services, session_id, request, self._free_slug)
 
     async def open_session(self, session_id: str, request: OpenRequest) -> Resumed:
         return await self._resuming.open(session_id, request.environment)
@@ -413,10 +415,10 @@ class Orchestrator:
     # ── agents ──────────────────────────────────────────────────────────────────────────────────────
 
     async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
-        return agents.agents(self._house, environment)
+        return agents.agents(self._services, environment)
 
     async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
-        return await agents.check(self._house, name, environment)
+        return await agents.check(self._services, name, environment)
 
     # ── answering and ending ────────────────────────────────────────────────────────────────────────
 
@@ -443,23 +445,23 @@ class Orchestrator:
         crash_point("cancel.before")
         await self._resuming.launching.decide(row.id, cancel)
         crash_point("cancel.after")
-        self._house.kept_environments.pop(row.id, None)
+        self._services.kept_environments.pop(row.id, None)
         await self._end_run(row.id, settling_for(stop))
-        await containers.end_all(self._house, row.id)
+        await containers.end_all(self._services, row.id)
         for session in await self._journal.sessions.of(row.id):
-            await projections.refresh(self._house, session.id)
+            await projections.refresh(self._services, session.id)
         return Action(status="cancelled", workflow_id=row.id)
 
     async def _end_run(self, workflow_id: WorkflowId, settling: Settling) -> None:
         """Tear a live run away and wait until it has settled; settle here what nobody carries out."""
-        live = self._house.live.get(workflow_id)
+        live = self._services.live.get(workflow_id)
         if live is not None:
             live.tear_away(settling.stop)
             with anyio.move_on_after(END_WITHIN):
                 await live.done.wait()
         for run in await self._journal.runs.open(workflow_id):
-            await settle(self._house, run.session_id, run.number, settling)
-            self._house.queue.forget(run.session_id, run.number)
+            await settle(self._services, run.session_id, run.number, settling)
+            self._services.queue.forget(run.session_id, run.number)
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:

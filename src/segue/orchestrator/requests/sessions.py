@@ -6,9 +6,9 @@ from typing import Literal
 from segue.journal.rows import RuntimeRow, SessionRow, WorkflowRow
 from segue.model.status import RuntimeStatus, SessionStatus
 from segue.model.views import RuntimeView, SessionDetail, SessionStanding, WayBack
-from segue.orchestrator.requests.launching import means_of
+from segue.orchestrator.requests.launches import means_of
 from segue.orchestrator.runtime.agents import agent_named
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.runtime.views import failure_view
 from segue.protocol.accounts import session_account
 from segue.resume.planner import plan_resume
@@ -22,23 +22,25 @@ ACTIVE = frozenset({SessionStatus.WAITING_FOR_INPUT, SessionStatus.STARTING, Ses
 BACK = ACTIVE | {SessionStatus.SUSPENDED}
 
 
-async def detail(house: House, session_id: str) -> SessionDetail:
-    row = await house.journal.sessions.get(session_id)
-    workflow = await house.journal.workflows.get(row.workflow_id)
-    state = await house.journal.state(row.workflow_id)
-    return await _detail(house, workflow, state, row)
+async def detail(services: RuntimeServices, session_id: str) -> SessionDetail:
+    row = await services.journal.sessions.get(session_id)
+    workflow = await services.journal.workflows.get(row.workflow_id)
+    state = await services.journal.state(row.workflow_id)
+    return await _detail(services, workflow, state, row)
 
 
-async def details(house: House, workflow: WorkflowRow) -> list[SessionDetail]:
+async def details(services: RuntimeServices, workflow: WorkflowRow) -> list[SessionDetail]:
     """All sessions of a workflow, the first one first."""
-    state = await house.journal.state(workflow.id)
-    rows = await house.journal.sessions.of(workflow.id)
-    return [await _detail(house, workflow, state, row) for row in rows]
+    state = await services.journal.state(workflow.id)
+    rows = await services.journal.sessions.of(workflow.id)
+    return [await _detail(services, workflow, state, row) for row in rows]
 
 
-async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row: SessionRow) -> SessionDetail:
+async def _detail(
+    services: RuntimeServices, workflow: WorkflowRow, state: WorkflowState, row: SessionRow
+) -> SessionDetail:
     session = state.sessions[row.id]
-    runtime = await house.journal.sessions.runtime(row.id)
+    runtime = await services.journal.sessions.runtime(row.id)
     return SessionDetail(
         id=row.id,
         workflow_id=row.workflow_id,
@@ -62,15 +64,17 @@ async def _detail(house: House, workflow: WorkflowRow, state: WorkflowState, row
         spent=session_account(row.id, session).account,
         failure=failure_view(session),
         runtime=_runtime(runtime),
-        way_back=await _way_back(house, workflow, state, row),
+        way_back=await _way_back(services, workflow, state, row),
     )
 
 
-async def _way_back(house: House, workflow: WorkflowRow, state: WorkflowState, row: SessionRow) -> WayBack | None:
-    gone = row.agent not in house.agents
+async def _way_back(
+    services: RuntimeServices, workflow: WorkflowRow, state: WorkflowState, row: SessionRow
+) -> WayBack | None:
+    gone = row.agent not in services.agents
     if gone or workflow.status in WORKFLOW_ENDED or row.number != workflow.session_count:
         return None
-    plan = plan_resume(await means_of(house, state, workflow.id, agent_named(house, row.agent)))
+    plan = plan_resume(await means_of(services, state, workflow.id, agent_named(services, row.agent)))
     return WayBack(way=plan.way, reason=plan.reason, prices=plan.prices)
 
 
@@ -92,16 +96,16 @@ def _is_alive(row: RuntimeRow) -> bool:
     return found is not None and (str(found.started), found.boot) == (row.pid_started, row.machine_boot)
 
 
-async def standing(house: House, session_id: str) -> SessionStanding:
+async def standing(services: RuntimeServices, session_id: str) -> SessionStanding:
     """Whether the session needs its agent brought back. Opening a page may act on this; what stopped on an error is
     left to a person."""
-    row = await house.journal.sessions.get(session_id)
-    workflow = await house.journal.workflows.get(row.workflow_id)
-    state = await house.journal.state(row.workflow_id)
-    runtime = await house.journal.sessions.runtime(row.id)
+    row = await services.journal.sessions.get(session_id)
+    workflow = await services.journal.workflows.get(row.workflow_id)
+    state = await services.journal.state(row.workflow_id)
+    runtime = await services.journal.sessions.runtime(row.id)
     current = row.number == workflow.session_count and workflow.status not in WORKFLOW_ENDED
-    running = current and workflow.id in house.live
-    seen = runtime.last_seen_at is not None and house.clock.now() - runtime.last_seen_at < RECENTLY
+    running = current and workflow.id in services.live
+    seen = runtime.last_seen_at is not None and services.clock.now() - runtime.last_seen_at < RECENTLY
     stale = seen and _is_alive(runtime)
     resumable = current and not running and not stale and row.status in BACK
     failure = state.sessions[row.id].failure

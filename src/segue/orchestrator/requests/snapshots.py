@@ -9,8 +9,8 @@ from segue.model.events import PromptSent, Record, Stretch
 from segue.model.findings import Findings
 from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq
 from segue.model.snapshots import History, Message, Page, Part, Snapshot
-from segue.orchestrator.runtime.house import House
-from segue.orchestrator.runtime.studies import findings
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.runtime.snapshot_studies import findings
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
 from segue.snapshot.messages import KINDS, messages
@@ -28,41 +28,41 @@ FOUND: Mapping[Part, Callable[[Findings], History]] = {
 }
 
 
-async def snapshots(house: House, name: str) -> list[Snapshot]:
+async def snapshots(services: RuntimeServices, name: str) -> list[Snapshot]:
     """Newest first; nobody takes a second look only for a list."""
-    workflow = await house.journal.workflows.get(name)
-    known = await house.journal.checkpoints.all_findings(workflow.id)
+    workflow = await services.journal.workflows.get(name)
+    known = await services.journal.checkpoints.all_findings(workflow.id)
     return [
         Snapshot(checkpoint=each, findings=known.get(each.id))
-        for each in await house.journal.checkpoints.snapshots(workflow.id)
+        for each in await services.journal.checkpoints.snapshots(workflow.id)
     ]
 
 
-async def snapshot(house: House, name: str, wanted: str) -> Snapshot:
+async def snapshot(services: RuntimeServices, name: str, wanted: str) -> Snapshot:
     """Everything about one, looked at again if nobody has."""
-    checkpoint = await _named(house, name, wanted)
-    return Snapshot(checkpoint=checkpoint, findings=await _studied(house, checkpoint))
+    checkpoint = await _named(services, name, wanted)
+    return Snapshot(checkpoint=checkpoint, findings=await _studied(services, checkpoint))
 
 
-async def difference(house: House, name: str, before: str, after: str) -> SnapshotDiff:
-    return compare(await snapshot(house, name, before), await snapshot(house, name, after))
+async def difference(services: RuntimeServices, name: str, before: str, after: str) -> SnapshotDiff:
+    return compare(await snapshot(services, name, before), await snapshot(services, name, after))
 
 
-async def detailed_history(house: House, name: str, wanted: str, category: Part, page: Page) -> History:
+async def detailed_history(services: RuntimeServices, name: str, wanted: str, category: Part, page: Page) -> History:
     """One part of a snapshot in full, for a successor that wants to know more."""
-    checkpoint = await _named(house, name, wanted)
+    checkpoint = await _named(services, name, wanted)
     match category:
         case Part.GIT_CHANGES:
             return git_changes(checkpoint)
         case Part.MESSAGES:
-            return await _messages(house, checkpoint, page)
+            return await _messages(services, checkpoint, page)
         case _:
-            return FOUND[category](await _studied(house, checkpoint))
+            return FOUND[category](await _studied(services, checkpoint))
 
 
-async def _studied(house: House, checkpoint: Checkpoint) -> Findings:
+async def _studied(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
     try:
-        return await findings(house, checkpoint)
+        return await findings(services, checkpoint)
     except Exception as error:  # the snapshot is whole without it, and the look can be taken again
         log.exception("snapshot %s could not be studied", checkpoint.id)
         return Findings(checkpoint_id=checkpoint.id, problem=f"The second look at it failed: {error}")
@@ -71,10 +71,10 @@ async def _studied(house: House, checkpoint: Checkpoint) -> Findings:
 # ── which one ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _named(house: House, name: str, wanted: str) -> Checkpoint:
-    workflow = await house.journal.workflows.get(name)
-    ids = await house.journal.checkpoints.snapshot_ids(workflow.id)
-    return await house.journal.checkpoints.get(workflow.id, meant(ids, wanted))
+async def _named(services: RuntimeServices, name: str, wanted: str) -> Checkpoint:
+    workflow = await services.journal.workflows.get(name)
+    ids = await services.journal.checkpoints.snapshot_ids(workflow.id)
+    return await services.journal.checkpoints.get(workflow.id, meant(ids, wanted))
 
 
 def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
@@ -96,16 +96,16 @@ def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
 # ── messages ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _messages(house: House, checkpoint: Checkpoint, page: Page) -> tuple[Message, ...]:
+async def _messages(services: RuntimeServices, checkpoint: Checkpoint, page: Page) -> tuple[Message, ...]:
     """Return the last messages up to the snapshot. One more is read, so that the first is complete."""
     before = checkpoint.after + 1 if page.before is None else min(page.before, checkpoint.after + 1)
     records: list[Record] = []
     while True:
         stretch = Stretch(NOTHING_SEEN, Seq(before - 1))
-        older = await house.journal.last_records(checkpoint.workflow_id, KINDS, limit=MOST_READ, within=stretch)
+        older = await services.journal.last_records(checkpoint.workflow_id, KINDS, limit=MOST_READ, within=stretch)
         records = [*reversed(older), *records]
         sent = [record.event.prompt_id for record in records if isinstance(record.event, PromptSent)]
-        told = messages(records, await house.journal.prompts.all_queued(sent))
+        told = messages(records, await services.journal.prompts.all_queued(sent))
         if len(older) < MOST_READ or len(told) > page.limit:
             return told[-page.limit :]
         before = records[0].seq

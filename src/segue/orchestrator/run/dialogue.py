@@ -26,22 +26,22 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.orchestrator.run.capacity import Capacity
-from segue.orchestrator.run.finishing import Finishing
-from segue.orchestrator.run.limits import Allowance
-from segue.orchestrator.run.messages import parts_of
-from segue.orchestrator.run.pausing import force_pauses
-from segue.orchestrator.run.planning import Planner, adopt_without_planning, blocked_by
+from segue.orchestrator.run.allowance import Allowance
+from segue.orchestrator.run.capacity_meter import Capacity
+from segue.orchestrator.run.forced_pauses import force_pauses
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.merged_messages import parts_of
+from segue.orchestrator.run.plan_proposals import Planner, adopt_without_planning, blocked_by
 from segue.orchestrator.run.questions import Speaker
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.reporting import Reports
+from segue.orchestrator.run.reports import Reports
 from segue.orchestrator.run.spending import limits_of
-from segue.orchestrator.run.tenure import Tenure
+from segue.orchestrator.run.task_completion import Finishing
 from segue.orchestrator.run.turns import Turns, broken_off
-from segue.orchestrator.runtime.alongside import alongside, first_of
+from segue.orchestrator.runtime.concurrency import alongside, first_of
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.settling.ends import WINDOW_FULL, End, Torn
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped
 from segue.protocol.budgets import Stopping
 from segue.protocol.steps import (
     AdoptPlan,
@@ -101,27 +101,27 @@ class Dialogue:
 
     def __init__(
         self,
-        tenure: Tenure,
+        lease: Lease,
         agent: Agent,
         recorder: Recorder,
         occasion: PromptOccasion,
         capacity: Capacity,
         environment: Mapping[str, str],
     ) -> None:
-        self._tenure = tenure
-        self._house = tenure.house
-        self._live = tenure.live
+        self._lease = lease
+        self._services = lease.services
+        self._live = lease.live
         self._recorder = recorder
-        speaker = Speaker(session_id=tenure.session_id, run=tenure.number, permissions=tenure.workflow.permissions)
-        self._turns = Turns(tenure, agent, recorder, speaker, tenure.live.phase, capacity)
-        self._reports = Reports(tenure, self._turns, recorder)
-        self._finishing = Finishing(tenure, self._turns, recorder, environment)
-        self._planner = Planner(tenure, self._turns, recorder)
-        self._plans = tenure.house.agents[tenure.agent].plans
+        speaker = Speaker(session_id=lease.session_id, run=lease.number, permissions=lease.workflow.permissions)
+        self._turns = Turns(lease, agent, recorder, speaker, lease.live.phase, capacity)
+        self._reports = Reports(lease, self._turns, recorder)
+        self._finishing = Finishing(lease, self._turns, recorder, environment)
+        self._planner = Planner(lease, self._turns, recorder)
+        self._plans = lease.services.agents[lease.agent].plans
         self._occasion: PromptOccasion | None = occasion
-        """What the first prompt has to explain; None after the first task."""
+        """Introduction for the first prompt; None after the first task."""
         self._status_before_talk = WorkflowStatus.PAUSED
-        self._allowance = Allowance(tenure)
+        self._allowance = Allowance(lease)
         self._capacity = capacity
 
     async def hold(self, joined: PromptId | None = None) -> End:
@@ -129,11 +129,10 @@ class Dialogue:
         turns, phase = self._turns, self._live.phase
         phase.move(Phase.IDLE)
         beside = (
-            turns.listen,
             turns.flush_regularly,
             turns.questions.deliver_replies,
             turns.yield_to_messages,
-            lambda: force_pauses(self._tenure, self._recorder, turns),
+            lambda: force_pauses(self._lease, self._recorder, turns),
             self._allowance.time_out,
         )
         async with alongside(*beside):
@@ -188,27 +187,27 @@ class Dialogue:
 
     async def _join(self, prompt_id: PromptId) -> _Prompt:
         """Take over a turn that the agent is in the middle of."""
-        plan = (await self._house.journal.state(self._tenure.workflow_id)).plan
-        sent = await self._house.journal.last_records(self._tenure.workflow_id, ["prompt.sent"], limit=MOST_PARTS)
-        session_id, run = self._tenure.session_id, self._tenure.number
+        plan = (await self._services.journal.state(self._lease.workflow_id)).plan
+        sent = await self._services.journal.last_records(self._lease.workflow_id, ["prompt.sent"], limit=MOST_PARTS)
+        session_id, run = self._lease.session_id, self._lease.number
 
         def join(t: Transaction) -> _Prompt:
             prompt = t.prompts.queued(prompt_id)
             task = next((each for each in plan.tasks if each.id == prompt.task_id), None) if plan else None
             if task is not None and not prompt.report:
-                t.tasks.start(task.id, self._tenure.attempt, session_id, run)
-            self._tenure.move(t, SessionStatus.RUNNING)
+                t.tasks.start(task.id, self._lease.attempt, session_id, run)
+            self._lease.move(t, SessionStatus.RUNNING)
             t.append(e.TurnJoined(prompt_id=prompt_id), session_id=session_id, run=run)
             return _Prompt(None if prompt.report else task, prompt, prompt.text, parts_of(prompt_id, sent), joined=True)
 
-        return await self._tenure.write("turn.joined", join)
+        return await self._lease.write("turn.joined", join)
 
     async def _reported(self, end: End, task: TaskId | None) -> bool:
         """Ask the agent, before a pause, for its decisions and errors; return False where that is not wanted."""
-        wanted = self._house.rules.extraction.by == "agent" and self._plans
+        wanted = self._services.rules.extraction.by == "agent" and self._plans
         if end.status is not WorkflowStatus.PAUSED or task is None or not wanted:
             return False
-        if self._tenure.purse.empty(self._house.clock.now()) is not None:
+        if self._lease.meter.empty(self._services.clock.now()) is not None:
             return False
         return await self._reports.ask(task, Stop(trigger=end.trigger, reason=end.reason))
 
@@ -216,18 +215,18 @@ class Dialogue:
 
     async def _next(self) -> _Prompt | End | None:
         """Choose the next step and prepare it; None when the choice has to be made again."""
-        state = await self._house.journal.state(self._tenure.workflow_id)
+        state = await self._services.journal.state(self._lease.workflow_id)
         carrying = await self._carrying()
         introduction = await self._what_came_before(state) if carrying is Carrying.NEEDED else None
         if (sentence := self._allowance.cannot_be_kept(state)) is not None:
             await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
 
         def choose(t: Transaction) -> _Prompt | End | AwaitMessage:
-            now, purpose = t.catch_up(state), self._tenure.run(t).purpose
+            now, purpose = t.catch_up(state), self._lease.run(t).purpose
             return self._prepare(t, next_step(self._situation(t, now, purpose)), now, introduction, carrying)
 
         # A pause that is requested in this moment commits either before the choice or after it.
-        chosen = await self._tenure.write("turn.start", choose)
+        chosen = await self._lease.write("turn.start", choose)
         return await self._await_message() if isinstance(chosen, AwaitMessage) else chosen
 
     def _situation(self, t: Transaction, now: WorkflowState, purpose: Purpose) -> Situation:
@@ -256,7 +255,7 @@ class Dialogue:
                 return self._message(t, introduction or self._issue_introduction(now, carrying))
             case Complete():
                 # A message from here on finds the run leaving, and starts the next one.
-                t.runs.set_purpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
+                t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
                 return End(WorkflowStatus.COMPLETED)
             case Pause(why=why):
                 return End(WorkflowStatus.PAUSED, why.reason, why.trigger)
@@ -270,7 +269,7 @@ class Dialogue:
                 prompt = self._planner.ask(t, now, self._occasion)
                 return _Prompt(None, prompt, self._carry(t, prompt, introduction))
             case AdoptPlan():
-                adopted = adopt_without_planning(t, now, self._tenure.agent)
+                adopted = adopt_without_planning(t, now, self._lease.agent)
                 assert now.planning is not None and adopted.next_task is not None, "a plan has something to do"
                 return self._task(t, adopted.next_task, adopted, said_of_plans(now.planning), introduction)
             case Work(task=task):
@@ -290,10 +289,10 @@ class Dialogue:
         told = (*about_plans, *advised(now.advice, task.id), *remarks(now, task))
         text = task_prompt(now.issue, now.plan, task, self._occasion, told)
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
-        session_id, number = self._tenure.session_id, self._tenure.number
-        t.tasks.start(task.id, self._tenure.attempt, session_id, number)
+        session_id, number = self._lease.session_id, self._lease.number
+        t.tasks.start(task.id, self._lease.attempt, session_id, number)
         t.prompts.queue(prompt, session_id, number)
-        self._tenure.move(t, SessionStatus.RUNNING)
+        self._lease.move(t, SessionStatus.RUNNING)
         words = self._carry(t, prompt, introduction)
         # The prompt is sent at once, so one commit serves both.
         t.prompts.move(prompt.prompt_id, PromptStatus.SENT, session_id, number)
@@ -305,37 +304,37 @@ class Dialogue:
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
             self._status_before_talk = t.workflow.status
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
-        self._tenure.move(t, SessionStatus.RUNNING)
+        self._lease.move(t, SessionStatus.RUNNING)
         return _Prompt(None, said.prompt, self._carry(t, said.prompt, introduction), said.parts)
 
     # ── what the agent has to be told first ─────────────────────────────────────────────────────────
 
     async def _carrying(self) -> Carrying:
-        """Return what the agent still has to be told of earlier sessions."""
+        """Return which introduction to earlier sessions the agent still needs."""
         if self._occasion is None:
             return Carrying.DONE
-        return (await self._house.journal.sessions.get(self._tenure.session_id)).carrying
+        return (await self._services.journal.sessions.get(self._lease.session_id)).carrying
 
     async def _what_came_before(self, state: WorkflowState) -> _Introduction:
         """Compile the context of a new conversation, or quote the history."""
-        if state.sessions[self._tenure.session_id].told_by is Way.CONTEXT:
+        if state.sessions[self._lease.session_id].told_by is Way.CONTEXT:
             try:
-                return await self._context(state.sessions[self._tenure.session_id].own_context)
+                return await self._context(state.sessions[self._lease.session_id].own_context)
             except Exception:  # a context that fails to compile must not stop the work
-                log.exception("no context could be compiled for %s", self._tenure.workflow_id)
+                log.exception("no context could be compiled for %s", self._lease.workflow_id)
                 message = "No context could be compiled; the server's log says why. The history is told instead."
                 await self._recorder.record(e.Warned(code="context_failed", message=message))
                 if self._occasion is not None:
                     self._occasion = replace(self._occasion, way=Way.HISTORY)
-        records = await self._house.hearings.last_records(self._tenure.workflow_id, HISTORY_KINDS)
-        return _Introduction(Way.HISTORY, history(records, self._house.rules.history), with_history)
+        records = await self._services.facts.last_records(self._lease.workflow_id, HISTORY_KINDS)
+        return _Introduction(Way.HISTORY, history(records, self._services.rules.history), with_history)
 
     async def _context(self, own: str) -> _Introduction:
         """Compile the context, or take the one that a person wrote; either is examined."""
         git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
-        present = Present(git=git, at=self._house.clock.now(), divergence=divergence)
-        budget = self._house.rules.context_budget
-        compiled = await compile_workflow(self._house, self._tenure.workflow_id, present, budget, own)
+        present = Present(git=git, at=self._services.clock.now(), divergence=divergence)
+        budget = self._services.rules.context_budget
+        compiled = await compile_workflow(self._services, self._lease.workflow_id, present, budget, own)
         return _Introduction(Way.CONTEXT, compiled.text, with_context, compiled.exam)
 
     def _issue_introduction(self, now: WorkflowState, carrying: Carrying) -> _Introduction | None:
@@ -352,7 +351,7 @@ class Dialogue:
         carried = e.ContextCarried(
             prompt_id=prompt.prompt_id, way=introduction.way, text=introduction.text, exam=introduction.exam
         )
-        t.prompts.carry(carried, self._tenure.session_id, self._tenure.number)
+        t.prompts.carry(carried, self._lease.session_id, self._lease.number)
         return introduction.join(introduction.text, prompt.text)
 
     # ── between messages ────────────────────────────────────────────────────────────────────────────
@@ -365,7 +364,7 @@ class Dialogue:
         if woken == "message":
             return None
         crash_point("talk.woken")
-        return await self._tenure.write("talk.over", self._over)
+        return await self._lease.write("talk.over", self._over)
 
     async def _spoken(self) -> Literal["message"]:
         await self._live.spoken.wait()
@@ -373,25 +372,25 @@ class Dialogue:
         return "message"
 
     async def _linger(self) -> Literal["silence"]:
-        await self._house.clock.sleep(self._house.rules.talk_linger)
+        await self._services.clock.sleep(self._services.rules.talk_linger)
         return "silence"
 
     def _over(self, t: Transaction) -> End | None:
         """End the talk, unless a message or work arrived meanwhile; later messages start the next run."""
-        if t.prompts.waiting() or self._tenure.run(t).purpose is Purpose.WORK:
+        if t.prompts.waiting() or self._lease.run(t).purpose is Purpose.WORK:
             return None
-        t.runs.set_purpose(self._tenure.session_id, self._tenure.number, Purpose.LEAVING)
+        t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
 
     async def _answered(self, reason: e.StopReason) -> None:
         """Return the workflow to its status before the message, where the run is there only to talk."""
         if reason == "max_tokens":
-            raise Torn(WINDOW_FULL)
+            raise RunStopped(WINDOW_FULL)
 
         def answered(t: Transaction) -> None:
-            self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
-            if self._tenure.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
+            self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+            if self._lease.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
                 reason = "the agent was only talked to"
                 t.move_workflow(self._status_before_talk, reason=reason, trigger=Trigger.PAUSE)
 
-        await self._tenure.write("message.answered", answered)
+        await self._lease.write("message.answered", answered)

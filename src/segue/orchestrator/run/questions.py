@@ -12,11 +12,11 @@ from segue.model.crash import crash_point
 from segue.model.errors import NothingToAnswer
 from segue.model.ids import RequestId, SessionId, new_prompt_id
 from segue.model.status import Permissions, SessionStatus, WaitingFor
+from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.tenure import Tenure
-from segue.orchestrator.runtime.handle import PermissionReply
 from segue.orchestrator.runtime.permissions import by_policy, option_for, policy
-from segue.orchestrator.settling.settling import close_questions
+from segue.orchestrator.runtime.run_handle import PermissionReply
+from segue.orchestrator.settling.recovery import close_questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ class Speaker:
 class Questions:
     """Open permission requests of an agent."""
 
-    def __init__(self, tenure: Tenure, agent: Agent, recorder: Recorder, speaker: Speaker) -> None:
-        self._tenure = tenure
+    def __init__(self, lease: Lease, agent: Agent, recorder: Recorder, speaker: Speaker) -> None:
+        self._lease = lease
         self._agent = agent
         self._recorder = recorder
         self._speaker = speaker
@@ -47,19 +47,19 @@ class Questions:
         answer. `denial` is why nothing but reading is allowed, if that is so."""
         await self._recorder.flush()
         allowed = policy(Permissions.READ_ONLY if denial else self._speaker.permissions, question)
-        house, session_id, run = self._tenure.house, self._speaker.session_id, self._speaker.run
-        deadline = house.clock.now() + timedelta(seconds=house.rules.permission_timeout)
+        services, session_id, run = self._lease.services, self._speaker.session_id, self._speaker.run
+        deadline = services.clock.now() + timedelta(seconds=services.rules.permission_timeout)
 
         def ask(t: Transaction) -> None:
             t.questions.ask(question, session_id, run, deadline)
             if allowed is not None:
                 t.questions.answer(by_policy(question, allowed, "" if allowed else denial), session_id, run)
             elif t.sessions.current().status is SessionStatus.RUNNING:
-                self._tenure.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
+                self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PERMISSION)
 
         if allowed is None:
             self._open[question.request_id] = question
-        await self._tenure.transact(ask)
+        await self._lease.transact(ask)
         crash_point("permission.asked")
         if allowed is not None and not await self._deliver(question, allowed):
             await self._too_late(PermissionReply(request_id=question.request_id, title=question.title, allow=allowed))
@@ -67,7 +67,7 @@ class Questions:
     async def deliver_replies(self) -> None:
         """Pass on answers of people, and refusals of the sweep for requests that were not answered in time."""
         while True:
-            reply = await self._tenure.live.replies.get()
+            reply = await self._lease.live.replies.get()
             question = self._open.pop(reply.request_id, None)
             if question is None or not await self._deliver(question, reply.allow, reply.words):
                 await self._too_late(reply)
@@ -82,7 +82,7 @@ class Questions:
         return True
 
     async def _too_late(self, reply: PermissionReply) -> None:
-        """Warn that an answer was not delivered; an answer in words becomes a message."""
+        """Warn that an answer was not delivered; a written answer becomes a message."""
         message = f"The answer to “{reply.title}” came too late: the agent did not wait for it any more."
         session_id, run = self._speaker.session_id, self._speaker.run
 
@@ -91,19 +91,19 @@ class Questions:
             if reply.words:
                 t.prompts.queue(e.PromptQueued(prompt_id=new_prompt_id(), text=reply.words), session_id, None)
 
-        await self._tenure.transact(keep)
-        self._tenure.live.spoken.set()
+        await self._lease.transact(keep)
+        self._lease.live.spoken.set()
 
     async def close(self) -> list[e.PermissionRequested]:
-        """Close the requests that nobody has answered, and return them; an answer on its way still arrives."""
+        """Close the unanswered requests and return them; an answer on its way still arrives."""
 
         def close(t: Transaction) -> frozenset[RequestId]:
-            closed = close_questions(t, self._tenure.session_id, self._tenure.number)
+            closed = close_questions(t, self._lease.session_id, self._lease.number)
             if closed and t.sessions.current().waiting_for is WaitingFor.PERMISSION:
-                self._tenure.move(t, SessionStatus.RUNNING)
+                self._lease.move(t, SessionStatus.RUNNING)
             return closed
 
-        closed = await self._tenure.transact(close)
+        closed = await self._lease.transact(close)
         return [self._open.pop(each) for each in list(self._open) if each in closed]
 
     async def refuse(self, questions: Sequence[e.PermissionRequested]) -> None:

@@ -1,4 +1,4 @@
-"""Writes down what an agent says, in order, and streamed text in whole pieces."""
+"""The recorder of a run: the agent's events in order, and streamed text in whole pieces."""
 
 import re
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _LEAD = re.compile(r"(?:authorization|bearer|basic|token|secret|passw|key|creden
 
 @dataclass(slots=True)
 class _Place:
-    """How far an agent was heard that may go on while nobody listens."""
+    """Position in the stream of an agent that may go on while no server is connected."""
 
     written: AgentHeard
     """As far as it is written down, or is being written."""
@@ -31,7 +31,7 @@ class _Place:
     """Characters that came after that."""
 
     def write(self, characters: int, waiting: int) -> AgentHeard:
-        """So many characters are written, and so many wait."""
+        """Advance the position by the characters that are written, while others wait."""
         before = self.written
         if waiting or self.since:
             self.written = AgentHeard(updates=before.updates, characters=before.characters + characters)
@@ -42,10 +42,10 @@ class _Place:
 
 @dataclass(slots=True, kw_only=True)
 class Recorder:
-    """One run's pen. An event is written after the text that was streamed before it.
+    """Writer of one session's events. An event is written after the text that was streamed before it.
 
-    Of an agent that may go on while nobody listens, what belongs to one mark is written together, and with it how far
-    the agent was heard: whoever listens again begins there, and nothing is written twice.
+    For an agent that may go on while no server is connected, events of one mark are written together, with the position
+    in the stream: a later connection begins there, so that no event is written twice.
     """
 
     journal: Journal
@@ -81,7 +81,7 @@ class Recorder:
             await self._write([*self._take(), *events])
 
     async def hold(self, event: Event) -> None:
-        """Like `record`, but with all that belongs to the same mark, where there are marks."""
+        """Record an event together with the others of the same mark, where there are marks."""
         async with self._pen:
             if self._place is None:
                 await self._write([*self._take(), event])
@@ -89,7 +89,7 @@ class Recorder:
                 self._held.append(event)
 
     async def heard(self, mark: AgentHeard) -> None:
-        """All that came before this belongs to it."""
+        """Write everything before this mark."""
         async with self._pen:
             if self._place is None:
                 self._place = _Place(written=mark, last=mark.updates)
@@ -108,7 +108,7 @@ class Recorder:
                 await self._write(self._take())
 
     async def flush_words(self) -> None:
-        """Write what is complete; a word that may still go on waits, since half a secret is not recognised."""
+        """Write the complete part; an unfinished word waits, since half a secret is not recognised."""
         async with self._pen:
             await self._write(self._take_words())
 
@@ -142,7 +142,7 @@ class Recorder:
 
 
 def _last_boundary(text: str) -> int:
-    """Where the text may be cut without cutting a word, or a private key, in two."""
+    """Return a position at which the text can be cut without splitting a word or a private key."""
     word = len(text) - len(re.split(r"\s", text)[-1])
     cut = word if len(text) - word < LONGEST_WORD else len(text)
     if lead := _LEAD.search(text, max(0, cut - LONGEST_LEAD), cut):

@@ -1,4 +1,4 @@
-"""What a workflow may use, and what it has used by now."""
+"""Spending of a workflow, and its budget."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -9,30 +9,28 @@ from segue.model.agents import Choices, Limits
 from segue.model.codec import decode
 from segue.model.events import UsageReported
 from segue.model.ids import SessionId
-from segue.orchestrator.runtime.handle import Stop
-from segue.orchestrator.settling.ends import Torn
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import session_account, sessions_of, total
 from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
-from segue.state.fold import SessionState, WorkflowState, reported
+from segue.state.fold import SessionState, WorkflowState
+from segue.state.session import reported
 
 
-class Purse:
-    """Tokens and money of all sessions of a workflow, by the reports that were heard up to now.
-
-    A report changes the account of its own session alone, and costs the same however long the story is.
-    """
+class SpendingMeter:
+    """Meter of the tokens and the money of all sessions of a workflow, from their usage reports."""
 
     def __init__(self, writer: SessionId) -> None:
         self._writer = writer
         self._budget = Budget()
         self._others = Account()
-        """What all sessions used that report nothing more."""
+        """Usage of the sessions that report nothing more."""
         self._heard: dict[SessionId, SessionState] = {}
         """The writer, and the last one who helped."""
         self.used = Account()
 
     def fill(self, limits: Limits, state: WorkflowState) -> None:
-        """Before anybody of this run is heard."""
+        """Take up the usage of earlier runs."""
         self.allow(limits)
         self._heard = {self._writer: state.sessions[self._writer]}
         self._others = total(each.account for each in sessions_of(state) if each.session_id != self._writer)
@@ -49,16 +47,16 @@ class Purse:
         self._reckon()
 
     def empty(self, now: datetime) -> Stopping | None:
-        """What is used up, if anything is."""
+        """Return the budget that is used up, if one is."""
         return exceeded(self._budget, spent(self.used, now), now)
 
     def pay_for_a_turn(self, now: datetime) -> None:
-        """Called before each turn that nobody but Segue asks for: there is none when the budget is used up."""
+        """Stop the run before a turn that only Segue asks for, when the budget is used up."""
         if (stopping := self.empty(now)) is not None:
-            raise Torn(Stop(trigger=stopping.trigger, reason=stopping.reason))
+            raise RunStopped(Stop(trigger=stopping.trigger, reason=stopping.reason))
 
     def _put_by(self) -> None:
-        """Helpers come one after the other: whoever was heard before this one is gone."""
+        """Add the helpers that have ended to the others; helpers work one after the other."""
         for session_id in set(self._heard) - {self._writer}:
             gone = session_account(session_id, self._heard.pop(session_id))
             self._others = total((self._others, gone.account))

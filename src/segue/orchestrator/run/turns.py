@@ -1,6 +1,5 @@
 """Turns with one agent: a prompt is sent, and everything up to the agent's stop is journalled."""
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -14,15 +13,15 @@ from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered
 from segue.model.ids import PromptId, new_prompt_id
 from segue.model.status import Phase, PromptStatus, SessionStatus, Trigger, WorkflowStatus
-from segue.orchestrator.run.capacity import Capacity, event_of
-from segue.orchestrator.run.messages import Said, together
+from segue.orchestrator.run.capacity_meter import Capacity, event_of
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.merged_messages import Said, together
+from segue.orchestrator.run.periodic_checkpoints import refresh, save_before_compaction
 from segue.orchestrator.run.questions import Questions, Speaker
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.refreshing import refresh, save_before_compaction
-from segue.orchestrator.run.tenure import Tenure
-from segue.orchestrator.runtime.alongside import alongside, unless
-from segue.orchestrator.runtime.handle import RunHandle, RunPhase, UrgentMessage
-from segue.orchestrator.settling.ends import WINDOW_FULL, End, Torn, exited, failed_turn
+from segue.orchestrator.runtime.concurrency import alongside, unless
+from segue.orchestrator.runtime.run_handle import RunHandle, RunPhase, UrgentMessage
+from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped, exited, failed_turn
 from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
 from segue.protocol.stalls import NoReaction, Stalled, Watch, hear, look
 from segue.resume.prompts import after_a_word
@@ -80,45 +79,39 @@ class Turns:
 
     def __init__(
         self,
-        tenure: Tenure,
+        lease: Lease,
         agent: Agent,
         recorder: Recorder,
         speaker: Speaker,
         phase: RunPhase,
         capacity: Capacity | None = None,
     ) -> None:
-        self._tenure = tenure
-        self._house = tenure.house
-        self._live = tenure.live
+        self._lease = lease
+        self._services = lease.services
+        self._live = lease.live
         self._agent = agent
         self._recorder = recorder
         self._speaker = speaker
         self._phase = phase
         self._capacity = capacity
-        self.questions = Questions(tenure, agent, recorder, speaker)
-        self._turn = _Turn(kind=TASK_TURN, watch=Watch(sent_at=self._house.clock.now()))
+        self.questions = Questions(lease, agent, recorder, speaker)
+        self._turn = _Turn(kind=TASK_TURN, watch=Watch(sent_at=self._services.clock.now()))
         self._turn.over.set()
-        self._events: asyncio.Queue[e.AgentEvent] = asyncio.Queue()
+        self._events = agent.events()
         self._begun: set[PromptId] = set()
         self._pressing: set[PromptId] = set()
 
     # ── beside the turns ────────────────────────────────────────────────────────────────────────────
 
-    async def listen(self) -> None:
-        """Receive events all the time: an agent may act, or exit, between two turns."""
-        async for event in self._agent.events():
-            self._events.put_nowait(event)
-        self._events.put_nowait(e.AgentExited(code=None, detail="The agent's connection ended."))
-
     async def flush_regularly(self) -> None:
         while True:
-            await self._house.clock.sleep(FLUSH_EVERY)
+            await self._services.clock.sleep(FLUSH_EVERY)
             await self._recorder.flush_words()
 
     async def until_gone(self) -> AgentError:
-        """Journal what the agent does between two turns; return when it has exited."""
+        """Process the agent's events between two turns; return when it has exited."""
         while True:
-            event = await self._events.get()
+            event = await self._next_event()
             # A message that arrives now ends this, but an event taken from the queue must still be journalled.
             with anyio.CancelScope(shield=True):
                 await self._journal(event)
@@ -129,7 +122,7 @@ class Turns:
         """Interrupt the turn under way for an urgent message, unless a pause comes first."""
         while True:
             message = await self._live.urgent.get()
-            pausing = (await self._house.journal.workflows.get(self._tenure.workflow_id)).pause_trigger is not None
+            pausing = (await self._services.journal.workflows.get(self._lease.workflow_id)).pause_trigger is not None
             if pausing or message.prompt_id in self._begun:
                 message.decide(False, AFTER_THE_PAUSE if pausing else "")
             elif self._phase.now is Phase.YIELDING:
@@ -163,7 +156,7 @@ class Turns:
             # An agent that ended its turn just before the cancel still waits for its answers.
             await self.questions.refuse(closed)
         async with unless(over):
-            await self._house.clock.sleep(CANCEL_GRACE)
+            await self._services.clock.sleep(CANCEL_GRACE)
             raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
 
     async def cancel(self) -> None:
@@ -202,17 +195,17 @@ class Turns:
         ):
             if (reason := await self.take_messages(kind)) is not None:
                 return TurnEnd(reason)
-            self._tenure.pay_for_a_turn()
+            self._lease.pay_for_a_turn()
             again = replace(prompt, prompt_id=new_prompt_id(), text=after_a_word(prompt.text))
-            await self._tenure.write("prompt.again", lambda t, p=again: t.prompts.queue(p, session_id, run))
+            await self._lease.write("prompt.again", lambda t, p=again: t.prompts.queue(p, session_id, run))
             await self._begin(again.prompt_id)
             end = await self._exchange(again, again.text, kind, back)
         return end
 
     async def take_messages(self, kind: TurnKind = TASK_TURN) -> e.StopReason | None:
-        """Send everything that people said, in order; return the stop reason of a turn that was broken off."""
+        """Send people's messages in order; return the stop reason of a turn that was broken off."""
         back = self._phase.now
-        while (said := await self._tenure.write("message.now", self._take_said)) is not None:
+        while (said := await self._lease.write("message.now", self._take_said)) is not None:
             await self._begin(said.prompt.prompt_id, said.parts)
             end = await self._exchange(said.prompt, said.prompt.text, kind, back, said.parts)
             yielded = self._phase.move_from({Phase.YIELDING}, back)
@@ -222,13 +215,13 @@ class Turns:
 
     def _take_said(self, t: Transaction) -> Said | None:
         if t.sessions.current().status is not SessionStatus.RUNNING:
-            self._tenure.move(t, SessionStatus.RUNNING)
+            self._lease.move(t, SessionStatus.RUNNING)
         return self.take_said(t)
 
     def take_said(self, t: Transaction) -> Said | None:
         """Take the messages that wait: all at once, or the first where each is to have a turn of its own."""
-        waiting = self.waiting(t) if self._house.rules.merge_messages else self.waiting(t)[:1]
-        taken = [t.prompts.take(each, self._tenure.session_id, self._tenure.number) for each in waiting]
+        waiting = self.waiting(t) if self._services.rules.merge_messages else self.waiting(t)[:1]
+        taken = [t.prompts.take(each, self._lease.session_id, self._lease.number) for each in waiting]
         return together(taken) if taken else None
 
     def waiting(self, t: Transaction) -> list[PromptRow]:
@@ -243,10 +236,10 @@ class Turns:
         return waiting
 
     async def _begin(self, prompt_id: PromptId, parts: tuple[PromptId, ...] = (), *, stored: bool = False) -> None:
-        """Journal the prompt as sent, together with the messages whose text it contains."""
+        """Mark the prompt as sent, together with the messages whose text it contains."""
         if not self._phase.move_from(BETWEEN_TURNS, Phase.PROMPTING):
             assert self._live.forced is not None, "only a forced pause keeps prompts back"
-            raise Torn(self._live.forced)
+            raise RunStopped(self._live.forced)
         if stored:
             return
         session_id, run = self._speaker.session_id, self._speaker.run
@@ -257,7 +250,7 @@ class Turns:
                 t.prompts.move(each, PromptStatus.SENT, session_id, run, part_of=prompt_id)
             t.prompts.move(prompt_id, PromptStatus.SENT, session_id, run)
 
-        await self._tenure.write("prompt.sent", send)
+        await self._lease.write("prompt.sent", send)
 
     async def _exchange(
         self,
@@ -272,7 +265,7 @@ class Turns:
         """Deliver a prompt, and journal events until the agent stops; the phase is `back` from then on."""
         # Read before the turn: until the agent has its prompt, nothing of it can be cancelled.
         images = [] if joined else await self._images(prompt)
-        turn = self._turn = _Turn(kind=kind, watch=Watch(sent_at=self._house.clock.now()))
+        turn = self._turn = _Turn(kind=kind, watch=Watch(sent_at=self._services.clock.now()))
         self._begun |= {prompt.prompt_id, *parts}
         self._phase.move(kind.phase)
         acknowledged = False
@@ -283,7 +276,7 @@ class Turns:
                 self._capacity.prompted(text)
             await self._agent.prompt(prompt.prompt_id, text, images)
             crash_point("prompt.delivered")
-        now = self._house.clock.now()
+        now = self._services.clock.now()
         # An agent that has reacted before is not expected to react again.
         turn.watch = Watch(sent_at=now, heard_at=now if acknowledged else None)
         try:
@@ -299,21 +292,21 @@ class Turns:
     async def _images(self, prompt: e.PromptQueued) -> list[Image]:
         if not prompt.pictures:
             return []
-        shown = await self._house.journal.prompts.pictures(prompt)
+        shown = await self._services.journal.prompts.pictures(prompt)
         return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
     async def _acknowledged(self, prompt_id: PromptId) -> bool:
-        row = await self._house.journal.prompts.get(prompt_id)
+        row = await self._services.journal.prompts.get(prompt_id)
         return row.status is PromptStatus.ACKNOWLEDGED
 
     async def _until_stop(self, prompts: tuple[PromptId, ...], back: Phase, *, acknowledged: bool) -> e.StopReason:
         while True:
-            event = await self._events.get()
+            event = await self._next_event()
             if not acknowledged and isinstance(event, _REACTIONS):
                 acknowledged = True
                 await self._acknowledge(prompts, understood=not isinstance(event, e.TurnFailed))
             if acknowledged:
-                self._turn.watch = hear(self._turn.watch, self._house.clock.now())
+                self._turn.watch = hear(self._turn.watch, self._services.clock.now())
             await self._journal(event)
             match event:
                 case e.TurnEnded(reason=reason):
@@ -335,18 +328,18 @@ class Turns:
                 if t.prompts.get(each).status is not PromptStatus.ACKNOWLEDGED:
                     t.prompts.move(each, PromptStatus.ACKNOWLEDGED, session_id, run, understood=understood)
 
-        await self._tenure.transact(acknowledge)
+        await self._lease.transact(acknowledge)
         crash_point("prompt.acknowledged")
 
     async def _watch_silence(self) -> None:
         """Warn once about silence; an agent that never reacted has failed. An open request excuses it."""
-        notice_after = timedelta(seconds=self._house.rules.stall_notice)
+        notice_after = timedelta(seconds=self._services.rules.stall_notice)
         while True:
-            await self._house.clock.sleep(min(self._house.rules.stall_look, self._house.rules.stall_notice))
-            now, turn = self._house.clock.now(), self._turn
+            await self._services.clock.sleep(min(self._services.rules.stall_look, self._services.rules.stall_notice))
+            now, turn = self._services.clock.now(), self._turn
             if self.questions:
                 turn.watch = hear(turn.watch, now)
-            awake = now - self._house.clock.away_since(turn.watch.since)
+            awake = now - self._services.clock.away_since(turn.watch.since)
             turn.watch, notice = look(turn.watch, awake, notice_after)
             match notice:
                 case NoReaction(reason=reason):
@@ -358,8 +351,14 @@ class Turns:
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────────
 
+    async def _next_event(self) -> e.AgentEvent:
+        """Wait for the agent's next event; a driver's stream loses none when the wait is cancelled."""
+        async for event in self._events:
+            return event
+        return e.AgentExited(code=None, detail="The agent's connection ended.")
+
     async def _journal(self, event: e.AgentEvent) -> None:
-        """Journal one event of the agent, and do what follows from it."""
+        """Store one event of the agent, and do what follows from it."""
         if self._capacity and (estimate := self._capacity.overhear(event)) is not None:
             await self._journal(estimate)
         match event:
@@ -373,7 +372,7 @@ class Turns:
             case e.UsageReported():
                 await self._recorder.hold(event)
                 await self._measure(event)
-                await self._tenure.spend(self._speaker.session_id, event)
+                await self._lease.spend(self._speaker.session_id, event)
             case e.AgentHeard():
                 await self._recorder.heard(event)
             case e.TurnEnded() | e.TurnFailed() | e.AgentExited():
@@ -382,13 +381,13 @@ class Turns:
                 await self._recorder.hold(event)
 
     async def _measure(self, report: e.UsageReported) -> None:
-        """Act on the rungs of the capacity ladder that a usage report reaches."""
+        """Apply the rungs of the capacity ladder that a usage report reaches."""
         for notice in self._capacity.hear(report) if self._capacity else ():
             match notice:
                 case Refresh():
-                    await refresh(self._tenure, notice)
+                    await refresh(self._lease, notice)
                 case Reached(rung=Rung.SNAPSHOT_BEFORE_COMPACTION):
-                    await save_before_compaction(self._tenure, notice)
+                    await save_before_compaction(self._lease, notice)
                 case Reached():
                     await self._reach(notice)
                 case WindowUnknown():
@@ -400,17 +399,17 @@ class Turns:
     async def _reach(self, reached: Reached) -> None:
         await self._recorder.record(event_of(reached))
         if reached.rung in (Rung.PAUSE, Rung.FORCE):
-            now = self._house.clock.now()
-            wait = self._house.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
-            await self._tenure.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
+            now = self._services.clock.now()
+            wait = self._services.rules.pause_force_after if reached.rung is Rung.PAUSE else 0.0
+            await self._lease.request_pause(Trigger.EXHAUSTION, reached.sentence, now + timedelta(seconds=wait))
 
 
 def broken_off(live: RunHandle, reason: e.StopReason) -> End:
     """Return the end of a run whose turn did not end by itself; a full window or a forced pause interrupts the task."""
     if reason == "max_tokens":
-        raise Torn(WINDOW_FULL)
+        raise RunStopped(WINDOW_FULL)
     if reason == "cancelled" and live.forced is not None:
-        raise Torn(live.forced)
+        raise RunStopped(live.forced)
     return End(WorkflowStatus.FAILED, f"the agent stopped without finishing its turn ({reason})", Trigger.CRASH)
 
 

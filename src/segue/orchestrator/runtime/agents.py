@@ -1,4 +1,4 @@
-"""The agents there are: whether their programs are here, and what these say of themselves."""
+"""The configured agents: their programs on this machine, and what those report."""
 
 import os
 import shutil
@@ -19,16 +19,16 @@ from segue.model.requests import SuccessorRequest
 from segue.model.views import AgentCheck, AgentView
 from segue.model.work import OFF, SAME
 from segue.orchestrator.runtime.containers import engine_of
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.workspace.programs import require_program_of
 
 
-def agent_named(house: House, name: str) -> AgentConfiguration:
-    if name not in house.agents:
-        known = f"Known agents: {', '.join(sorted(house.agents))}."
+def agent_named(services: RuntimeServices, name: str) -> AgentConfiguration:
+    if name not in services.agents:
+        known = f"Known agents: {', '.join(sorted(services.agents))}."
         hint = f"{known} A server that runs has read its settings when it started: after a change, `segue down` first."
         raise UnknownAgent(f"No agent is called {name!r}.", hint=hint)
-    return house.agents[name]
+    return services.agents[name]
 
 
 def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
@@ -39,16 +39,16 @@ def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
     require_program_of(agent, environment)
 
 
-def helpers(house: House, choices: Choices) -> list[AgentConfiguration]:
-    """The agents that are chosen by name to review or to fix."""
+def helpers(services: RuntimeServices, choices: Choices) -> list[AgentConfiguration]:
+    """Return the agents that are chosen to review or to fix."""
     named = [choices.review.agent if choices.review else OFF, choices.fixer]
-    return [agent_named(house, name) for name in named if name not in (OFF, SAME)]
+    return [agent_named(services, name) for name in named if name not in (OFF, SAME)]
 
 
-def fixer_of(house: House, row: WorkflowRow) -> AgentConfiguration | None:
-    """The agent that is asked for advice, if the user wants one to be and it can be asked."""
+def fixer_of(services: RuntimeServices, row: WorkflowRow) -> AgentConfiguration | None:
+    """Return the agent that is asked for advice, if one is wanted and available."""
     chosen = decode(Choices, row.choices).fixer
-    fixer = None if chosen == OFF else house.agents.get(row.agent if chosen == SAME else chosen)
+    fixer = None if chosen == OFF else services.agents.get(row.agent if chosen == SAME else chosen)
     return fixer if fixer is not None and fixer.plans else None
 
 
@@ -67,14 +67,14 @@ def choices_for(request: SuccessorRequest, row: WorkflowRow) -> Choices | None:
     return None
 
 
-def agents(house: House, environment: Mapping[str, str]) -> list[AgentView]:
-    """All of them; nothing is started."""
-    return [_view(agent, environment) for agent in house.agents.values()]
+def agents(services: RuntimeServices, environment: Mapping[str, str]) -> list[AgentView]:
+    """List all agents without starting any."""
+    return [_view(agent, environment) for agent in services.agents.values()]
 
 
-async def check(house: House, name: str, environment: Mapping[str, str]) -> AgentCheck:
+async def check(services: RuntimeServices, name: str, environment: Mapping[str, str]) -> AgentCheck:
     """Start the agent's program, let it introduce itself, and end it. No conversation is opened, no model called."""
-    agent = agent_named(house, name)
+    agent = agent_named(services, name)
     view = _view(agent, environment)
     try:
         driver = drivers.load(agent.driver)
@@ -87,23 +87,25 @@ async def check(house: House, name: str, environment: Mapping[str, str]) -> Agen
         return AgentCheck(agent=view, ok=False, problem=f"The program {agent.program} was not found.", hint=hint)
     try:
         # A container must not have the user's whole home in it for that.
-        with TemporaryDirectory(prefix="check-", dir=house.home) as empty:
+        with TemporaryDirectory(prefix="check-", dir=services.home) as empty:
             place = Path(empty) if agent.container else Path(environment.get("HOME", "/"))
-            introduction = await driver.introduce(_launch(house, agent, environment, place))
+            introduction = await driver.introduce(_launch(services, agent, environment, place))
     except SegueError as error:
         return AgentCheck(agent=view, ok=False, problem=error.message, hint=error.hint)
     return _checked(agent, view, introduction)
 
 
-def _launch(house: House, agent: AgentConfiguration, environment: Mapping[str, str], directory: Path) -> Launch:
+def _launch(
+    services: RuntimeServices, agent: AgentConfiguration, environment: Mapping[str, str], directory: Path
+) -> Launch:
     return Launch(
         command=agent.command,
         directory=directory,
         environment=variables_for(agent, environment),
         execution=f"check-{token_hex(6)}",
-        handshake_timeout=house.rules.handshake_timeout,
+        handshake_timeout=services.rules.handshake_timeout,
         container=agent.container,
-        engine=engine_of(house) if agent.container else "",
+        engine=engine_of(services) if agent.container else "",
     )
 
 
@@ -139,7 +141,7 @@ def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentVie
 
 
 def _problem(agent: AgentConfiguration) -> str:
-    """What is wrong with a driver of the user's own; ours are not imported for that."""
+    """Return the problem of a user's own driver, or an empty string; built-in drivers are not imported for that."""
     if agent.driver in drivers.DRIVERS:
         return ""
     try:
@@ -150,7 +152,7 @@ def _problem(agent: AgentConfiguration) -> str:
 
 
 def _way(agent: AgentConfiguration, capabilities: Capabilities | None) -> str:
-    """How a conversation comes back: what the agent says counts, the table only where it says nothing."""
+    """Describe how a conversation comes back, by the agent's own report or else by the table."""
     other = "a new conversation begins with a compiled context"
     if not agent.native_resume:
         return f"{other}; its own way back was seen to lose conversations"

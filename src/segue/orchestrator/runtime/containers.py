@@ -11,8 +11,8 @@ from segue.model.errors import SegueError
 from segue.model.events import Record
 from segue.model.ids import AttemptId, PromptId, SessionId, WorkflowId
 from segue.model.status import SessionStatus
-from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import option_for
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.state.fold import WorkflowState
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
 from segue.workspace.containers import Found, end_container, engine_address, managed
@@ -25,53 +25,53 @@ _MOST = 100_000
 _OVER = SESSION_ENDED | {SessionStatus.FAILED}
 
 
-def engine_of(house: House) -> str:
-    return engine_address(house.rules.container_engine, os.environ)
+def engine_of(services: RuntimeServices) -> str:
+    return engine_address(services.rules.container_engine, os.environ)
 
 
-async def in_use(house: House, workflow_id: WorkflowId | None = None) -> bool:
-    """Whether any agent, or any of this workflow, is to be in a container, or ever was; where none is, no engine is
-    ever asked."""
-    if await house.journal.sessions.any_in_container(workflow_id):
+async def in_use(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> bool:
+    """Return True if any agent, or one of this workflow, runs in a container or ever did; otherwise no engine is looked
+    for."""
+    if await services.journal.sessions.any_in_container(workflow_id):
         return True
-    contained = {agent.name for agent in house.agents.values() if agent.container}
+    contained = {agent.name for agent in services.agents.values() if agent.container}
     if workflow_id is None or not contained:
         return bool(contained)
-    return any(each.agent in contained for each in await house.journal.sessions.of(workflow_id))
+    return any(each.agent in contained for each in await services.journal.sessions.of(workflow_id))
 
 
 # ── joining one again ───────────────────────────────────────────────────────────────────────────────
 
 
-async def closed(house: House, state: WorkflowState, workflow_id: WorkflowId) -> str | None:
-    """Why the agent cannot be joined in its container, empty where it can; None where it has none."""
+async def closed(services: RuntimeServices, state: WorkflowState, workflow_id: WorkflowId) -> str | None:
+    """Return why the agent cannot be joined in its container: empty if it can, None if it has no container."""
     session, session_id = state.session, state.current_session
-    agent = house.agents.get(session.agent) if session else None
+    agent = services.agents.get(session.agent) if session else None
     if session_id is None or agent is None or agent.container is None:
         return None
     try:
-        return "" if await left(house, workflow_id, session_id) else "its container does not run any more"
+        return "" if await left(services, workflow_id, session_id) else "its container does not run any more"
     except SegueError as error:
         return error.message.rstrip(".")
 
 
-async def left(house: House, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
-    """The agent that went on in the container of this session, as far as the journal knows it."""
-    runtime = await house.journal.sessions.runtime(session_id)
+async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
+    """Return the agent that went on in the session's container, according to the journal."""
+    runtime = await services.journal.sessions.runtime(session_id)
     if runtime.container is None:
         return None
-    running = [each for each in await managed(engine_of(house)) if each.running and each.id == runtime.container]
-    others = [each.id for each in await house.journal.sessions.of(workflow_id)]
+    running = [each for each in await managed(engine_of(services)) if each.running and each.id == runtime.container]
+    others = [each.id for each in await services.journal.sessions.of(workflow_id)]
     others.remove(session_id)
     for found in running:
-        heard = await house.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
-        story = await house.journal.last_records(workflow_id, _STORY, limit=_MOST, aside=others)
+        heard = await services.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
+        story = await services.journal.last_records(workflow_id, _STORY, limit=_MOST, aside=others)
         return _left(found, heard, story)
     return None
 
 
 def _left(found: Found, heard: list[Record], story: list[Record]) -> Left | None:
-    """`story` is told backwards, and begins somewhere before the agent did."""
+    """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
     for number, record in enumerate(story, start=1):
         match record.event:
             case e.AgentStarted(execution=execution) as started if execution == found.execution:
@@ -93,7 +93,7 @@ def _left(found: Found, heard: list[Record], story: list[Record]) -> Left | None
 
 
 def _turn(life: Sequence[Record]) -> PromptId | None:
-    """The last prompt, if nobody saw its turn end."""
+    """Return the last prompt, if the end of its turn is not in the journal."""
     turn: PromptId | None = None
     for record in life:
         match record.event:
@@ -107,7 +107,7 @@ def _turn(life: Sequence[Record]) -> PromptId | None:
 
 
 def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
-    """For each question in the order in which the agent put it; whoever joined it was asked the open ones again."""
+    """Return the open requests in the order in which the agent sent them, since a joined agent repeats them."""
     asked: list[e.PermissionRequested] = []
     given: list[Given | None] = []
     again: list[int] = []
@@ -131,9 +131,9 @@ def _answers(life: Sequence[Record]) -> tuple[Given | None, ...]:
     return tuple(given)
 
 
-async def begun(house: House, attempt: AttemptId) -> str | None:
-    """The container that a run has just begun."""
-    return next((each.id for each in await managed(engine_of(house)) if each.execution == attempt), None)
+async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
+    """Return the name of the container that a run has just started."""
+    return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
 
 
 def _introduction(started: e.AgentStarted) -> Introduction:
@@ -144,30 +144,30 @@ def _introduction(started: e.AgentStarted) -> Introduction:
 # ── ending them ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def end_all(house: House, workflow_id: WorkflowId) -> None:
-    """Whoever is in a container of this workflow makes room."""
-    await _end(house, lambda _run, _found: True, workflow_id)
+async def end_all(services: RuntimeServices, workflow_id: WorkflowId) -> None:
+    """End the agents in this workflow's containers."""
+    await _end(services, lambda _run, _found: True, workflow_id)
 
 
-async def end_helpers(house: House, workflow_id: WorkflowId) -> None:
-    """A helper has nobody left to answer to."""
-    await _end(house, lambda _, found: PART in found.execution, workflow_id)
+async def end_helpers(services: RuntimeServices, workflow_id: WorkflowId) -> None:
+    """End helpers in containers, which have no run to answer to."""
+    await _end(services, lambda _, found: PART in found.execution, workflow_id)
 
 
-async def tidy(house: House) -> None:
-    """End those that nobody will join again."""
-    wanted = {found.id for found, run in await _ours(house) if await _is_wanted(house, found, run)}
-    await _end(house, lambda _, found: found.id not in wanted)
+async def tidy(services: RuntimeServices) -> None:
+    """End the containers that no run will join again."""
+    wanted = {found.id for found, run in await _ours(services) if await _is_wanted(services, found, run)}
+    await _end(services, lambda _, found: found.id not in wanted)
 
 
-async def _is_wanted(house: House, found: Found, run: RunRow) -> bool:
-    if await house.journal.runs.open(run.workflow_id):
+async def _is_wanted(services: RuntimeServices, found: Found, run: RunRow) -> bool:
+    if await services.journal.runs.open(run.workflow_id):
         # Whoever carries it out knows what is needed.
         return True
-    workflow = await house.journal.workflows.get(run.workflow_id)
-    session = await house.journal.sessions.get(run.session_id)
-    runtime = await house.journal.sessions.runtime(run.session_id)
-    agent = house.agents.get(session.agent)
+    workflow = await services.journal.workflows.get(run.workflow_id)
+    session = await services.journal.sessions.get(run.session_id)
+    runtime = await services.journal.sessions.runtime(run.session_id)
+    agent = services.agents.get(session.agent)
     if agent is None or agent.container is None:
         # It was taken out of the settings while it was in there, and only they say how it is joined.
         return False
@@ -175,26 +175,28 @@ async def _is_wanted(house: House, found: Found, run: RunRow) -> bool:
     return found.running and current and runtime.container == found.id and workflow.status not in WORKFLOW_ENDED
 
 
-async def _end(house: House, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None) -> None:
-    """One that cannot be ended now is found again by the next sweep."""
-    for found, run in await _ours(house, workflow_id):
+async def _end(
+    services: RuntimeServices, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None
+) -> None:
+    """End the unwanted containers; one that cannot be ended now is found by the next sweep."""
+    for found, run in await _ours(services, workflow_id):
         if unwanted(run, found):
             try:
-                await end_container(found.id, engine=engine_of(house))
+                await end_container(found.id, engine=engine_of(services))
             except SegueError as error:
                 log.warning("container %s could not be ended: %s", found.id[:12], error.message)
 
 
-async def _ours(house: House, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
-    """The containers whose runs are in this journal; others may belong to another Segue on this machine."""
-    if not await in_use(house, workflow_id):
+async def _ours(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
+    """Return the containers whose runs are in this journal; others may belong to another Segue."""
+    if not await in_use(services, workflow_id):
         return []
     try:
-        everyones = await managed(engine_of(house))
+        everyones = await managed(engine_of(services))
     except SegueError as error:
         log.info("no containers can be looked for: %s", error.message)
         return []
-    runs = await house.journal.runs.by_attempt({_attempt(each) for each in everyones})
+    runs = await services.journal.runs.by_attempt({_attempt(each) for each in everyones})
     ours = [(each, runs[_attempt(each)]) for each in everyones if _attempt(each) in runs]
     return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
 

@@ -10,8 +10,8 @@ from segue.model.checkpoint import Checkpoint, GitState
 from segue.model.facts import DecisionFact, SessionFacts
 from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
-from segue.orchestrator.runtime.house import House
-from segue.orchestrator.runtime.plans import to_do
+from segue.orchestrator.runtime.plan_text import to_do
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.resume.exam import Grade, compile_examined, examine, probes
 from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import nobody_died, taken_back
@@ -30,7 +30,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """What is read at the moment of going on, and not from the snapshot."""
+    """State of the worktree at the moment of going on, which no snapshot has."""
 
     git: GitState | None
     at: datetime
@@ -38,14 +38,14 @@ class Present:
 
 
 async def compile_workflow(
-    house: House, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
+    services: RuntimeServices, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
 ) -> Compiled:
-    """From everything that the journal holds by now; `own` is what a person wrote, and is only examined."""
-    state = await house.journal.state(workflow_id)
-    latest = await house.journal.checkpoints.base(workflow_id, state)
-    findings = await house.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
-    facts = with_own_tests(enriched(await house.hearings.facts(workflow_id), findings), state)
-    handover = handover_of(state, workflow_id, latest, present, house.rules.lengths)
+    """Compile a context from the whole journal; `own` is a person's context, which is only examined."""
+    state = await services.journal.state(workflow_id)
+    latest = await services.journal.checkpoints.base(workflow_id, state)
+    findings = await services.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
+    facts = with_own_tests(enriched(await services.facts.facts(workflow_id), findings), state)
+    handover = handover_of(state, workflow_id, latest, present, services.rules.lengths)
     if own:
         grade = await run_sync(lambda: examine(own, probes(facts, handover)))
         return Compiled(text=own, exam=_result(grade, tokens(own), budget))
@@ -74,6 +74,7 @@ def handover_of(
     present: Present,
     lengths: Lengths,
 ) -> Handover:
+    """Collect what the compiler needs of a workflow."""
     assert state.issue is not None, "every journal begins with its workflow's issue"
     number = state.session.number if state.session else 1
     following = state.next_task
@@ -98,12 +99,12 @@ def handover_of(
 
 
 def with_own_tests(facts: SessionFacts, state: WorkflowState) -> SessionFacts:
-    """Those that Segue ran say more than those that the agent did."""
+    """Prefer test results that Segue recorded to those that the agent reported."""
     return replace(facts, tests=own_tests(state.tests)) if state.tests else facts
 
 
 def forked(state: WorkflowState) -> tuple[str, ...]:
-    """What the first session of a fork has to know."""
+    """Return the note that the first session of a fork needs."""
     origin, first = state.forked_from, state.session is None or state.session.number == 1
     if origin is None or not first:
         return ()
@@ -112,7 +113,7 @@ def forked(state: WorkflowState) -> tuple[str, ...]:
 
 
 def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:
-    """Decisions that a model was asked for say more than those that rules found; later ones are by rules still."""
+    """Prefer decisions that a model found to those found by rules; newer ones are by rules still."""
     if findings is None or findings.by == "rules" or not findings.decisions:
         return facts
     told = [_fact(each) for each in findings.decisions]

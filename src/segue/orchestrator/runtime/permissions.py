@@ -7,8 +7,8 @@ from segue.journal.rows import QuestionRow
 from segue.model.events import PermissionAnswered, PermissionRequested
 from segue.model.ids import RequestId, WorkflowId
 from segue.model.status import Permissions, SessionStatus, WaitingFor
-from segue.orchestrator.runtime.handle import PermissionReply
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.run_handle import PermissionReply
+from segue.orchestrator.runtime.services import RuntimeServices
 
 READING = frozenset({"read", "search", "think", "fetch"})
 EDITING = frozenset({"edit", "delete", "move"})
@@ -18,7 +18,7 @@ _REJECT = ("reject_once", "reject_always")
 
 
 def policy(permissions: Permissions, question: PermissionRequested) -> bool | None:
-    """True and False answer at once; None asks the user."""
+    """Return the policy's answer, or None to ask the user."""
     match permissions:
         case Permissions.ALL:
             return True
@@ -31,7 +31,7 @@ def policy(permissions: Permissions, question: PermissionRequested) -> bool | No
 
 
 def option_for(question: PermissionRequested, allow: bool) -> str | None:
-    """The option that says yes or no for this once; None where the agent offers none, which refuses."""
+    """Return the option that allows or refuses once; None, which refuses, where the agent offers none."""
     wanted = _ALLOW if allow else _REJECT
     by_kind = {option.kind: option.id for option in question.options}
     return next((by_kind[kind] for kind in wanted if kind in by_kind), None)
@@ -45,7 +45,7 @@ def by_policy(question: PermissionRequested, allow: bool, reason: str = "") -> P
 
 
 async def answer_question(
-    house: House,
+    services: RuntimeServices,
     workflow_id: WorkflowId,
     request_id: RequestId | None,
     *,
@@ -54,10 +54,10 @@ async def answer_question(
     reason: str = "",
     words: str = "",
 ) -> QuestionRow | None:
-    """Answer one question, or the oldest; None when nothing is open. The agent hears it after it is on disk."""
+    """Answer one request, or the oldest; None when none is open. The answer is on disk before the agent gets it."""
     said = words or reason
-    question = await house.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
-    live = house.live.get(workflow_id)
+    question = await services.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
+    live = services.live.get(workflow_id)
     if question is not None and live is not None:
         verdict = PermissionReply(request_id=question.id, title=question.title, allow=allow, words=words)
         live.replies.put_nowait(verdict)

@@ -1,11 +1,4 @@
-"""Files for people and other programs, written from the journal: what was said in each session.
-
-`sessions/<id>.jsonl` has one line for each thing said or done, and grows with the session. The whole conversation in
-one document, `agent-sessions/<id>/session.json`, is written when its session ends, and when somebody asks for it.
-Neither is ever read as truth: what is missing, torn or changed is written again.
-
-When nobody is likely to ask for them any more, both are moved to the same place below `archive/`, and stay there.
-"""
+"""Projections: the files of each session, written from the journal for people and other programs."""
 
 import json
 import logging
@@ -21,7 +14,7 @@ from segue.model import events as e
 from segue.model.ids import NOTHING_SEEN, Seq, SessionId
 from segue.model.status import SessionStatus
 from segue.model.views import SessionFiles
-from segue.orchestrator.runtime.house import House
+from segue.orchestrator.runtime.services import RuntimeServices
 from segue.state.fold import SessionState
 from segue.state.moves import SESSION_ENDED
 from segue.workspace.files import replace_file
@@ -45,14 +38,14 @@ STATUSES: Mapping[SessionStatus, str] = {
 }
 
 
-async def extend(house: House, session_id: SessionId) -> None:
+async def extend(services: RuntimeServices, session_id: SessionId) -> None:
     """Bring the session's lines up to the journal's present; a file that is torn or gone is written anew."""
-    if (await house.journal.sessions.get(session_id)).status in SESSION_ENDED:
-        await rebuild(house, session_id)
+    if (await services.journal.sessions.get(session_id)).status in SESSION_ENDED:
+        await rebuild(services, session_id)
         return
-    file = (await run_sync(_files, house, session_id)).lines
+    file = (await run_sync(_files, services, session_id)).lines
     known = await run_sync(_last_seq, file)
-    entries = [entry async for entry in _entries(house, session_id, known or NOTHING_SEEN)]
+    entries = [entry async for entry in _entries(services, session_id, known or NOTHING_SEEN)]
     text = b"".join(map(_line, entries))
     if known is None:
         await run_sync(replace_file, file, text)
@@ -60,20 +53,20 @@ async def extend(house: House, session_id: SessionId) -> None:
         await run_sync(_append, file, text)
 
 
-async def refresh(house: House, session_id: SessionId) -> None:
-    """The files are for reading only: what goes wrong with them is noted, and the next run mends it."""
+async def refresh(services: RuntimeServices, session_id: SessionId) -> None:
+    """Update a session's files; an error is logged, and the next run repairs the files."""
     try:
-        await extend(house, session_id)
+        await extend(services, session_id)
     except Exception:  # a full disk, perhaps
         log.exception("the files of session %s could not be written", session_id)
 
 
-async def rebuild(house: House, session_id: str) -> SessionFiles:
-    """Write both files anew from the journal, and tell whether those that were there had been right."""
-    row = await house.journal.sessions.get(session_id)
-    state = await house.journal.state(row.workflow_id)
-    entries = [entry async for entry in _entries(house, row.id, NOTHING_SEEN)]
-    document, lines = await run_sync(_files, house, row.id)
+async def rebuild(services: RuntimeServices, session_id: str) -> SessionFiles:
+    """Write both files anew from the journal; return whether the old ones were right."""
+    row = await services.journal.sessions.get(session_id)
+    state = await services.journal.state(row.workflow_id)
+    entries = [entry async for entry in _entries(services, row.id, NOTHING_SEEN)]
+    document, lines = await run_sync(_files, services, row.id)
     whole = _document(row.id, state.sessions[row.id], state.worktree, row.created_at.isoformat(), entries)
     found = {lines: b"".join(map(_line, entries)), document: json.dumps(whole, indent=2, ensure_ascii=False).encode()}
     right = [await run_sync(_holds, file, content) for file, content in found.items()]
@@ -87,21 +80,21 @@ async def rebuild(house: House, session_id: str) -> SessionFiles:
 # ── the archive ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def not_archived(house: House) -> set[SessionId]:
-    """The sessions that have a file outside the archive."""
+async def not_archived(services: RuntimeServices) -> set[SessionId]:
+    """Return the sessions with a file outside the archive."""
 
     def names() -> set[SessionId]:
-        lines = [file.stem for file in (house.home / "sessions").glob("*.jsonl")]
-        documents = [file.parent.name for file in (house.home / "agent-sessions").glob("*/session.json")]
+        lines = [file.stem for file in (services.home / "sessions").glob("*.jsonl")]
+        documents = [file.parent.name for file in (services.home / "agent-sessions").glob("*/session.json")]
         return {SessionId(name) for name in [*lines, *documents]}
 
     return await run_sync(names)
 
 
-async def archive(house: House, session_id: SessionId) -> None:
-    """Write the last word on a session, and move it. Cut off anywhere, the next try moves what is left."""
-    await rebuild(house, session_id)
-    await run_sync(_move, _files_in(house.home, session_id), _files_in(house.home / ARCHIVE, session_id))
+async def archive(services: RuntimeServices, session_id: SessionId) -> None:
+    """Write a session's files for the last time and archive them; an interrupted call is completed by the next one."""
+    await rebuild(services, session_id)
+    await run_sync(_move, _files_in(services.home, session_id), _files_in(services.home / ARCHIVE, session_id))
 
 
 def _move(here: "_Files", there: "_Files") -> None:
@@ -119,10 +112,10 @@ class _Files(NamedTuple):
     """Moved last: a session counts as archived when these are there."""
 
 
-def _files(house: House, session_id: SessionId) -> _Files:
-    """Where a session's files are, or would be."""
-    archived = _files_in(house.home / ARCHIVE, session_id)
-    return archived if archived.lines.exists() else _files_in(house.home, session_id)
+def _files(services: RuntimeServices, session_id: SessionId) -> _Files:
+    """Return the directory of a session's files."""
+    archived = _files_in(services.home / ARCHIVE, session_id)
+    return archived if archived.lines.exists() else _files_in(services.home, session_id)
 
 
 def _files_in(folder: Path, session_id: SessionId) -> _Files:
@@ -135,23 +128,23 @@ def _files_in(folder: Path, session_id: SessionId) -> _Files:
 # ── from events to entries ──────────────────────────────────────────────────────────────────────────
 
 
-async def _entries(house: House, session_id: SessionId, after: Seq) -> AsyncIterator[Entry]:
-    workflow_id = (await house.journal.sessions.get(session_id)).workflow_id
+async def _entries(services: RuntimeServices, session_id: SessionId, after: Seq) -> AsyncIterator[Entry]:
+    workflow_id = (await services.journal.sessions.get(session_id)).workflow_id
     names: dict[str, str] = {}
-    while page := await house.journal.records(workflow_id, after):
+    while page := await services.journal.records(workflow_id, after):
         after = page[-1].seq
         for record in page:
             if record.session_id != session_id:
                 continue
-            for entry in await _told(house, record, names):
+            for entry in await _told(services, record, names):
                 yield {"seq": record.seq, "timestamp": record.at.isoformat(), **entry}
 
 
-async def _told(house: House, record: e.Record, names: dict[str, str]) -> list[Entry]:
-    """A prompt was said when it was sent; its words stand in the event that queued it, perhaps of another session."""
+async def _told(services: RuntimeServices, record: e.Record, names: dict[str, str]) -> list[Entry]:
+    """Return a prompt's text, which is in the event that queued it, perhaps in another session."""
     event = record.event
     if isinstance(event, e.PromptSent):
-        queued = await house.journal.prompts.queued(event.prompt_id)
+        queued = await services.journal.prompts.queued(event.prompt_id)
         return [{"type": "user_message", "id": event.prompt_id, "content": queued.text}]
     return list(_entry(event, names))
 
@@ -206,7 +199,7 @@ def _document(
 
 
 def _messages(entries: list[Entry]) -> list[dict[str, Any]]:
-    """Blocks of one speaker in a row are one message; the results of tools come from the user's side."""
+    """Join blocks of one speaker to one message; tool results come from the user's side."""
     messages: list[dict[str, Any]] = []
     for entry in entries:
         if (spoken := _block(entry)) is None:
@@ -235,7 +228,7 @@ def _block(entry: Entry) -> tuple[str, Entry] | None:
 
 
 def _join(blocks: list[Entry], block: Entry) -> None:
-    """Streamed text comes in pieces, which are one text."""
+    """Join pieces of streamed text."""
     if blocks and blocks[-1]["type"] == block["type"] == "text":
         blocks[-1]["text"] += block["text"]
     else:
@@ -246,7 +239,7 @@ def _join(blocks: list[Entry], block: Entry) -> None:
 
 
 def _last_seq(file: Path) -> Seq | None:
-    """How far the file reaches; None when it must be written anew."""
+    """Return the last event in the file; None if the file must be written anew."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - 1_000_000))

@@ -1,4 +1,4 @@
-"""What people see of a workflow: its row and its folded state as one view."""
+"""Views of a workflow: its row and its folded state as one value."""
 
 from shlex import quote
 
@@ -19,13 +19,14 @@ from segue.model.views import (
     Undelivered,
     WorkflowView,
 )
-from segue.orchestrator.runtime.plans import counted, write_plan
+from segue.orchestrator.runtime.plan_text import counted, write_plan
 from segue.protocol.accounts import sessions_of, total
 from segue.resume.failures import POLICIES
 from segue.state.fold import SessionState, WorkflowState
 
 
 def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
+    """Build the view of a workflow."""
     session = state.session
     return WorkflowView(
         id=row.id,
@@ -68,7 +69,7 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
 
 
 def open_question(state: WorkflowState) -> str:
-    """What a person has to say before the work goes on."""
+    """Return the question that a person has to answer before the work goes on."""
     if state.status is WorkflowStatus.BLOCKED and (tasks := _proposed(state)):
         return f"Is this plan good ({counted(tasks, state.tasks)})?"
     if state.status is WorkflowStatus.REVIEW and state.asked is not None:
@@ -88,7 +89,7 @@ def plan_view(row: WorkflowRow, state: WorkflowState) -> PlanView:
 
 
 def session_view(state: WorkflowState) -> SessionView:
-    """The current session of a workflow."""
+    """Build the view of a workflow's current session."""
     session = state.session
     assert session is not None and state.current_session is not None
     return SessionView(
@@ -109,14 +110,14 @@ def _context(session: SessionState | None) -> ContextView | None:
 
 
 def _question(session: SessionState | None) -> Question | None:
-    """The oldest open one."""
+    """Return the oldest open request."""
     for request_id, question in session.questions.items() if session else ():
         return Question(
             request_id=request_id,
             title=question.title,
             tool=question.tool,
             requested_at=question.requested_at,
-            words=question.words,
+            words=question.free_text,
         )
     return None
 
@@ -136,7 +137,7 @@ def _retry(retry: RetryScheduled | None) -> RetryView | None:
 
 
 def _undelivered(state: WorkflowState) -> tuple[Undelivered, ...]:
-    """Prompts that were sent, and whose process was gone before it reacted."""
+    """Return the prompts that were sent to a process which ended before it reacted."""
     return tuple(
         Undelivered(prompt_id=prompt_id, task_id=prompt.task_id)
         for session in state.sessions.values()

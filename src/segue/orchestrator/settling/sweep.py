@@ -1,5 +1,5 @@
-"""The sweep: no state is sticky. What hangs is torn away, what lost its run is settled, old questions are refused, and
-what nobody comes back to is retired."""
+"""The sweep, so that no state is sticky: it stops runs that hang, settles runs without a process, refuses overdue
+permission requests and retires unused sessions."""
 
 import logging
 import signal
@@ -14,12 +14,12 @@ from segue.model.errors import AlreadyServing
 from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.runtime import containers
-from segue.orchestrator.runtime.handle import RunHandle, Stop
-from segue.orchestrator.runtime.house import House
 from segue.orchestrator.runtime.permissions import answer_question
-from segue.orchestrator.settling.noting import noted
-from segue.orchestrator.settling.retiring import retire_sessions
-from segue.orchestrator.settling.settling import CRASHED, settle, settling_for
+from segue.orchestrator.runtime.run_handle import RunHandle, Stop
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.settling.error_log import noted
+from segue.orchestrator.settling.recovery import CRASHED, settle, settling_for
+from segue.orchestrator.settling.retirement import retire_sessions
 from segue.workspace.private import take_away_left
 
 log = logging.getLogger("segue")
@@ -30,21 +30,22 @@ SETTLE_GRACE = 15.0
 """Seconds a run gets to settle itself after it was torn away."""
 
 
-async def settle_left_runs(house: House) -> list[RunRow]:
-    """At start, before serving: runs of dead boots come to rest, queued ones too. No agent is started."""
-    runs = await house.journal.runs.open()
+async def settle_left_runs(services: RuntimeServices) -> list[RunRow]:
+    """Settle the runs of earlier boots before serving, queued ones included. No agent is started."""
+    runs = await services.journal.runs.open()
     for run in runs:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
         with _settled(run), anyio.move_on_after(SETTLE_AT_START):
-            await settle(house, run.session_id, run.number, CRASHED)
+            await settle(services, run.session_id, run.number, CRASHED)
     return runs
 
 
-async def sweep_forever(house: House) -> None:
+async def sweep_forever(services: RuntimeServices) -> None:
+    """Sweep at regular intervals; stop the server when another one owns the database."""
     while True:
-        await house.clock.sleep(house.rules.sweep_interval)
+        await services.clock.sleep(services.rules.sweep_interval)
         try:
-            await sweep(house)
+            await sweep(services)
         except AlreadyServing as error:
             log.critical("%s This one stops.", error.message)
             signal.raise_signal(signal.SIGTERM)
@@ -53,71 +54,71 @@ async def sweep_forever(house: House) -> None:
             log.exception("the sweep could not be finished; the next one tries again")
 
 
-async def sweep(house: House) -> None:
-    """One look at everything that should move."""
-    await house.journal.check_lock()
-    now = house.clock.now()
-    for question in await _questions_past(house, now):
+async def sweep(services: RuntimeServices) -> None:
+    """Check everything that should move."""
+    await services.journal.check_lock()
+    now = services.clock.now()
+    for question in await _questions_past(services, now):
         with noted(f"question {question.id} could not be refused"):
-            reason = f"nobody answered within {house.rules.permission_timeout:g} seconds"
-            await answer_question(house, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
-    for run in await house.journal.runs.open():
+            reason = f"nobody answered within {services.rules.permission_timeout:g} seconds"
+            await answer_question(services, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
+    for run in await services.journal.runs.open():
         with _settled(run):
-            await _look_at(house, run, now)
+            await _look_at(services, run, now)
     # Whoever scheduled a retry may have been cut off before they could say so.
-    house.retry_scheduled.set()
-    await retire_sessions(house)
+    services.retry_scheduled.set()
+    await retire_sessions(services)
     with noted("what killed agents left could not be taken away"):
         await anyio.to_thread.run_sync(take_away_left)
-    await containers.tidy(house)
+    await containers.tidy(services)
 
 
-async def _questions_past(house: House, now: datetime) -> list[QuestionRow]:
-    """Nobody could answer while the machine was asleep."""
-    patience = timedelta(seconds=house.rules.permission_timeout)
-    past = await house.journal.questions.overdue(now)
-    return [each for each in past if each.deadline + house.clock.away_since(each.deadline - patience) <= now]
+async def _questions_past(services: RuntimeServices, now: datetime) -> list[QuestionRow]:
+    """Return the overdue permission requests; time during which the machine was suspended does not count."""
+    patience = timedelta(seconds=services.rules.permission_timeout)
+    past = await services.journal.questions.overdue(now)
+    return [each for each in past if each.deadline + services.clock.away_since(each.deadline - patience) <= now]
 
 
 def _settled(run: RunRow) -> AbstractContextManager[None]:
     return noted(f"run {run.session_id}/r{run.number} could not be settled")
 
 
-async def _look_at(house: House, run: RunRow, now: datetime) -> None:
-    live = house.live.get(run.workflow_id)
+async def _look_at(services: RuntimeServices, run: RunRow, now: datetime) -> None:
+    live = services.live.get(run.workflow_id)
     if live is None:
-        if run.boot != house.boot or not await house.queue.knows(run):
-            await settle(house, run.session_id, run.number, CRASHED)
+        if run.boot != services.boot or not await services.queue.knows(run):
+            await settle(services, run.session_id, run.number, CRASHED)
         return
     if run.status is not RunStatus.ACTIVE or (live.patience is not None and now < live.patience):
         return
-    session = await house.journal.sessions.get(run.session_id)
+    session = await services.journal.sessions.get(run.session_id)
     if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:
         # It waits for a word, and gives up by itself.
         return
-    late = _lateness(house, session, await _last_sign(house, run.workflow_id, session), now)
+    late = _lateness(services, session, await _last_sign(services, run.workflow_id, session), now)
     if late is not None:
-        await _tear_away(house, run, live, Stop(trigger=Trigger.CRASH, reason=late))
+        await _tear_away(services, run, live, Stop(trigger=Trigger.CRASH, reason=late))
 
 
-async def _tear_away(house: House, run: RunRow, live: RunHandle, stop: Stop) -> None:
+async def _tear_away(services: RuntimeServices, run: RunRow, live: RunHandle, stop: Stop) -> None:
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()
     # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
-    if await settle(house, run.session_id, run.number, settling_for(stop)):
-        house.queue.forget(run.session_id, run.number)
-        house.live.pop(run.workflow_id, None)
+    if await settle(services, run.session_id, run.number, settling_for(stop)):
+        services.queue.forget(run.session_id, run.number)
+        services.live.pop(run.workflow_id, None)
 
 
-async def _last_sign(house: House, workflow_id: WorkflowId, session: SessionRow) -> datetime:
-    last = await house.journal.last_event_at(workflow_id)
+async def _last_sign(services: RuntimeServices, workflow_id: WorkflowId, session: SessionRow) -> datetime:
+    last = await services.journal.last_event_at(workflow_id)
     return max(last, session.moved_at) if last else session.moved_at
 
 
-def _lateness(house: House, session: SessionRow, last_sign: datetime, now: datetime) -> str | None:
-    """Why this session counts as hanging, if it does."""
-    rules = house.rules
+def _lateness(services: RuntimeServices, session: SessionRow, last_sign: datetime, now: datetime) -> str | None:
+    """Return why a session counts as hanging, or None."""
+    rules = services.rules
     watchdogs = {
         SessionStatus.CREATED: (rules.setup_watchdog, "the worktree was not ready"),
         SessionStatus.STARTING: (rules.start_watchdog, "the agent did not come up"),
@@ -130,6 +131,6 @@ def _lateness(house: House, session: SessionRow, last_sign: datetime, now: datet
     if session.status not in watchdogs:
         return None
     seconds, what = watchdogs[session.status]
-    if now - last_sign - house.clock.away_since(last_sign) < timedelta(seconds=seconds):
+    if now - last_sign - services.clock.away_since(last_sign) < timedelta(seconds=seconds):
         return None
     return f"{what} within {seconds:g} seconds"

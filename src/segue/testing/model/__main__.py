@@ -8,12 +8,13 @@ from pathlib import Path
 import anyio
 
 from segue.model.errors import SegueError
-from segue.testing.model.reading import read_script
-from segue.testing.model.script import Script
+from segue.testing.model.answers import Script
+from segue.testing.model.answers_yaml import read_script
 from segue.testing.model.server import scripted_model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve a scripted model until it is interrupted; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m segue.testing.model", description="A scripted model on loopback.")
     parser.add_argument("--port", type=int, default=0, help="the port; 0 takes any free one")
     parser.add_argument("--script", type=Path, help="what it answers (YAML); without: says Done.")

@@ -1,4 +1,4 @@
-"""Every request the model got, in memory and, if wanted, as lines of a file."""
+"""Log of the model's requests, in memory and optionally as lines of a file."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from segue.model.codec import adapter
-from segue.testing.model.conversation import JsonObject, Message, Role, ToolCall
-from segue.testing.model.script import DialectName
+from segue.testing.model.answers import DialectName
+from segue.testing.model.exchange import JsonObject, Message, Role, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRequest:
-    """One request: as it came, and understood."""
+    """Request, raw and parsed."""
 
     number: int
     dialect: DialectName
@@ -20,24 +20,24 @@ class LoggedRequest:
     stream: bool
     messages: tuple[Message, ...]
     prompt: str
-    """What the user said last."""
+    """Last prompt of the user."""
     tools: tuple[str, ...]
     body: JsonObject
     answer: str
-    """What the model did with it, in a few words."""
+    """Short description of the model's answer."""
 
-    def says(self, words: str) -> bool:
-        """Whether these words stand anywhere in the conversation, in texts, tool calls or their results."""
-        return any(words in text for text in _texts(self.messages))
+    def contains(self, text: str) -> bool:
+        """Check whether a text, tool call or tool result of the conversation contains `text`."""
+        return any(text in each for each in _texts(self.messages))
 
-    def remembers(self, words: str, role: Role) -> bool:
-        """Whether this side said, did or found out these words *before* the last prompt."""
+    def remembers(self, text: str, role: Role) -> bool:
+        """Check whether a message of this role contains `text` *before* the last prompt."""
         earlier = self.messages[: self._last_prompt]
-        return any(words in text for text in _texts(each for each in earlier if each.role == role))
+        return any(text in found for found in _texts(each for each in earlier if each.role == role))
 
     @property
     def _last_prompt(self) -> int:
-        """Where the last prompt begins: after the last message that is neither the user's nor the system's."""
+        """Index of the last prompt: after the last message that is neither the user's nor the system's."""
         end = max((place for place, each in enumerate(self.messages) if each.role == "user"), default=0)
         while end and self.messages[end - 1].role in ("user", "system"):
             end -= 1
@@ -45,7 +45,7 @@ class LoggedRequest:
 
 
 def _texts(messages: Iterable[Message]) -> Iterator[str]:
-    """Everything that was said, done and found out."""
+    """Yield the texts, tool calls and tool results of messages."""
     for message in messages:
         yield message.text
         yield from (result.text for result in message.results)
@@ -74,7 +74,7 @@ class RequestLog:
 
 
 def read_log(file: Path) -> list[LoggedRequest]:
-    """The requests of a log that another process wrote."""
+    """Read the requests of a log that another process wrote."""
     if not file.exists():
         return []
     return [adapter(LoggedRequest).validate_json(line) for line in file.read_text().splitlines()]

@@ -1,12 +1,10 @@
-"""From a request to the answer the script has for it."""
+"""Choice of the scripted answer to a request."""
 
 import json
 from collections import Counter
 from dataclasses import dataclass
 
-from segue.testing.model.conversation import Asked, Reply, ToolCall, Trouble
-from segue.testing.model.dialects.parts import new_id
-from segue.testing.model.script import (
+from segue.testing.model.answers import (
     DONE,
     Call,
     DialectName,
@@ -20,7 +18,9 @@ from segue.testing.model.script import (
     Usage,
     Write,
 )
-from segue.testing.model.tools import choose, fitting
+from segue.testing.model.dialects.parts import new_id
+from segue.testing.model.exchange import ModelError, ModelReply, ModelRequest, ToolCall
+from segue.testing.model.tool_choice import choose, fitting
 
 _SHOWN = 200
 
@@ -40,20 +40,20 @@ FAILURES: dict[FailureKind, tuple[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """What is answered, once `hold` is released."""
+class PlayedAnswer:
+    """Answer, sent when `hold` is released."""
 
-    answer: Reply | Trouble
+    answer: ModelReply | ModelError
     hold: str | None = None
 
     @property
     def summary(self) -> str:
         match self.answer:
-            case Trouble(status=status, kind=kind):
+            case ModelError(status=status, kind=kind):
                 return f"failed {status} {kind}"
-            case Reply(calls=(call, *_)):
+            case ModelReply(calls=(call, *_)):
                 return f"called {call.name}"
-            case Reply(text=text):
+            case ModelReply(text=text):
                 return f"said {text[:_SHOWN]}"
 
 
@@ -64,16 +64,16 @@ class Player:
         self._script = script
         self._begun: Counter[int] = Counter()
 
-    def play(self, asked: Asked, dialect: DialectName) -> Played:
+    def play(self, asked: ModelRequest, dialect: DialectName) -> PlayedAnswer:
         step = self._step(asked, dialect)
         match step.answer:
             case Failure() as failure:
-                return Played(_trouble(failure), step.hold)
+                return PlayedAnswer(_trouble(failure), step.hold)
             case answer:
                 text, calls = _said(answer, asked)
-                return Played(_counted(text, calls, asked, step.usage or self._script.usage), step.hold)
+                return PlayedAnswer(_counted(text, calls, asked, step.usage or self._script.usage), step.hold)
 
-    def _step(self, asked: Asked, dialect: DialectName) -> Step:
+    def _step(self, asked: ModelRequest, dialect: DialectName) -> Step:
         if asked.wanted is not None:
             return Step(answer=Say(json.dumps(fitting(asked.wanted))))
         found = self._rule(asked, dialect)
@@ -81,8 +81,8 @@ class Player:
             return DONE
         return found.steps[asked.rounds]
 
-    def _rule(self, asked: Asked, dialect: DialectName) -> Rule | None:
-        """The first rule that fits. A request that brings tool results goes on with a rule that has begun already."""
+    def _rule(self, asked: ModelRequest, dialect: DialectName) -> Rule | None:
+        """Return the first rule that fits; a request with tool results continues a rule that has begun."""
         going_on = asked.rounds > 0
         for index, rule in enumerate(self._script.rules):
             if not rule.fits(asked.prompt, dialect):
@@ -93,7 +93,7 @@ class Player:
         return None
 
 
-def _said(answer: Say | Call | Write | Shell, asked: Asked) -> tuple[str, tuple[ToolCall, ...]]:
+def _said(answer: Say | Call | Write | Shell, asked: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
     if isinstance(answer, Say):
         return answer.text.replace("{prompt}", asked.prompt[:_SHOWN]), ()
     chosen = choose(answer, asked.tools)
@@ -103,8 +103,8 @@ def _said(answer: Say | Call | Write | Shell, asked: Asked) -> tuple[str, tuple[
     return "", (ToolCall(id=new_id("call_"), name=name, arguments=arguments),)
 
 
-def _counted(text: str, calls: tuple[ToolCall, ...], asked: Asked, usage: Usage) -> Reply:
-    return Reply(
+def _counted(text: str, calls: tuple[ToolCall, ...], asked: ModelRequest, usage: Usage) -> ModelReply:
+    return ModelReply(
         text=text,
         calls=calls,
         model=asked.model or "scripted",
@@ -118,9 +118,9 @@ def tokens(characters: int) -> int:
     return max(1, characters // 4)
 
 
-def _trouble(failure: Failure) -> Trouble:
+def _trouble(failure: Failure) -> ModelError:
     status, sentence = FAILURES[failure.kind]
-    return Trouble(
+    return ModelError(
         status=status,
         kind=failure.kind,
         message=failure.message or sentence,

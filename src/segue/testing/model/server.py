@@ -1,4 +1,4 @@
-"""The server: one door for each dialect, the request log, and answers that wait until they are released."""
+"""The server: one endpoint for each dialect, the request log, and answers that wait until they are released."""
 
 import gzip
 import json
@@ -16,17 +16,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from segue.testing.model.conversation import JsonObject, Reply, Trouble
-from segue.testing.model.dialects import Dialect, Door, dialect, door_to
+from segue.testing.model.answers import Script
+from segue.testing.model.dialects import Dialect, Endpoint, dialect, endpoint_at
+from segue.testing.model.exchange import JsonObject, ModelError, ModelReply
 from segue.testing.model.log import LoggedRequest, RequestLog
-from segue.testing.model.playing import Played, Player, tokens
-from segue.testing.model.script import Script
+from segue.testing.model.playing import Player, tokens
 
 _METHODS = ["GET", "HEAD", "POST"]
 
 
 class ScriptedModel:
-    """A model that says what its script says, and remembers what it was asked."""
+    """Model that answers as scripted, and keeps its requests."""
 
     def __init__(self, script: Script, log: Path | None = None) -> None:
         self.url = ""
@@ -62,9 +62,9 @@ class ScriptedModel:
         path = request.url.path
         if request.method != "POST":
             return JSONResponse(_MODELS if path.endswith("/models") else {"ok": True})
-        door = door_to(path)
+        door = endpoint_at(path)
         if door is None:
-            return JSONResponse({"error": {"message": f"Nobody answers at {path}."}}, 404)
+            return JSONResponse({"error": {"message": f"No endpoint has the path {path}."}}, 404)
         text = _unpacked(await request.body(), request.headers.get("content-encoding", ""))
         try:
             body: JsonObject = json.loads(text)
@@ -75,7 +75,7 @@ class ScriptedModel:
             return JSONResponse(speech.counted(tokens(len(text))))
         return await self._converse(door, speech, body, path, len(text))
 
-    async def _converse(self, door: Door, speech: Dialect, body: JsonObject, path: str, size: int) -> Response:
+    async def _converse(self, door: Endpoint, speech: Dialect, body: JsonObject, path: str, size: int) -> Response:
         asked = replace(speech.read(body, path), size=size)
         played = self._player.play(asked, door.dialect)
         self._log.add(
@@ -91,13 +91,10 @@ class ScriptedModel:
                 answer=played.summary,
             )
         )
-        await self._wait(played)
-        return _said(speech, played.answer, asked.stream, door.lines)
-
-    async def _wait(self, played: Played) -> None:
         if played.hold is not None:
             self._reached[played.hold].set()
             await self._released[played.hold].wait()
+        return _response(speech, played.answer, asked.stream, door.lines)
 
 
 _MODELS: JsonObject = {
@@ -110,8 +107,8 @@ def _unpacked(body: bytes, encoding: str) -> str:
     return (gzip.decompress(body) if encoding == "gzip" else body).decode("utf-8", "replace")
 
 
-def _said(speech: Dialect, answer: Reply | Trouble, stream: bool, lines: bool) -> Response:
-    if isinstance(answer, Trouble):
+def _response(speech: Dialect, answer: ModelReply | ModelError, stream: bool, lines: bool) -> Response:
+    if isinstance(answer, ModelError):
         status, body, headers = speech.trouble(answer)
         if answer.retry_after is not None:
             headers = {**headers, "retry-after": str(answer.retry_after)}
@@ -129,7 +126,7 @@ async def _lines(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
 
 
 async def _events(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
-    """Server-sent events; one that has a type says it in its name too."""
+    """Format server-sent events; the type of a piece is also the name of its event."""
     for piece in pieces:
         if isinstance(piece, str):
             yield f"data: {piece}\n\n"
@@ -142,14 +139,14 @@ async def _events(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
 async def scripted_model(
     script: Script | None = None, *, port: int = 0, log: Path | None = None
 ) -> AsyncGenerator[ScriptedModel]:
-    """A model that answers on loopback for as long as the context lasts."""
+    """Serve a model on loopback while the context is open."""
     model = ScriptedModel(script or Script(), log)
     with socket.create_server(("127.0.0.1", port)) as listening:
         model.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         configuration = uvicorn.Config(
             model.app, lifespan="off", log_config=None, log_level="warning", timeout_graceful_shutdown=1
         )
-        server = _Server(configuration)
+        server = _LoopbackServer(configuration)
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listening])
@@ -160,14 +157,14 @@ async def scripted_model(
                 failure = error
             finally:
                 server.should_exit = True
-                # Whoever still waits for an answer gets none.
+                # Open requests are not answered.
                 server.force_exit = True
         if failure is not None:
             raise failure
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, with a word when it accepts connections, and with signals left to others."""
+class _LoopbackServer(uvicorn.Server):
+    """uvicorn with an event for readiness, and without its own signal handlers."""
 
     def __init__(self, configuration: uvicorn.Config) -> None:
         super().__init__(configuration)

@@ -9,19 +9,21 @@ from pathlib import Path
 
 from segue.model.errors import SegueError
 from segue.testing.rehearsal.agent import serve
-from segue.testing.rehearsal.conversation import Memory
+from segue.testing.rehearsal.conversation_store import ConversationStore
 from segue.testing.rehearsal.diary import Diary
-from segue.testing.rehearsal.reading import read_script
 from segue.testing.rehearsal.script import Script
+from segue.testing.rehearsal.script_yaml import read_script
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the rehearsal agent; return the exit code."""
     given = _parser().parse_args(arguments)
     if given.home is None:
         sys.stderr.write("rehearsal: give --home DIR, or set SEGUE_REHEARSAL_HOME\n")
         return 2
     try:
-        _rehearse(given.script, given.home, given.diary or given.home / "diary.jsonl")
+        script = read_script(given.script) if given.script else Script()
+        asyncio.run(serve(script, ConversationStore(given.home), Diary(given.diary or given.home / "diary.jsonl")))
     except SegueError as error:
         sys.stderr.write(f"rehearsal: {error.message}\n")
         return 2
@@ -39,10 +41,6 @@ def _parser() -> argparse.ArgumentParser:
 def _path(name: str) -> Path | None:
     value = os.environ.get(f"SEGUE_REHEARSAL_{name}")
     return Path(value) if value else None
-
-
-def _rehearse(script: Path | None, home: Path, diary: Path) -> None:
-    asyncio.run(serve(read_script(script) if script else Script(), Memory(home), Diary(diary)))
 
 
 if __name__ == "__main__":

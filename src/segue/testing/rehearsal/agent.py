@@ -1,48 +1,49 @@
-"""The agent's side of the protocol: opening conversations as the script says, and handing prompts to a performance."""
+"""The agent's side of the protocol: it opens conversations, and plays a turn of the script for each prompt."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segue.testing.rehearsal import updates
-from segue.testing.rehearsal.conversation import Conversation, Memory
-from segue.testing.rehearsal.diary import Diary
-from segue.testing.rehearsal.lines import Line
-from segue.testing.rehearsal.performance import Performance
-from segue.testing.rehearsal.script import DEFAULT_TURN, Opening, Script, Turn
-from segue.testing.rehearsal.stage import Stage, leave, mute
-from segue.testing.rehearsal.wire import (
-    Given,
-    Methods,
+from segue import __version__
+from segue.drivers.programs import payloads
+from segue.drivers.programs.jsonrpc import (
+    INTERNAL_ERROR,
+    LOGIN_REQUIRED,
+    Parameters,
     RequestError,
-    Wire,
     invalid_params,
-    login_required,
-    standard_wire,
+    session_not_found,
 )
+from segue.drivers.programs.payloads import Payload, StopReason, present
+from segue.drivers.programs.wire import Methods, Wire, open_wire
+from segue.testing.rehearsal.conversation_store import ConversationStore, StoredConversation
+from segue.testing.rehearsal.diary import Diary
+from segue.testing.rehearsal.line_file import Line
+from segue.testing.rehearsal.performance import Performance
+from segue.testing.rehearsal.script import DEFAULT_TURN, Opening, Script, Tokens, Turn
+from segue.testing.rehearsal.session import RehearsalSession, leave, mute
 
-Answer = dict[str, Any]
 
-
-async def serve(script: Script, memory: Memory, diary: Diary) -> None:
-    """Be the agent until standard input ends."""
-    wire = await standard_wire()
+async def serve(script: Script, memory: ConversationStore, diary: Diary) -> None:
+    """Serve the agent's side of the protocol until standard input ends."""
+    wire = await open_wire()
     await wire.serve(RehearsalAgent(script, memory, diary, wire).methods())
 
 
 class RehearsalAgent:
-    """Knows its script, its memory and its diary."""
+    """Rehearsal agent: it answers the protocol's requests as scripted."""
 
-    def __init__(self, script: Script, memory: Memory, diary: Diary, wire: Wire) -> None:
+    def __init__(self, script: Script, memory: ConversationStore, diary: Diary, wire: Wire) -> None:
         self._script = script
         self._memory = memory
         self._diary = diary
         self._wire = wire
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[str, RehearsalSession] = {}
         self._performances: dict[str, Performance] = {}
 
     def methods(self) -> Methods:
+        """Return the handlers of the protocol's methods."""
         return Methods(
             requests={
                 "initialize": self._initialize,
@@ -59,11 +60,19 @@ class RehearsalAgent:
             notifications={"session/cancel": self._cancel},
         )
 
-    async def _initialize(self, _: Given) -> Answer:
+    async def _initialize(self, _: Parameters) -> Payload:
         await self._open(self._script.on_initialize)
-        return updates.initialized(self._script.capabilities)
+        can = self._script.capabilities
+        return payloads.introduction(
+            "rehearsal",
+            __version__,
+            load=can.load,
+            images=can.images,
+            mcp=("http",),
+            sessions=[each for each in ("resume", "fork", "list", "close") if getattr(can, each)],
+        )
 
-    async def _new(self, given: Given) -> Answer:
+    async def _new(self, given: Parameters) -> Payload:
         cwd, servers = given.text("cwd"), given.objects("mcpServers")
         await self._open(self._script.on_new)
         stage = self._enter(self._memory.begin(), cwd)
@@ -71,24 +80,24 @@ class RehearsalAgent:
         stage.note("started", **_names(servers))
         return {"sessionId": stage.conversation.token, **self._offers(stage.conversation)}
 
-    async def _load(self, given: Given) -> Answer:
+    async def _load(self, given: Parameters) -> Payload:
         stage = await self._go_on(given.text("cwd"), given.text("sessionId"), given.objects("mcpServers"))
         if self._script.on_load.replay:
             await self._replay(stage)
         return self._answer(stage)
 
-    async def _resume(self, given: Given) -> Answer:
+    async def _resume(self, given: Parameters) -> Payload:
         servers = given.optional_objects("mcpServers")
         return self._answer(await self._go_on(given.text("cwd"), given.text("sessionId"), servers))
 
-    async def _fork(self, given: Given) -> Answer:
+    async def _fork(self, given: Parameters) -> Payload:
         cwd, token, servers = given.text("cwd"), given.text("sessionId"), given.optional_objects("mcpServers")
         await self._open(self._script.on_load)
         copy = self._memory.copy(self._find(token))
         self._enter(copy, cwd).note("forked", of=token, prompts=len(copy.prompts), **_names(servers))
         return {"sessionId": copy.token, **self._offers(copy)}
 
-    async def _list(self, given: Given) -> Answer:
+    async def _list(self, given: Parameters) -> Payload:
         cwd = given.values.get("cwd") or ""
         return {
             "sessions": [
@@ -97,39 +106,39 @@ class RehearsalAgent:
             ]
         }
 
-    async def _close(self, given: Given) -> Answer:
+    async def _close(self, given: Parameters) -> Payload:
         if stage := self._stages.pop(given.text("sessionId"), None):
             stage.note("closed")
         return {}
 
-    async def _set_mode(self, given: Given) -> Answer:
+    async def _set_mode(self, given: Parameters) -> Payload:
         await self._choose("mode", given.text("modeId"), given.text("sessionId"), self._script.modes)
         return {}
 
-    async def _set_option(self, given: Given) -> Answer:
+    async def _set_option(self, given: Parameters) -> Payload:
         option, token = given.text("configId"), given.text("sessionId")
         if option != "model":
             raise invalid_params(f"Unknown option: {option}")
         await self._choose("model", given.text("value"), token, self._script.models)
         return {"configOptions": self._offers(self._stages[token].conversation)["configOptions"]}
 
-    async def _prompt(self, given: Given) -> Answer:
+    async def _prompt(self, given: Parameters) -> Payload:
         token, blocks = given.text("sessionId"), given.objects("prompt")
         stage = self._stages.get(token)
         if stage is None or token in self._performances:
             raise invalid_params("Unknown session, or one that is in its turn.")
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         images = sum(block["type"] == "image" for block in blocks)
-        prompt_id = _prompt_id(given)
+        prompt_id = given.extension().get("promptId")
         stage.note("prompt", prompt_id=prompt_id, text=text, **({"images": images} if images else {}))
         stage.conversation.add("prompt", prompt_id=prompt_id, text=text)
         return await self._perform(stage, self._turn(text))
 
-    async def _cancel(self, given: Given) -> None:
+    async def _cancel(self, given: Parameters) -> None:
         if performance := self._performances.get(given.text("sessionId")):
             performance.cancel()
 
-    async def _perform(self, stage: Stage, turn: Turn) -> Answer:
+    async def _perform(self, stage: RehearsalSession, turn: Turn) -> Payload:
         performance = self._performances[stage.conversation.token] = Performance(stage)
         try:
             reason = await performance.play(turn.steps)
@@ -137,7 +146,7 @@ class RehearsalAgent:
             del self._performances[stage.conversation.token]
         stage.conversation.add("ended", reason=reason)
         stage.note("ended", reason=reason)
-        return updates.turn_ended(reason, performance.tokens)
+        return _turn_ended(reason, performance.tokens)
 
     def _turn(self, prompt: str) -> Turn:
         for turn in self._script.turns:
@@ -145,8 +154,8 @@ class RehearsalAgent:
                 return turn
         return DEFAULT_TURN
 
-    def _enter(self, conversation: Conversation, cwd: str) -> Stage:
-        stage = self._stages[conversation.token] = Stage(
+    def _enter(self, conversation: StoredConversation, cwd: str) -> RehearsalSession:
+        stage = self._stages[conversation.token] = RehearsalSession(
             wire=self._wire,
             conversation=conversation,
             directory=Path(cwd),
@@ -156,7 +165,7 @@ class RehearsalAgent:
         return stage
 
     async def _open(self, opening: Opening) -> None:
-        """The mishaps of an opening, in the order in which they can still happen."""
+        """Perform the failures of an opening, in the only order in which all can occur."""
         if opening.delay:
             await asyncio.sleep(opening.delay)
         if opening.garbage is not None:
@@ -168,24 +177,24 @@ class RehearsalAgent:
         if opening.hang:
             await asyncio.Event().wait()
         if opening.login:
-            raise login_required()
+            raise RequestError(LOGIN_REQUIRED, "Authentication required")
         if opening.error is not None:
-            raise RequestError(-32603, opening.error)
+            raise RequestError(INTERNAL_ERROR, opening.error)
 
-    async def _go_on(self, cwd: str, token: str, servers: Sequence[Mapping[str, Any]]) -> Stage:
+    async def _go_on(self, cwd: str, token: str, servers: Sequence[Mapping[str, Any]]) -> RehearsalSession:
         await self._open(self._script.on_load)
         conversation = self._find(token)
         stage = self._enter(conversation, cwd)
         stage.note("resumed", prompts=len(conversation.prompts), **_names(servers))
         return stage
 
-    def _find(self, token: str) -> Conversation:
+    def _find(self, token: str) -> StoredConversation:
         conversation = None if self._script.on_load.reject else self._memory.find(token)
         if conversation is None:
-            raise RequestError(-32002, f"Session not found: {token}")
+            raise session_not_found(token)
         return conversation
 
-    def _answer(self, stage: Stage) -> Answer:
+    def _answer(self, stage: RehearsalSession) -> Payload:
         token = stage.conversation.token
         other = {"sessionId": f"{token}-other"} if self._script.on_load.other_id == "answer" else {}
         return {**other, **self._offers(stage.conversation)}
@@ -200,16 +209,17 @@ class RehearsalAgent:
         stage.conversation.add(kind, id=wanted)
         stage.note(kind, id=wanted)
 
-    def _offers(self, conversation: Conversation) -> Answer:
-        """What can be chosen, and what is; a conversation remembers it."""
-        offers: Answer = {}
+    def _offers(self, conversation: StoredConversation) -> Payload:
+        """Return the available modes and models, and the conversation's present ones."""
+        offers: Payload = {}
         if modes := self._script.modes:
-            offers["modes"] = updates.mode_offer(modes, _current(conversation, "mode", modes))
+            offers["modes"] = payloads.modes(_titles(modes), _current(conversation, "mode", modes))
         if models := self._script.models:
-            offers["configOptions"] = [updates.model_offer(models, _current(conversation, "model", models))]
+            current = _current(conversation, "model", models)
+            offers["configOptions"] = [payloads.model_option(_titles(models), current)]
         return offers
 
-    async def _replay(self, stage: Stage) -> None:
+    async def _replay(self, stage: RehearsalSession) -> None:
         token = stage.conversation.token
         if self._script.on_load.other_id == "updates":
             token = f"{token}-other"
@@ -218,7 +228,7 @@ class RehearsalAgent:
                 await self._wire.notify("session/update", {"sessionId": token, "update": update})
 
 
-def _current(conversation: Conversation, kind: str, known: Sequence[str]) -> str:
+def _current(conversation: StoredConversation, kind: str, known: Sequence[str]) -> str:
     chosen = conversation.last(kind, "id")
     return chosen if chosen is not None and chosen in known else known[0]
 
@@ -227,23 +237,42 @@ def _names(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"servers": [each["name"] for each in servers]} if servers else {}
 
 
-def _prompt_id(given: Given) -> str | None:
-    """Segue's own name for the prompt, if it is Segue who asks."""
-    meta: dict[str, Any] = given.values.get("_meta") or {}
-    return meta.get("segue", {}).get("promptId")
+def _titles(names: Sequence[str]) -> dict[str, str]:
+    return {name: name.title() for name in names}
 
 
-def _replayed(line: Line) -> updates.Update | None:
+def _turn_ended(reason: StopReason, counted: Sequence[Tokens]) -> Payload:
+    """Return the end of a turn with its tokens, if they are known, and once more for each model that has a name."""
+    if not counted:
+        return payloads.turn_ended(reason)
+    cached = [each.cached for each in counted if each.cached is not None]
+    new, output = sum(each.input for each in counted), sum(each.output for each in counted)
+    named = [
+        {
+            "model": each.model,
+            "token_count": present(
+                {"inputTokens": each.input, "outputTokens": each.output, "cachedInputTokens": each.cached}
+            ),
+        }
+        for each in counted
+        if each.model is not None
+    ]
+    meta = {"quota": {"model_usage": named}} if named else None
+    return payloads.turn_ended(reason, payloads.tokens(new, output, sum(cached) if cached else None), meta)
+
+
+def _replayed(line: Line) -> Payload | None:
     match line["kind"]:
         case "prompt":
-            return updates.user_message(line["text"])
+            return payloads.user_message(line["text"])
         case "message":
-            return updates.message(line["text"])
+            return payloads.message(line["text"])
         case "thought":
-            return updates.thought(line["text"])
+            return payloads.thought(line["text"])
         case "tool":
-            return updates.tool_call(line["call_id"], line["title"], line["tool"], "pending", input=line["input"])
+            call = payloads.call(line["call_id"], line["title"], line["tool"], given=line["input"])
+            return payloads.call_started(call, "pending")
         case "tool_finished":
-            return updates.tool_finished(line["call_id"], line["status"], line["output"])
+            return payloads.call_ended(line["call_id"], line["status"], line["output"])
         case _:
             return None

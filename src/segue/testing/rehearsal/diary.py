@@ -1,20 +1,22 @@
-"""A witness's own notes: what it received and did, on disk before it goes on.
+"""Diaries: notes of an agent or client about what it received and did, written to disk at once.
 
-A journal cannot witness its own losses. Whoever takes part (the rehearsal agent, a test's client, the demo) keeps a
-diary, and afterwards the two are compared.
+A journal cannot detect its own losses. So the rehearsal agent, a test's client and the demo keep diaries, which are
+compared with the journal afterwards.
 """
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from segue.testing.rehearsal.lines import LineFile, read_lines
+from segue.testing.rehearsal.line_file import LineFile, read_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiaryEntry:
-    """One thing that happened to the writer of the diary."""
+    """Entry of a diary."""
 
     kind: str
     """The rehearsal agent writes: started, resumed, prompt, effect, answer, ended."""
@@ -29,20 +31,33 @@ class DiaryEntry:
 
 
 class Diary:
-    """Writes entries; when `write` returns, the entry is on disk."""
+    """Writer of entries; when `write` returns, the entry is on disk."""
 
     def __init__(self, path: Path) -> None:
         self._lines = LineFile(path)
+        self._bell = bell_of(path)
 
     def write(self, kind: str, **details: Any) -> None:
+        """Append an entry, and wake the reader that waits at the bell, if there is one."""
         self._lines.append({"kind": kind, "at": datetime.now(UTC).isoformat(), **details})
+        with suppress(OSError):
+            bell = os.open(self._bell, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(bell, b".")
+            finally:
+                os.close(bell)
 
     def close(self) -> None:
         self._lines.close()
 
 
+def bell_of(diary: Path) -> Path:
+    """Name the FIFO that a reader makes beside a diary to be woken by each new entry."""
+    return diary.with_suffix(".bell")
+
+
 def read_diary(path: Path) -> list[DiaryEntry]:
-    """All entries so far, in order; one that was torn in the writing was never finished and is left out."""
+    """Read all entries in order; an incomplete one, cut off by a crash, is left out."""
     return [_entry(dict(line)) for line in read_lines(path)]
 
 

@@ -1,4 +1,4 @@
-"""How a test or the demo starts the rehearsal agent through a driver."""
+"""Start of the rehearsal agent through a driver, for tests."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ COMMAND = (sys.executable, "-m", "segue.testing.rehearsal")
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """One agent's things in one directory: its script, its home, its diary and the place where it works."""
+    """Directory of one agent: its script, home, diary and working directory."""
 
     root: Path
 
@@ -32,7 +32,7 @@ class Rehearsal:
         return self.root / "home"
 
     def launch(self, script: str, *, execution: str | None = None, handshake_timeout: float = 60.0) -> Launch:
-        """What starts the agent on this script; later ones may bring another script to the same home."""
+        """Write the script and return the agent's launch; a later launch may use another script in the same home."""
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.root / "script.yaml"
         path.write_text(script)
@@ -45,13 +45,13 @@ class Rehearsal:
         )
 
     def diary(self, kind: str | None = None) -> list[DiaryEntry]:
-        """What the agent swears to, or only its entries of one kind."""
+        """Read the agent's diary, or its entries of one kind."""
         entries = read_diary(self.home / "diary.jsonl")
         return [entry for entry in entries if kind in (None, entry.kind)]
 
 
 async def turn(agent: Agent, text: str, within: float = 30.0) -> list[AgentEvent]:
-    """Prompt the agent and collect what it does until its turn, or its life, is over."""
+    """Prompt the agent and collect its events until its turn or its process ends."""
     await agent.prompt(new_prompt_id(), text)
     return await rest_of_turn(agent, within)
 

@@ -1,11 +1,15 @@
-"""Playing one turn of the script: for real, on the files and processes of the session's directory."""
+"""Performance of one turn of the script, on the files and processes of the session's directory."""
 
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Literal, assert_never
 
-from segue.testing.rehearsal import updates
+from segue.drivers.programs import payloads
+from segue.drivers.programs.jsonrpc import RequestError
+from segue.drivers.programs.payloads import OPTIONS, StopReason, ToolStatus
+from segue.testing.rehearsal.effects import Effects, ReportedCall, describe
 from segue.testing.rehearsal.script import (
     Aside,
     Ask,
@@ -29,13 +33,10 @@ from segue.testing.rehearsal.script import (
     Usage,
     WaitFor,
 )
-from segue.testing.rehearsal.stage import Stage, die_if, leave, mute
-from segue.testing.rehearsal.tools import Call, Tools, describe
-from segue.testing.rehearsal.updates import StopReason, ToolStatus
-from segue.testing.rehearsal.wire import RequestError
+from segue.testing.rehearsal.session import RehearsalSession, die_if, leave, mute
 
 Fate = Literal["before", "after"] | None
-"""On which side of a step's effect the process dies."""
+"""Crash before or after a step's effect."""
 
 _LOOK_EVERY = 0.01
 
@@ -49,23 +50,24 @@ class TurnStopped(Exception):
 
 
 class Performance:
-    """One turn being played."""
+    """Turn that is being played."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: RehearsalSession) -> None:
         self._stage = stage
-        self._tools = Tools(stage)
+        self._tools = Effects(stage)
         self._task = asyncio.current_task()
         self._cancelled = False
         self._deaf = False
         self.tokens: list[Tokens] = []
 
     async def play(self, steps: Sequence[Step]) -> StopReason:
+        """Play all steps; return the reason for which the turn ended."""
         try:
             await self._play(steps)
         except TurnStopped as stop:
             return stop.reason
         except asyncio.CancelledError:
-            # At the end of the process nobody is left to be told.
+            # At the end of the process no client is left to answer.
             if not self._cancelled:
                 raise
             return "cancelled"
@@ -107,7 +109,7 @@ class Performance:
         match action:
             case Think(text):
                 self._stage.conversation.add("thought", text=text)
-                await self._stage.send(updates.thought(text))
+                await self._stage.send(payloads.thought(text))
             case Say(text):
                 await self._say(text)
             case Stream(text, chunks):
@@ -116,14 +118,18 @@ class Performance:
                 earlier = self._stage.conversation.prompts[:-1]
                 await self._say("\n".join(["I remember:", *earlier]) if earlier else "I remember nothing.")
             case Todo(entries):
-                await self._stage.send(updates.plan(entries))
+                await self._stage.send({"sessionUpdate": "plan", "entries": [asdict(each) for each in entries]})
             case Usage():
-                await self._report_usage(action)
+                if action.tokens is not None:
+                    self.tokens.append(action.tokens)
+                if action.used is not None and action.size is not None:
+                    await self._stage.send(payloads.window(action.used, action.size, action.cost))
             case Compact(before, after):
-                for update in updates.compaction(_call_id(), before, after):
-                    await self._stage.send(update)
+                await self._compact(before, after)
             case WaitFor(path):
-                await self._wait_for(path)
+                # There is no portable notification of a new file.
+                while not self._stage.path(path).exists():  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_EVERY)
             case Ask():
                 await self._ask(action)
             case Aside(steps):
@@ -147,21 +153,18 @@ class Performance:
     async def _say(self, *chunks: str) -> None:
         self._stage.conversation.add("message", text="".join(chunks))
         for chunk in chunks:
-            await self._stage.send(updates.message(chunk))
+            await self._stage.send(payloads.message(chunk))
 
-    async def _report_usage(self, usage: Usage) -> None:
-        if usage.tokens is not None:
-            self.tokens.append(usage.tokens)
-        if usage.used is not None and usage.size is not None:
-            await self._stage.send(updates.window(usage.used, usage.size, usage.cost))
-
-    async def _wait_for(self, path: str) -> None:
-        # There is no portable way to be told of a file that appears.
-        while not self._stage.path(path).exists():  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK_EVERY)
+    async def _compact(self, before: int, after: int) -> None:
+        """Send the beginning and the end of a compaction, in the form that claude uses."""
+        call = payloads.call(_call_id(), "Compact conversation", "think")
+        meta = {"claudeCode": {"toolName": "compact"}}
+        await self._stage.send(payloads.call_started(call, "in_progress", meta=meta))
+        raw = {"preTokens": before, "postTokens": after}
+        await self._stage.send(payloads.call_ended(call["toolCallId"], "completed", raw=raw, meta=meta))
 
     async def _ask(self, ask: Ask) -> None:
-        call = Call(title=ask.title, tool="other", input={"question": ask.title})
+        call = ReportedCall(title=ask.title, tool="other", input={"question": ask.title})
         call_id = await self._announce(call, "pending")
         allowed = await self._permitted(call_id, call, ask.title)
         await self._finish(call_id, "completed" if allowed else "failed", "Allowed." if allowed else "Refused.")
@@ -180,18 +183,20 @@ class Performance:
         die_if(fate == "after")
         await self._finish(call_id, status, output)
 
-    async def _announce(self, call: Call, status: ToolStatus) -> str:
+    async def _announce(self, call: ReportedCall, status: ToolStatus) -> str:
         call_id = _call_id()
         self._stage.conversation.add(
             "tool", call_id=call_id, title=call.title, tool=call.tool, input=call.input, paths=call.paths
         )
         paths = [str(self._stage.path(path)) for path in call.paths]
-        await self._stage.send(updates.tool_call(call_id, call.title, call.tool, status, paths=paths, input=call.input))
+        started = payloads.call(call_id, call.title, call.tool, paths=paths, given=call.input)
+        await self._stage.send(payloads.call_started(started, status))
         return call_id
 
-    async def _permitted(self, call_id: str, call: Call, question: str) -> bool:
-        asked = updates.permission(call_id, question, call.tool, call.input)
-        outcome = (await self._stage.request("session/request_permission", **asked))["outcome"]
+    async def _permitted(self, call_id: str, call: ReportedCall, question: str) -> bool:
+        asked = payloads.call(call_id, question, call.tool, given=call.input)
+        answer = await self._stage.request("session/request_permission", toolCall=asked, options=OPTIONS)
+        outcome = answer["outcome"]
         option = outcome.get("optionId")
         self._stage.note("answer", call_id=call_id, title=question, outcome=outcome["outcome"], option=option)
         return option == "allow"
@@ -206,7 +211,7 @@ class Performance:
 
     async def _finish(self, call_id: str, status: ToolStatus, output: str) -> None:
         self._stage.conversation.add("tool_finished", call_id=call_id, status=status, output=output)
-        await self._stage.send(updates.tool_finished(call_id, status, output))
+        await self._stage.send(payloads.call_ended(call_id, status, output))
 
 
 def _call_id() -> str:

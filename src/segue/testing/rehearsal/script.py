@@ -1,4 +1,4 @@
-"""The script: what the agent does when, as frozen values."""
+"""The script: the agent's behaviour, as frozen values."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,17 +9,21 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Think:
+    """Send a thought."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
+    """Send a message."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Say `text` again and again, one chunk each time; `{n}` in it is the number of the chunk."""
+    """Send `text` several times, one chunk each; `{n}` in it is the number of the chunk."""
 
     text: str
     chunks: int
@@ -27,11 +31,13 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Say every prompt this conversation ever had."""
+    """Send all earlier prompts of this conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class TodoItem:
+    """Entry of the agent's plan."""
+
     content: str
     status: Literal["pending", "in_progress", "completed"]
     priority: Literal["high", "medium", "low"]
@@ -39,6 +45,8 @@ class TodoItem:
 
 @dataclass(frozen=True, slots=True)
 class Todo:
+    """Send the agent's plan."""
+
     entries: tuple[TodoItem, ...]
 
 
@@ -54,7 +62,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What was counted in a turn; what was read from the cache is no part of the input."""
+    """Tokens of a turn; cached tokens are not part of the input."""
 
     input: int
     output: int
@@ -64,12 +72,16 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Write:
+    """Write a file."""
+
     path: str
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
+    """Replace a text that occurs once in a file."""
+
     path: str
     find: str
     replace: str
@@ -77,6 +89,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Run:
+    """Run a command and wait for it."""
+
     command: str
 
 
@@ -106,23 +120,29 @@ class ClientRun:
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Start a shell in a session of its own and leave it behind."""
+    """Start a shell in a new session, and do not wait for it."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
 class Touch:
+    """Create an empty file."""
+
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class WaitFor:
+    """Wait until a file exists."""
+
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
+    """Request a permission; play different steps by the answer."""
+
     title: str
     then: "tuple[Step, ...]"
     otherwise: "tuple[Step, ...]"
@@ -130,14 +150,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Play these steps beside the turn, which goes on, and may end before them."""
+    """Play these steps in parallel to the turn, which may end before them."""
 
     steps: "tuple[Step, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Die without a word: now, or around the effect of another step."""
+    """Kill the process: now, or before or after the effect of another step."""
 
     when: Literal["now", "before", "after"]
     of: "Step | None" = None
@@ -145,7 +165,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Do nothing for ever; a deaf one does not even hear that it is cancelled."""
+    """Do nothing for ever; `deaf` also ignores cancellation."""
 
     deaf: bool
 
@@ -157,7 +177,7 @@ class ExceedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Say that the conversation was replaced by a summary of it."""
+    """Report that the conversation was compacted."""
 
     before: int
     after: int
@@ -173,23 +193,25 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Close the output, and live on."""
+    """Close the output, and continue to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Print a line that is no message."""
+    """Print a line that is not a message."""
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
+    """Exit with a code."""
+
     code: int
 
 
 ToolAction = Write | Edit | Run | Spawn | Touch | ClientRead | ClientWrite | ClientRun
-"""What has an effect outside; each is reported as a tool call."""
+"""Actions with an external effect; each is reported as a tool call."""
 
 PlainAction = (
     Think
@@ -215,16 +237,20 @@ Action = ToolAction | PlainAction | Crash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
+    """Action of a turn."""
+
     key: str
-    """Where it stands in the script; by this a step played once is remembered."""
+    """Place in the script; identifies a step that is played once."""
     action: Action
     once: bool = False
     ask: str | None = None
-    """The question to put before the tool call may have its effect."""
+    """Permission request before the effect of the tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
+    """Steps for prompts that match."""
+
     key: str
     match: str
     steps: tuple[Step, ...]
@@ -241,7 +267,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How the agent answers `initialize` or `session/new`: well, unless told otherwise."""
+    """Behaviour at `initialize` or `session/new`; without fields, a correct answer."""
 
     delay: float = 0.0
     """Seconds until it answers."""
@@ -255,17 +281,17 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loading(Opening):
-    """How the agent answers `session/load` and `session/resume`."""
+    """Behaviour at `session/load` and `session/resume`."""
 
     replay: bool = True
-    """Whether `session/load` sends the whole history again, as the protocol wants it."""
+    """Replay the whole history at `session/load`, as the protocol requires."""
     reject: bool = False
     other_id: Literal["", "answer", "updates"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertised:
-    """What the agent says it can do."""
+    """Capabilities that the agent reports."""
 
     load: bool = True
     resume: bool = True
@@ -280,13 +306,15 @@ DEFAULT_TURN = Turn(key="default", match="", steps=(Step(key="default.do[0]", ac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
+    """Whole behaviour of the agent."""
+
     turns: tuple[Turn, ...] = (DEFAULT_TURN,)
     on_initialize: Opening = field(default_factory=Opening)
     on_new: Opening = field(default_factory=Opening)
     on_load: Loading = field(default_factory=Loading)
     on_choose: Opening = field(default_factory=Opening)
-    """How it answers when its mode or its model is chosen."""
+    """Behaviour when a mode or a model is chosen."""
     capabilities: Advertised = field(default_factory=Advertised)
     modes: tuple[str, ...] = ()
-    """The first is the one it begins with."""
+    """Available modes; the first is the default."""
     models: tuple[str, ...] = ()

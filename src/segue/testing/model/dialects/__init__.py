@@ -1,4 +1,4 @@
-"""The vendors' dialects, one module each: how a request is read, and how an answer is said.
+"""The vendors' dialects, one module each: parsing of requests, and encoding of answers.
 
 None knows another. Each has the same five functions; this page is their interface, and the table of the doors.
 """
@@ -9,49 +9,51 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol, cast
 
-from segue.testing.model.conversation import Asked, JsonObject, Reply, Trouble
+from segue.testing.model.answers import DialectName
 from segue.testing.model.dialects import anthropic, augment, chat, gemini, responses
-from segue.testing.model.script import DialectName
+from segue.testing.model.exchange import JsonObject, ModelError, ModelReply, ModelRequest
 
 
 class Dialect(Protocol):
-    def read(self, body: JsonObject, path: str) -> Asked: ...
-    def whole(self, reply: Reply) -> JsonObject:
-        """The answer in one piece."""
+    """Interface of a vendor's dialect."""
+
+    def read(self, body: JsonObject, path: str) -> ModelRequest: ...
+    def whole(self, reply: ModelReply) -> JsonObject:
+        """Encode an answer as one document."""
         ...
 
-    def pieces(self, reply: Reply) -> Iterable[JsonObject | str]:
-        """The answer as the data of server-sent events; a text is sent as it is."""
+    def pieces(self, reply: ModelReply) -> Iterable[JsonObject | str]:
+        """Encode an answer as the data of server-sent events; text is sent as it is."""
         ...
 
-    def trouble(self, trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
-        """The status, the body and the headers of an error."""
+    def trouble(self, trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
+        """Encode an error: status, body and headers."""
         ...
 
     def counted(self, tokens: int) -> JsonObject:
-        """The answer to a question after the number of tokens."""
+        """Encode the answer to a request for a token count."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """A path that agents knock at."""
+class Endpoint:
+    """Endpoint of a dialect."""
 
     path: re.Pattern[str]
     dialect: DialectName
     counting: bool = False
     lines: bool = False
-    """Whether an answer is streamed as lines of JSON, and not as server-sent events."""
+    """Stream answers as lines of JSON, not as server-sent events."""
 
 
-DOORS = (
-    Door(re.compile(r"/messages/count_tokens$"), "anthropic", counting=True),
-    Door(re.compile(r"/messages$"), "anthropic"),
-    Door(re.compile(r"/responses$"), "responses"),
-    Door(re.compile(r"/chat/completions$"), "chat"),
-    Door(re.compile(r":countTokens$"), "gemini", counting=True),
-    Door(re.compile(r":(stream)?[gG]enerateContent$"), "gemini"),
-    Door(re.compile(r"/chat-stream$"), "augment", lines=True),
+ENDPOINTS = (
+    Endpoint(re.compile(r"/messages/count_tokens$"), "anthropic", counting=True),
+    Endpoint(re.compile(r"/messages$"), "anthropic"),
+    Endpoint(re.compile(r"/responses$"), "responses"),
+    Endpoint(re.compile(r"/chat/completions$"), "chat"),
+    Endpoint(re.compile(r":countTokens$"), "gemini", counting=True),
+    Endpoint(re.compile(r":(stream)?[gG]enerateContent$"), "gemini"),
+    Endpoint(re.compile(r"/chat-stream$"), "augment", lines=True),
 )
 
 _MODULES: Mapping[DialectName, ModuleType] = {
@@ -63,8 +65,8 @@ _MODULES: Mapping[DialectName, ModuleType] = {
 }
 
 
-def door_to(path: str) -> Door | None:
-    return next((door for door in DOORS if door.path.search(path)), None)
+def endpoint_at(path: str) -> Endpoint | None:
+    return next((door for door in ENDPOINTS if door.path.search(path)), None)
 
 
 def dialect(name: DialectName) -> Dialect:

@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
 from segue.testing.model.dialects.parts import as_text, chunks, in_json, new_id, objects, table, text_of
+from segue.testing.model.exchange import JsonObject, Message, ModelError, ModelReply, ModelRequest, ToolCall, ToolResult
 
 
-def read(body: JsonObject, path: str) -> Asked:
+def read(body: JsonObject, path: str) -> ModelRequest:
+    """Parse a request."""
     system = text_of(body.get("system"))
     messages = [Message(role="system", text=system)] if system else []
     wanted = table(table(body.get("output_config")).get("format") or body.get("output_format"))
-    return Asked(
+    return ModelRequest(
         messages=(*messages, *(part for each in objects(body.get("messages")) for part in _messages(each))),
         tools={str(tool.get("name")): table(tool.get("input_schema")) for tool in objects(body.get("tools"))},
         model=str(body.get("model", "")),
@@ -21,12 +22,12 @@ def read(body: JsonObject, path: str) -> Asked:
 
 
 def _messages(message: JsonObject) -> Iterator[Message]:
-    """Whoever interrupts a tool says something new in the same breath as its result."""
+    """Split a message that contains tool results and a new prompt, as after an interrupted tool."""
     parts = objects(message.get("content"))
-    words = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
-    if words and any(part.get("type") == "tool_result" for part in parts):
-        yield _message({**message, "content": [part for part in parts if part not in words]})
-        yield _message({**message, "content": words})
+    texts = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
+    if texts and any(part.get("type") == "tool_result" for part in parts):
+        yield _message({**message, "content": [part for part in parts if part not in texts]})
+        yield _message({**message, "content": texts})
     else:
         yield _message(message)
 
@@ -47,11 +48,11 @@ def _message(message: JsonObject) -> Message:
     return Message(role=role, text=text_of(content), calls=calls, results=results)
 
 
-def whole(reply: Reply) -> JsonObject:
+def whole(reply: ModelReply) -> JsonObject:
     return {**_head(reply), "content": _blocks(reply), "stop_reason": _stop(reply), "usage": _usage(reply)}
 
 
-def pieces(reply: Reply) -> Iterator[JsonObject]:
+def pieces(reply: ModelReply) -> Iterator[JsonObject]:
     yield {"type": "message_start", "message": _head(reply)}
     for index, block in enumerate(_blocks(reply)):
         yield from _block(index, block)
@@ -74,7 +75,7 @@ def _block(index: int, block: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "content_block_stop", "index": index}
 
 
-def _head(reply: Reply) -> JsonObject:
+def _head(reply: ModelReply) -> JsonObject:
     return {
         "id": new_id("msg_"),
         "type": "message",
@@ -87,18 +88,18 @@ def _head(reply: Reply) -> JsonObject:
     }
 
 
-def _blocks(reply: Reply) -> list[JsonObject]:
-    said: list[JsonObject] = [{"type": "text", "text": reply.text}] if reply.text else []
-    return said + [
+def _blocks(reply: ModelReply) -> list[JsonObject]:
+    text: list[JsonObject] = [{"type": "text", "text": reply.text}] if reply.text else []
+    return text + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
     ]
 
 
-def _stop(reply: Reply) -> str:
+def _stop(reply: ModelReply) -> str:
     return "tool_use" if reply.calls else "end_turn"
 
 
-def _usage(reply: Reply) -> JsonObject:
+def _usage(reply: ModelReply) -> JsonObject:
     return {
         "input_tokens": reply.input_tokens - reply.cached_tokens,
         "cache_creation_input_tokens": 0,
@@ -107,7 +108,7 @@ def _usage(reply: Reply) -> JsonObject:
     }
 
 
-# What agents put beside a result for the model alone.
+# Start of a text that agents add to a tool result.
 _REMINDER = "<system-reminder>"
 _TYPES = {
     400: "invalid_request_error",
@@ -118,7 +119,7 @@ _TYPES = {
 }
 
 
-def trouble(trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
+def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
     status = 529 if trouble.kind == "overloaded" else trouble.status
     headers: dict[str, str] = {}
     if trouble.reset:

@@ -5,23 +5,24 @@ It is no model's API but that of the server between Auggie and one, as far as Au
 
 from collections.abc import Iterator
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
 from segue.testing.model.dialects.parts import arguments, chunks, in_json, objects, table
+from segue.testing.model.exchange import JsonObject, Message, ModelError, ModelReply, ModelRequest, ToolCall, ToolResult
 
-# What a node is, in a request and in an answer.
+# Types of nodes, in a request and in an answer.
 _TEXT, _RESULT = 0, 1
 _SAID, _CALL = 0, 5
-# Why an answer ends.
+# Stop reasons.
 _DONE, _CALLS = 1, 3
 
 
-def read(body: JsonObject, path: str) -> Asked:
+def read(body: JsonObject, path: str) -> ModelRequest:
+    """Parse a request."""
     guidelines = str(body.get("user_guidelines") or "")
     messages = [Message(role="system", text=guidelines)] if guidelines else []
     for exchange in objects(body.get("chat_history")):
         messages += _given(exchange.get("request_nodes"), exchange.get("request_message"))
         messages.append(_answered(exchange))
-    return Asked(
+    return ModelRequest(
         messages=(*messages, *_given(body.get("nodes"), body.get("message"))),
         tools={str(each.get("name")): _schema(each) for each in objects(body.get("tool_definitions"))},
         model=str(body.get("model") or "scripted"),
@@ -34,7 +35,7 @@ def _schema(tool: JsonObject) -> JsonObject:
 
 
 def _given(nodes: object, text: object) -> Iterator[Message]:
-    """What went to the model in one request: the results of tools, or what the user said."""
+    """Yield the messages of one request: tool results, or the user's text."""
     results = tuple(
         ToolResult(id=str(result.get("tool_use_id")), text=str(result.get("content")))
         for node in objects(nodes)
@@ -62,11 +63,11 @@ def _answered(exchange: JsonObject) -> Message:
     return Message(role="assistant", text=said or str(exchange.get("response_text") or ""), calls=calls)
 
 
-def whole(reply: Reply) -> JsonObject:
+def whole(reply: ModelReply) -> JsonObject:
     return {"text": reply.text, "nodes": list(_nodes(reply)), "stop_reason": _CALLS if reply.calls else _DONE}
 
 
-def pieces(reply: Reply) -> Iterator[JsonObject]:
+def pieces(reply: ModelReply) -> Iterator[JsonObject]:
     for each in chunks(reply.text):
         yield {"text": each}
     for node in _nodes(reply):
@@ -74,7 +75,7 @@ def pieces(reply: Reply) -> Iterator[JsonObject]:
     yield {"text": "", "nodes": [], "stop_reason": _CALLS if reply.calls else _DONE}
 
 
-def _nodes(reply: Reply) -> Iterator[JsonObject]:
+def _nodes(reply: ModelReply) -> Iterator[JsonObject]:
     if reply.text:
         yield {"id": 0, "type": _SAID, "content": reply.text}
     for number, call in enumerate(reply.calls, 1):
@@ -82,7 +83,7 @@ def _nodes(reply: Reply) -> Iterator[JsonObject]:
         yield {"id": number, "type": _CALL, "content": "", "tool_use": use}
 
 
-def trouble(trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
+def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
     return trouble.status, {"error": trouble.message}, {}
 
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, Role, ToolCall, ToolResult
 from segue.testing.model.dialects.openai import trouble
 from segue.testing.model.dialects.parts import arguments, as_text, chunks, in_json, new_id, objects, table, text_of
+from segue.testing.model.exchange import JsonObject, Message, ModelReply, ModelRequest, Role, ToolCall, ToolResult
 
 __all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
 
 
-def read(body: JsonObject, path: str) -> Asked:
+def read(body: JsonObject, path: str) -> ModelRequest:
     wanted = table(table(body.get("response_format")).get("json_schema"))
     functions = [table(tool.get("function")) or tool for tool in objects(body.get("tools"))]
-    return Asked(
+    return ModelRequest(
         messages=tuple(_message(each) for each in objects(body.get("messages"))),
         tools={str(each.get("name")): table(each.get("parameters")) for each in functions},
         model=str(body.get("model", "")),
@@ -40,7 +40,7 @@ def _message(message: JsonObject) -> Message:
     return Message(role=_ROLES.get(role, "user"), text=text_of(content), calls=calls)
 
 
-def whole(reply: Reply) -> JsonObject:
+def whole(reply: ModelReply) -> JsonObject:
     message: JsonObject = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
         message["tool_calls"] = [_call(index, call) for index, call in enumerate(reply.calls)]
@@ -48,7 +48,8 @@ def whole(reply: Reply) -> JsonObject:
     return {**_head(reply, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
 
 
-def pieces(reply: Reply) -> Iterator[JsonObject | str]:
+def pieces(reply: ModelReply) -> Iterator[JsonObject | str]:
+    """Encode an answer as a stream of chunks."""
     head = _head(reply, "chat.completion.chunk")
     deltas: list[JsonObject] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": each} for each in chunks(reply.text)]
@@ -64,7 +65,7 @@ def pieces(reply: Reply) -> Iterator[JsonObject | str]:
     yield "[DONE]"
 
 
-def _head(reply: Reply, kind: str) -> JsonObject:
+def _head(reply: ModelReply, kind: str) -> JsonObject:
     return {"id": new_id("chatcmpl-"), "object": kind, "created": 0, "model": reply.model}
 
 
@@ -73,11 +74,11 @@ def _call(index: int, call: ToolCall) -> JsonObject:
     return {"index": index, "id": call.id, "type": "function", "function": function}
 
 
-def _finish(reply: Reply) -> str:
+def _finish(reply: ModelReply) -> str:
     return "tool_calls" if reply.calls else "stop"
 
 
-def _usage(reply: Reply) -> JsonObject:
+def _usage(reply: ModelReply) -> JsonObject:
     return {
         "prompt_tokens": reply.input_tokens,
         "completion_tokens": reply.output_tokens,

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult, Trouble
 from segue.testing.model.dialects.parts import as_text, chunks, new_id, objects, table, text_of
+from segue.testing.model.exchange import JsonObject, Message, ModelError, ModelReply, ModelRequest, ToolCall, ToolResult
 
 
-def read(body: JsonObject, path: str) -> Asked:
+def read(body: JsonObject, path: str) -> ModelRequest:
+    """Parse a request."""
     system = text_of(table(body.get("systemInstruction")).get("parts"))
     messages = [Message(role="system", text=system)] if system else []
     configuration = table(body.get("generationConfig"))
     functions = [each for tool in objects(body.get("tools")) for each in objects(tool.get("functionDeclarations"))]
     as_json = configuration.get("responseMimeType") == "application/json"
     schema = table(configuration.get("responseJsonSchema") or configuration.get("responseSchema"))
-    return Asked(
+    return ModelRequest(
         messages=(*messages, *(_message(each) for each in objects(body.get("contents")))),
         tools={str(each.get("name")): _schema(each) for each in functions},
         model=path.rpartition("/")[2].partition(":")[0],
@@ -23,7 +24,7 @@ def read(body: JsonObject, path: str) -> Asked:
 
 
 def _schema(function: JsonObject) -> JsonObject:
-    """Google's own library writes the key as Python does."""
+    """Find a value by its name in camel case or snake case: Google's library sends the latter."""
     keys = ("parametersJsonSchema", "parameters_json_schema", "parameters")
     return table(next((function[key] for key in keys if function.get(key)), None))
 
@@ -49,12 +50,12 @@ def _message(content: JsonObject) -> Message:
     return Message(role=role, text=text_of(parts), calls=calls, results=results)
 
 
-def whole(reply: Reply) -> JsonObject:
+def whole(reply: ModelReply) -> JsonObject:
     said: list[JsonObject] = [{"text": reply.text}] if reply.text else []
     return _answer(reply, said + _calls(reply), ended=True, identity=new_id(""))
 
 
-def pieces(reply: Reply) -> Iterator[JsonObject]:
+def pieces(reply: ModelReply) -> Iterator[JsonObject]:
     identity = new_id("")
     parts: list[list[JsonObject]] = [[{"text": each}] for each in chunks(reply.text)]
     if calls := _calls(reply):
@@ -63,11 +64,11 @@ def pieces(reply: Reply) -> Iterator[JsonObject]:
         yield _answer(reply, each, ended=index == len(parts) - 1, identity=identity)
 
 
-def _calls(reply: Reply) -> list[JsonObject]:
+def _calls(reply: ModelReply) -> list[JsonObject]:
     return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls]
 
 
-def _answer(reply: Reply, parts: list[JsonObject], *, ended: bool, identity: str) -> JsonObject:
+def _answer(reply: ModelReply, parts: list[JsonObject], *, ended: bool, identity: str) -> JsonObject:
     candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "index": 0}
     answer: JsonObject = {"candidates": [candidate], "modelVersion": reply.model, "responseId": identity}
     if ended:
@@ -84,7 +85,7 @@ def _answer(reply: Reply, parts: list[JsonObject], *, ended: bool, identity: str
 _STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 
-def trouble(trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
+def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
     details: list[JsonObject] = []
     if trouble.retry_after is not None:
         kind = "type.googleapis.com/google.rpc.RetryInfo"

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from segue.testing.model.conversation import JsonObject, Trouble
+from segue.testing.model.exchange import JsonObject, ModelError
 
 _CODES = {
     "rate_limited": "rate_limit_exceeded",
@@ -13,7 +13,7 @@ _CODES = {
 }
 
 
-def trouble(trouble: Trouble) -> tuple[int, JsonObject, dict[str, str]]:
+def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
     code = _CODES.get(trouble.kind, "invalid_request_error")
     error: JsonObject = {"message": trouble.message, "type": code, "param": None, "code": code}
     if trouble.reset:

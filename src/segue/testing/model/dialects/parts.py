@@ -1,11 +1,11 @@
-"""What the dialects have in common: content that is a text or a list of parts, ids, and text in pieces."""
+"""Common parts of the dialects: content as text or list of parts, ids, and text in chunks."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from uuid import uuid4
 
-from segue.testing.model.conversation import JsonObject
+from segue.testing.model.exchange import JsonObject
 
 _PIECE = 24
 
@@ -15,31 +15,31 @@ def new_id(prefix: str) -> str:
 
 
 def objects(value: object) -> list[JsonObject]:
-    """The objects of a list; nothing, if it is none."""
+    """Return the objects of a list; nothing for other values."""
     if not isinstance(value, list):
         return []
     return [cast(JsonObject, each) for each in cast("list[object]", value) if isinstance(each, dict)]
 
 
 def table(value: object) -> JsonObject:
-    """An object as it is; an empty one in place of anything else."""
+    """Return an object unchanged, and an empty one for other values."""
     return cast(JsonObject, value) if isinstance(value, dict) else {}
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content, whatever its parts are called."""
+    """Return the text of a message's content, for all types of parts."""
     if isinstance(content, str):
         return content
     return "\n".join(str(part["text"]) for part in objects(content) if part.get("text"))
 
 
 def as_text(value: object) -> str:
-    """A tool's result as text, whatever shape it came in."""
+    """Return a tool's result as text, for all its forms."""
     return value if isinstance(value, str) else text_of(value) or json.dumps(value, ensure_ascii=False)
 
 
 def arguments(text: str) -> JsonObject | str:
-    """The arguments of a call as JSON, or as they are."""
+    """Parse the arguments of a call; return invalid JSON unchanged."""
     try:
         value: object = json.loads(text)
     except ValueError:

@@ -3,20 +3,21 @@
 from collections.abc import Iterator
 from itertools import count
 
-from segue.testing.model.conversation import Asked, JsonObject, Message, Reply, ToolCall, ToolResult
 from segue.testing.model.dialects.openai import trouble
 from segue.testing.model.dialects.parts import arguments, as_text, chunks, in_json, new_id, objects, table, text_of
+from segue.testing.model.exchange import JsonObject, Message, ModelReply, ModelRequest, ToolCall, ToolResult
 
 __all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 
-def read(body: JsonObject, path: str) -> Asked:
+def read(body: JsonObject, path: str) -> ModelRequest:
+    """Parse a request."""
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
     instructions = [Message(role="system", text=str(body["instructions"]))] if body.get("instructions") else []
     messages = (_message(item) for item in items)
     wanted = table(table(body.get("text")).get("format"))
-    return Asked(
+    return ModelRequest(
         messages=(*instructions, *(message for message in messages if message is not None)),
         tools=dict(_tool(tool) for tool in objects(body.get("tools"))),
         model=str(body.get("model", "")),
@@ -50,11 +51,11 @@ def _calling(item: JsonObject, given: JsonObject | str) -> Message:
     return Message(role="assistant", calls=(call,))
 
 
-def whole(reply: Reply) -> JsonObject:
+def whole(reply: ModelReply) -> JsonObject:
     return _response(reply, new_id("resp_"), _items(reply))
 
 
-def pieces(reply: Reply) -> Iterator[JsonObject]:
+def pieces(reply: ModelReply) -> Iterator[JsonObject]:
     number = count()
     identity, items = new_id("resp_"), _items(reply)
     begun = _response(reply, identity, []) | {"status": "in_progress", "usage": None}
@@ -91,7 +92,7 @@ def _text(place: JsonObject, part: JsonObject) -> Iterator[JsonObject]:
     yield {"type": "response.content_part.done", **place, "part": part}
 
 
-def _items(reply: Reply) -> list[JsonObject]:
+def _items(reply: ModelReply) -> list[JsonObject]:
     items: list[JsonObject] = []
     if reply.text:
         part: JsonObject = {"type": "output_text", "text": reply.text, "annotations": []}
@@ -114,7 +115,7 @@ def _called(call: ToolCall) -> JsonObject:
     return {"type": "function_call", "id": new_id("fc_"), **common, "arguments": in_json(call.arguments)}
 
 
-def _response(reply: Reply, identity: str, items: list[JsonObject]) -> JsonObject:
+def _response(reply: ModelReply, identity: str, items: list[JsonObject]) -> JsonObject:
     return {
         "id": identity,
         "object": "response",

@@ -1,0 +1,390 @@
+"""A session that Segue never ran becomes a workflow: paused, with all that was said in its journal.
+
+The agent's file is read once, up to where it reached when it was opened, and never written. Everything is committed
+in one transaction, and the same content is imported once: whoever asks again gets the workflow that is there. A file
+that has grown since adds what is new, as long as nobody has gone on with the workflow.
+"""
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from anyio.to_thread import run_sync
+
+from segue.drivers.native import read
+from segue.drivers.native.finding import newest
+from segue.drivers.native.lines import Tally
+from segue.journal import NewWorkflowRow, Transaction
+from segue.journal.rows import WorkflowRow
+from segue.model import events as e
+from segue.model.checkpoint import CheckpointType, GitState
+from segue.model.errors import BadInput, NotARepository, NotASession, SegueError, WorktreeInUse, WrongState
+from segue.model.ids import Seq, SessionId, TaskId, WorkflowId, new_session_id, new_workflow_id
+from segue.model.plan import Issue, Plan, Task
+from segue.model.requests import ImportRequest
+from segue.model.status import Permissions, SessionStatus, Trigger, WorkflowStatus
+from segue.model.transcript import Said, Summarised, UserSaid
+from segue.model.views import Imported
+from segue.orchestrator.runtime.agents import agent_named
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.runtime.views import view_of
+from segue.orchestrator.settling.recovery import checkpoint_ref, write_checkpoint
+from segue.snapshot.facts.collector import title_of
+from segue.snapshot.gather import Occasion, gather
+from segue.state.fold import SessionState, WorkflowState, fold
+from segue.workspace.git import read_state, repository_root
+
+FreeSlug = Callable[[str, Path], Awaitable[str]]
+Status = Literal["imported", "extended", "already_imported"]
+
+AGENTS = {"claude-code": "claude", "codex": "codex"}
+"""The agents that go on with each kind of file."""
+LARGEST = 300 * 1024 * 1024
+"""Bytes of a file: a larger one would keep everybody else from writing for too long."""
+AT_ONCE = 500
+"""Events that are written in one go."""
+LONGEST_TITLE = 80
+LONGEST_REQUEST = 6_000
+TOKEN = re.compile(r"[\w.:-]{1,200}")
+SPOKEN = (e.UserSpoke, e.AgentMessage, e.AgentThought, e.ToolCalled, e.ToolProgressed, e.ToolFinished)
+"""What tells whether a turn was over."""
+GO_ON = "Go on where the conversation stopped. What the user said last counts more than what was asked first."
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A session file, as far as it reached when it was opened."""
+
+    file: Path
+    agent: str
+    tally: Tally
+    events: Sequence[e.Event]
+    began: str
+    ended: str
+    session: SessionState
+    """The session as these events leave it."""
+
+    @property
+    def directory(self) -> str:
+        standing = (event.directory for event in self.events if isinstance(event, e.Standing))
+        return next((directory for directory in standing if directory), "")
+
+    @property
+    def request(self) -> str:
+        asked = (event.text.strip() for event in self.events if isinstance(event, e.UserSpoke))
+        return next(filter(None, asked), "")
+
+    @property
+    def token(self) -> str | None:
+        return self.tally.conversation if TOKEN.fullmatch(self.tally.conversation) else None
+
+    @property
+    def clean(self) -> bool:
+        """Whether the agent had the last word, and nothing was left open."""
+        last = next((event for event in reversed(self.events) if isinstance(event, SPOKEN)), None)
+        return isinstance(last, e.AgentMessage) and not self.session.calls and not self.tally.torn
+
+    @property
+    def reason(self) -> str:
+        return f"imported from {self.file.name}"
+
+    def note(self) -> e.SessionImported:
+        return e.SessionImported(
+            agent=self.agent,
+            file=str(self.file),
+            sha256=self.tally.sha256,
+            size=self.tally.size,
+            lines=len(self.events),
+            unread_lines=self.tally.unread,
+            conversation=self.token or "",
+            began=self.began,
+            ended=self.ended,
+        )
+
+
+def hear(file: Path) -> Heard:
+    """Read a session file to its end."""
+    _refuse_unreadable(file)
+    recording = read(file)
+    events: list[e.Event] = []
+    began = ended = ""
+    for line in recording.lines:
+        events.append(_event(line.said))
+        began, ended = began or line.at, line.at or ended
+    if not any(isinstance(event, SPOKEN) for event in events):
+        raise NotASession(f"{file.name} holds no conversation yet.")
+    agent = AGENTS[recording.format]
+    return Heard(
+        file=file,
+        agent=agent,
+        tally=recording.tally,
+        events=events,
+        began=began,
+        ended=ended,
+        session=_session_after(agent, events),
+    )
+
+
+def _refuse_unreadable(file: Path) -> None:
+    try:
+        if not file.is_file():
+            raise NotASession(f"{file} is not a file." if file.exists() else f"{file} does not exist.")
+        size = file.stat().st_size
+    except OSError as error:
+        raise NotASession(f"{file} cannot be read: {error.strerror or error}.") from error
+    if size > LARGEST:
+        raise NotASession(
+            f"{file.name} is too large to import: {size // 2**20} MB, where {LARGEST // 2**20} MB are the most.",
+            hint=f"`segue context {file}` prints what a successor should read of it.",
+        )
+
+
+def _event(said: Said) -> e.Event:
+    match said:
+        case UserSaid(text=text):
+            return e.UserSpoke(text=text)
+        case Summarised(text=text):
+            return e.AgentSummarised(text=text)
+        case _:
+            return said
+
+
+def _session_after(agent: str, events: Sequence[e.Event]) -> SessionState:
+    session_id, at = SessionId("session"), datetime.min.replace(tzinfo=UTC)
+    records = (
+        e.Record(
+            workflow_id=WorkflowId(""), seq=Seq(number), at=at, session_id=session_id, run=None, event=event, hash=""
+        )
+        for number, event in enumerate((e.SessionCreated(number=1, agent=agent), *events), start=1)
+    )
+    session = fold(records).sessions[session_id]
+    titles = {event.call_id: title_of(event) for event in events if isinstance(event, e.ToolCalled)}
+    return replace(session, calls={name: replace(call, title=titles[name]) for name, call in session.calls.items()})
+
+
+# ── importing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def import_session(services: RuntimeServices, request: ImportRequest, free_slug: FreeSlug) -> Imported:
+    heard = await run_sync(hear, await _file(request))
+    agent_named(services, heard.agent)
+    if (known := await _known(services, heard)) is not None:
+        return await _answer(services, known, heard, "already_imported")
+    try:
+        if (held := await _holding(services, heard)) is not None:
+            await _extend(services, held, heard)
+            return await _answer(services, held.id, heard, "extended")
+        created = await _create(services, heard, request.repository, free_slug)
+        return await _answer(services, created, heard, "imported")
+    except SegueError:
+        # Somebody may have imported the same content just now.
+        if (known := await _known(services, heard)) is None:
+            raise
+        return await _answer(services, known, heard, "already_imported")
+
+
+async def _file(request: ImportRequest) -> Path:
+    if request.file is not None:
+        return request.file
+    if request.agent is None or request.repository is None:
+        raise BadInput("Give a session file, or an agent and the repository that it worked in.")
+    here, agent = request.repository, request.agent
+    places = dict.fromkeys((await repository_root(here), here))
+    return await run_sync(lambda: newest(agent, request.environment, list(places)))
+
+
+async def _known(services: RuntimeServices, heard: Heard) -> WorkflowId | None:
+    return await services.journal.workflows.imported_as(heard.tally.sha256)
+
+
+async def _holding(services: RuntimeServices, heard: Heard) -> WorkflowRow | None:
+    token = heard.token
+    return await services.journal.workflows.with_token(token) if token else None
+
+
+async def _answer(services: RuntimeServices, workflow_id: WorkflowId, heard: Heard, status: Status) -> Imported:
+    return Imported(
+        status=status,
+        workflow=view_of(*await services.journal.present(workflow_id)),
+        agent=heard.agent,
+        file=str(heard.file),
+        lines=len(heard.events),
+        unread_lines=heard.tally.unread,
+        clean_boundary=heard.clean,
+        open_calls=tuple(call.title for call in heard.session.calls.values()),
+    )
+
+
+# ── a new workflow ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the work goes on."""
+
+    worktree: Path
+    git: GitState
+    own: bool
+    """Whether the agent worked just there: it looks for its conversations by directory."""
+
+
+async def _place(heard: Heard, repository: Path | None) -> Place:
+    directory = Path(heard.directory)
+    try:
+        if not directory.is_absolute():
+            raise NotARepository
+        root, own = await repository_root(directory), await anyio.Path(directory).resolve()
+    except NotARepository:
+        if repository is None:
+            raise NotARepository(
+                f"The session worked in {heard.directory or 'an unknown directory'}, which is no git checkout here.",
+                hint="Name the repository it belongs to: segue import FILE --repository DIR",
+            ) from None
+        root, own = await repository_root(repository), None
+    return Place(worktree=root, git=await read_state(root, None), own=own is not None and Path(own) == root)
+
+
+async def _create(services: RuntimeServices, heard: Heard, repository: Path | None, free_slug: FreeSlug) -> WorkflowId:
+    place = await _place(heard, repository)
+    await _refuse_if_taken(services, place.worktree)
+    issue, now = _issue(heard), services.clock.now()
+    new = NewWorkflowRow(
+        id=new_workflow_id(now),
+        slug=await free_slug(issue.title, place.worktree),
+        issue=issue,
+        plan=Plan(tasks=(Task(id=TaskId("go-on"), title=f"Go on with: {issue.title}", description=GO_ON),)),
+        agent=heard.agent,
+        permissions=Permissions.ASK,
+        repository=str(place.worktree),
+        here=True,
+        worktree=str(place.worktree),
+        branch=place.git.branch,
+        imported=True,
+    )
+    session_id = new_session_id(now)
+    state = _state(heard, session_id, new.plan)
+    workspace = await gather(new.worktree, checkpoint_ref(new.id, state), place.git.head)
+
+    def write(t: Transaction) -> None:
+        t.sessions.create(session_id, heard.agent)
+        t.import_session(heard.note(), session_id, heard.token if place.own else None)
+        _tell(t, session_id, heard.events)
+        t.worktree_ready(new.worktree, new.branch, place.git.head)
+        t.sessions.move(session_id, SessionStatus.SUSPENDED, reason=heard.reason)
+        write_checkpoint(t, session_id, 0, _occasion(heard), state, workspace)
+        t.move_workflow(WorkflowStatus.PAUSED, reason=heard.reason, trigger=Trigger.PAUSE)
+
+    await services.journal.create(new, write)
+    services.unstudied.put_nowait(new.id)
+    return new.id
+
+
+async def _refuse_if_taken(services: RuntimeServices, worktree: Path) -> None:
+    row = await services.journal.workflows.in_worktree(str(worktree))
+    if row is not None:
+        raise WorktreeInUse(
+            f"Workflow {row.slug} ({row.status}) has {worktree} for itself, and two cannot share a checkout.",
+            hint=f"Finish it, or end it for good: segue cancel {row.slug}",
+        )
+
+
+def _state(heard: Heard, session_id: SessionId, plan: Plan | None) -> WorkflowState:
+    """What a snapshot is made from, known before the lock is taken."""
+    sessions = {session_id: heard.session}
+    return WorkflowState(seq=Seq(len(heard.events)), plan=plan, sessions=sessions, current_session=session_id)
+
+
+def _tell(t: Transaction, session_id: SessionId, events: Sequence[e.Event]) -> None:
+    for start in range(0, len(events), AT_ONCE):
+        t.append(*events[start : start + AT_ONCE], session_id=session_id)
+
+
+def _occasion(heard: Heard) -> Occasion:
+    return Occasion(
+        type=CheckpointType.PAUSE,
+        trigger=Trigger.PAUSE,
+        reason=heard.reason,
+        snapshot=True,
+        clean_boundary=heard.clean,
+    )
+
+
+def _issue(heard: Heard) -> Issue:
+    request = heard.request
+    title = _title(request) or f"A session of {heard.agent}"
+    if (more := len(request) - LONGEST_REQUEST) > 0:
+        request = f"{request[:LONGEST_REQUEST]} [… {more} characters left out …]"
+    return Issue(title=title, description="" if request == title else request)
+
+
+def _title(request: str) -> str:
+    """The first line that has words, cut between two of them."""
+    lines = ("".join(c if c.isprintable() else " " for c in line) for line in request.splitlines())
+    first = next((line for line in lines if re.search(r"\w", line)), "")
+    words = " ".join(first.lstrip("#").split())
+    if len(words) <= LONGEST_TITLE:
+        return words
+    kept, _, _ = words[:LONGEST_TITLE].rpartition(" ")
+    return f"{kept or words[: LONGEST_TITLE - 1]}…"
+
+
+# ── a file that has grown ───────────────────────────────────────────────────────────────────────────
+
+
+async def _extend(services: RuntimeServices, row: WorkflowRow, heard: Heard) -> None:
+    """What the file has to say beyond what was imported of it."""
+    before = await _imported_before(services, row)
+    if not await run_sync(_begins_with, heard.file, before.size, before.sha256):
+        raise WrongState(
+            f"This conversation is workflow {row.slug} already, and {heard.file.name} does not begin with what was "
+            "imported of it.",
+            hint=f"End that workflow for good (segue cancel {row.slug}), then import the file again.",
+        )
+    plan = (await services.journal.state(row.id)).plan
+    session = await services.journal.sessions.current(row.id)
+    state = _state(heard, session.id, plan)
+    workspace = await gather(row.worktree, checkpoint_ref(row.id, state), row.base)
+
+    def write(t: Transaction) -> None:
+        current = t.sessions.current()
+        if t.workflow.status is not WorkflowStatus.PAUSED or current.run_count or current.number > 1:
+            raise WrongState(
+                f"This conversation is workflow {row.slug}, which has gone on since it was imported.",
+                hint=f"Go on with it: segue resume {row.slug}",
+            )
+        t.import_session(heard.note(), session.id, None)
+        _tell(t, session.id, heard.events[before.lines :])
+        write_checkpoint(t, session.id, 0, _occasion(heard), state, workspace)
+
+    await services.journal.transact(row.id, write)
+    services.unstudied.put_nowait(row.id)
+
+
+async def _imported_before(services: RuntimeServices, row: WorkflowRow) -> e.SessionImported:
+    records = await services.journal.last_records(row.id, ["session.imported"], limit=1)
+    event = records[0].event if records else None
+    if not isinstance(event, e.SessionImported):
+        raise WrongState(
+            f"This conversation is workflow {row.slug}, which Segue runs itself.", hint="`segue status` shows it."
+        )
+    return event
+
+
+def _begins_with(file: Path, size: int, sha256: str) -> bool:
+    digest, left = hashlib.sha256(), size
+    try:
+        with file.open("rb") as stream:
+            while left and (some := stream.read(min(left, 1 << 20))):
+                digest.update(some)
+                left -= len(some)
+    except OSError as error:
+        raise NotASession(f"{file} cannot be read: {error.strerror or error}.") from error
+    return not left and digest.hexdigest() == sha256

@@ -1,0 +1,263 @@
+"""Going on: a workflow is resumed, taken back, tried again, or a session of it is opened."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow
+from segue.model.errors import BadInput, SegueError, WrongState
+from segue.model.events import RetryScheduled, Warned
+from segue.model.ids import WorkflowId
+from segue.model.requests import ResumeRequest, SuccessorRequest
+from segue.model.status import Purpose, Role, Way, WorkflowStatus
+from segue.model.views import Resumed, WorkspaceRestored
+from segue.orchestrator.requests import forks, rewinds
+from segue.orchestrator.requests.launches import (
+    Ask,
+    Launching,
+    Overtaken,
+    at_rest,
+    means_of,
+    refuse_if_overtaken,
+    standing_of,
+)
+from segue.orchestrator.requests.rewinds import Target
+from segue.orchestrator.requests.secrets import refuse_secrets
+from segue.orchestrator.runtime import containers
+from segue.orchestrator.runtime.agents import agent_named, choices_for, require
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.runtime.worktree_recovery import made_again
+from segue.orchestrator.settling import retry_schedule
+from segue.protocol.admission import AtWork, admit_launch, refuse_unless_resumable
+from segue.resume.planner import plan_resume
+from segue.workspace.worktrees import require_worktree
+
+log = logging.getLogger("segue")
+
+W = WorkflowStatus
+
+
+class Resuming:
+    """The ways in which people, and retries, go on with a workflow."""
+
+    def __init__(self, services: RuntimeServices) -> None:
+        self.services = services
+        self.launching = Launching(services)
+        self._journal = services.journal
+
+    async def resume(self, name: str, request: ResumeRequest) -> Resumed:
+        """Continue the plan as the user asks: with the same agent or another, from here or from a snapshot."""
+        row = await self._journal.workflows.get(name)
+        environment, way = request.environment, request.way
+        if request.context is not None:
+            way = _way_of_own_context(request.context, way)
+        as_it_is = way is None and request.agent is None
+        if request.snapshot is None and (waiting := await self._block_again(row, as_it_is=as_it_is)) is not None:
+            return waiting
+        as_it_is = as_it_is and request.snapshot is None
+        if (
+            request.wait_for_quota
+            and as_it_is
+            and (waiting := await self._wait_for_quota(row, environment)) is not None
+        ):
+            return waiting
+        ask = replace(self.ask(row, Purpose.WORK, environment, way, request), context=request.context or "")
+        if ask.choices is not None:
+            refuse_secrets(ask.choices)
+        await self._finish_fork(row, environment)
+        if request.snapshot is not None:
+            return await self._go_back(row, ask, request.snapshot)
+        if way is not None or ask.agent.name != row.agent:
+            await self.launching.put_away(row.id, "the work goes on another way")
+            return await self.launching.launch(row, ask)
+        return await self._go_on(row, ask)
+
+    async def rejoin(self, workflows: Sequence[WorkflowId]) -> None:
+        """Listen again to agents that went on in their containers; nobody is started who was not there."""
+        for workflow_id in workflows:
+            state = await self._journal.state(workflow_id)
+            if await containers.closed(self.services, state, workflow_id) == "":
+                try:
+                    request = ResumeRequest(way=Way.REATTACH, environment=self.services.environment)
+                    await self.resume(workflow_id, request)
+                except SegueError as error:
+                    log.warning("workflow %s could not be joined again: %s", workflow_id, error.message)
+
+    async def try_again(self, row: WorkflowRow, due: datetime) -> None:
+        """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
+        await self.launching.until_still(row.id)
+        environment = self.services.kept_environments.get(row.id, self.services.environment)
+        ask = replace(self.ask(row, Purpose.WORK, environment), due=due)
+        with suppress(Overtaken):
+            await self._go_on(row, ask)
+
+    async def _go_on(self, row: WorkflowRow, ask: Ask) -> Resumed:
+        """As the retry says that was scheduled, if there was one."""
+        retry = (await self._journal.state(row.id)).retry
+        if retry is None or not retry.rewind:
+            return await self.launching.launch(row, ask)
+        return await self._start_over(row, ask, retry)
+
+    async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> Resumed:
+        """The work goes back to before the step that went wrong, and what is left is planned again."""
+        target = await rewinds.before_task(self.services, row, retry.step)
+        if target is None:
+            reopens = f"{retry.reason.rstrip('.')}. {rewinds.NOTHING_UNDONE}"
+            warning = Warned(code="nothing_undone", message=rewinds.NOTHING_UNDONE)
+            return await self.launching.launch(row, replace(ask, reopens=reopens, warning=warning))
+        ask = replace(ask, reopens=retry.reason)
+        await rewinds.require_worktree_of(row, target)
+        return await self._take_back(row, ask, target, "the work is taken back")
+
+    async def _take_back(self, row: WorkflowRow, ask: Ask, target: Target, reason: str) -> Resumed:
+        """The files of then and the run that goes on from them, or neither."""
+        await self.launching.refuse_spent(row)
+
+        def admit(t: Transaction) -> None:
+            refuse_if_overtaken(t, ask)
+            admit_launch(standing_of(t), replace(ask.launch, goes_back=True))
+
+        with self.launching.alone_with(row.id):
+            await self.launching.put_away(row.id, reason)
+            async with rewinds.taken_back(self.services, row, target, admit) as back:
+                launched = await self.launching.launch(row, replace(ask, back=back))
+        return replace(launched, saved=back.event.saved, undone=back.event.undone, left_alone=back.left_alone)
+
+    async def after_a_word(
+        self,
+        row: WorkflowRow,
+        environment: Mapping[str, str],
+        word: Callable[[Transaction], None],
+        reason: str,
+        *,
+        alone: bool = False,
+        changed: tuple[str, ...] | None = None,
+    ) -> Resumed:
+        """Go on because somebody said what the work waited for; that is the user's word to start an agent, too.
+
+        `alone`: whoever asks has the workflow's files to themselves meanwhile. `changed`: in the worktree, before that.
+        """
+        ask = self.ask(row, Purpose.WORK, environment)
+        ask = replace(ask, word=word, reason=reason, alone=alone, changed=changed)
+        return await self.launching.launch(row, ask)
+
+    async def _block_again(self, row: WorkflowRow, *, as_it_is: bool) -> Resumed | None:
+        """A plan that waited for a word before the pause waits for it after; no agent is started for that."""
+        state = await self._journal.state(row.id)
+
+        def block(t: Transaction) -> Resumed | None:
+            now = t.catch_up(state)
+            if t.workflow.status is not W.PAUSED or now.planning is None or now.planning.proposed is None:
+                return None
+            if not as_it_is:
+                hint = (
+                    f"Bring it back first (segue resume {row.slug}), then approve or reject it; "
+                    "`segue sessions fork` goes on from a snapshot in a workflow of its own."
+                )
+                raise WrongState("Its plan waits for a word before anything else.", hint=hint)
+            t.move_workflow(W.BLOCKED, reason="its plan waits for approval, as it did before the pause")
+            return at_rest(t, "blocked", "its plan waits for a word; no agent was started")
+
+        return await self._journal.transact(row.id, block)
+
+    async def _wait_for_quota(self, row: WorkflowRow, environment: Mapping[str, str]) -> Resumed | None:
+        """What is known to be used up still is not asked for: it goes on by itself when it is full again."""
+        state = await self._journal.state(row.id)
+        ask = self.ask(row, Purpose.WORK, environment)
+
+        def wait(t: Transaction) -> Resumed | None:
+            now = t.catch_up(state)
+            retry = retry_schedule.until_full(self.services, t.workflow, now)
+            if retry is None or t.workflow.status is not W.PAUSED or t.runs.open() is not None:
+                return None
+            if now.retry is None:
+                t.schedule_retry(retry, t.sessions.current().id, None)
+            return at_rest(t, "waiting", retry.reason)
+
+        waiting = await self.launching.decide(row.id, wait)
+        if waiting is not None:
+            self.services.kept_environments[row.id] = self.launching.variables(row, ask)
+            self.services.retry_scheduled.set()
+        return waiting
+
+    async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
+        """Bring the agent of a session back, and ask nothing of it."""
+        row = await self.workflow_of(session_id)
+        return await self.launching.launch(row, self.ask(row, Purpose.TALK, environment))
+
+    async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        """The worktree alone, for people to look at; no agent is started."""
+        row, note = await self._journal.workflows.get(name), ""
+        await require_worktree(Path(row.repository), Path(row.worktree), row.branch, here=row.here)
+        if not row.here:
+            _, gone = await made_again(self.services, row)
+            if gone is not None:
+                await self._journal.transact(row.id, lambda t: t.append(gone))
+                note = gone.message
+        return WorkspaceRestored(workflow_id=row.id, worktree=row.worktree, branch=row.branch, note=note)
+
+    async def workflow_of(self, session_id: str) -> WorkflowRow:
+        """The workflow whose current session this is: an older one is never woken again."""
+        session = await self._journal.sessions.get(session_id)
+        row = await self._journal.workflows.get(session.workflow_id)
+        if session.role is not Role.WRITER:
+            raise WrongState(
+                f"This session was a {session.role}'s, and is over.", hint=f"Talk to the workflow itself: {row.slug}."
+            )
+        if session.number != row.session_count:
+            raise WrongState(
+                f"Session {session.number} was followed by session {row.session_count}.",
+                hint=f"Talk to the workflow itself: {row.slug}.",
+            )
+        return row
+
+    def ask(
+        self,
+        row: WorkflowRow,
+        purpose: Purpose,
+        environment: Mapping[str, str],
+        way: Way | None = None,
+        request: SuccessorRequest | None = None,
+    ) -> Ask:
+        agent = agent_named(self.services, request.agent if request and request.agent is not None else row.agent)
+        require(agent, environment)
+        choices = choices_for(request, row) if request else None
+        return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
+
+    # ── going back ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _go_back(self, row: WorkflowRow, ask: Ask, name: str) -> Resumed:
+        """Everything that can be refused is refused before a file is touched."""
+        await self._refuse_while_at_work(row)
+        target = await rewinds.target(self.services, row, name)
+        await rewinds.require_worktree_of(row, target)
+        foreseen = rewinds.foreseen(await self._journal.state(row.id), target)
+        means = await means_of(self.services, foreseen, row.id, ask.agent)
+        plan_resume(replace(means, goes_back=True), ask.way)
+        return await self._take_back(row, ask, target, f"the work is taken back to {target.checkpoint.id}")
+
+    async def _refuse_while_at_work(self, row: WorkflowRow) -> None:
+        """An agent that only talks makes room; one that works does not."""
+        runs = await self._journal.runs.open(row.id)
+        if any(run.purpose is Purpose.WORK for run in runs):
+            raise AtWork(f"{row.agent} is at work on it.")
+        if not runs:
+            refuse_unless_resumable(row.status, Purpose.WORK, goes_back=True)
+
+    async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
+        """A fork whose server died before its files were there gets them now."""
+        if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
+            with self.launching.alone_with(row.id):
+                await forks.prepare(self.services, row, environment)
+
+
+def _way_of_own_context(context: str, way: Way | None) -> Way:
+    if not context.strip():
+        raise BadInput("The context is empty.", hint="`segue context` prints one to begin with.")
+    if way not in (None, Way.CONTEXT):
+        raise BadInput(f"A context of your own is no part of the way {way}.", hint="Leave one of the two out.")
+    return Way.CONTEXT

@@ -1,0 +1,129 @@
+"""A person's word on a task that tests or reviewers did not let pass."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from segue.drivers.environment import allowed
+from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow
+from segue.model import events as e
+from segue.model.errors import BadInput, WrongState
+from segue.model.findings import PERSON, ReviewerFeedback
+from segue.model.ids import new_attempt_id
+from segue.model.plan import Task
+from segue.model.status import Purpose, WorkflowStatus
+from segue.model.views import Resumed
+from segue.orchestrator.requests.resumption import Resuming
+from segue.orchestrator.run.task_commits import commit_task
+from segue.orchestrator.run.task_completion import done
+from segue.orchestrator.runtime.agents import agent_named, require
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.settling.recovery import checkpoint_ref, write_checkpoint
+from segue.protocol.admission import AtWork, Leaving
+from segue.snapshot.gather import gather
+from segue.state.fold import WorkflowState
+
+ANSWERABLE = frozenset({WorkflowStatus.REVIEW, WorkflowStatus.PAUSED, WorkflowStatus.IN_PROGRESS})
+"""In progress: while somebody talks to the agent about it."""
+Word = Callable[[Transaction], None]
+
+
+async def answer_person(
+    resuming: Resuming, row: WorkflowRow, environment: Mapping[str, str], *, allow: bool, reason: str
+) -> Resumed | None:
+    """Yes takes the task as done, no gives it back with the reason; either way the work goes on. None: nobody asks."""
+    services = resuming.services
+    state = await services.journal.state(row.id)
+    if state.asked is None or row.status not in ANSWERABLE:
+        return None
+    if not allow and not reason.strip():
+        raise BadInput("A task is given back with a reason.", hint="Say what is wrong with it: segue reject 'REASON'.")
+    decision = _Decision(services, row, state, state.asked)
+    if not allow:
+        word = decision.give_back(reason.strip())
+        return await resuming.after_a_word(row, environment, word, "the task was rejected")
+    with resuming.launching.alone_with(row.id):
+        # A commit cannot be taken back, so whatever refuses the word refuses it before.
+        require(agent_named(services, row.agent), environment)
+        await services.journal.transact(row.id, decision.refuse_if_late)
+        # Segue's own commit is no change that anybody has to be told of.
+        changed = await resuming.launching.divergence(state, row.id)
+        word = await decision.accept(environment, reason.strip())
+        resumed = await resuming.after_a_word(
+            row, environment, word, "the task was approved", alone=True, changed=changed
+        )
+    services.unstudied.put_nowait(row.id)
+    return resumed
+
+
+class _Decision:
+    """What is written down with a person's word, under the lock and together with the run that follows."""
+
+    def __init__(self, services: RuntimeServices, row: WorkflowRow, state: WorkflowState, asked: e.PersonAsked) -> None:
+        self._services = services
+        self._row = row
+        self._state = state
+        self._asked = asked
+
+    def give_back(self, reason: str) -> Word:
+        rounds = [each.round for each in self._state.reviews if each.task_id == self._asked.task_id]
+        number = max(rounds, default=0) + 1
+
+        def give_back(t: Transaction) -> None:
+            self._answer(t, e.PersonAnswered(task_id=self._asked.task_id, approved=False, reason=reason))
+            feedback = ReviewerFeedback(
+                review_id=f"{self._asked.task_id}-{number}-{PERSON}",
+                reviewer_persona=PERSON,
+                timestamp=t.now,
+                approved=False,
+                severity="high",
+                comments=(reason,),
+            )
+            t.append(e.ReviewGiven(task_id=self._asked.task_id, round=number, feedback=feedback))
+
+        return give_back
+
+    async def accept(self, environment: Mapping[str, str], reason: str) -> Word:
+        """It is a snapshot, since whoever goes on is told of it and of what changes from here on."""
+        task, attempt = self._task, new_attempt_id()
+        committed = await commit_task(self._row, task, allowed(environment), attempt)
+        state = await self._services.journal.state(self._row.id)
+        workspace = await gather(state.worktree, checkpoint_ref(self._row.id, state), state.base)
+
+        occasion = replace(done(task), reason=self._taken(reason), snapshot=True)
+
+        def accept(t: Transaction) -> None:
+            self._answer(t, e.PersonAnswered(task_id=task.id, approved=True, reason=reason))
+            if committed is not None:
+                t.append(committed)
+            t.append(e.FeedbackAddressed(task_id=task.id))
+            t.tasks.accept(task.id, attempt, t.sessions.current().id)
+            write_checkpoint(t, t.sessions.current().id, 0, occasion, t.catch_up(state), workspace)
+
+        return accept
+
+    def _taken(self, reason: str) -> str:
+        why = f": {reason}" if reason else ""
+        if not self._asked.problem:
+            return f"a person has taken “{self._task.title}” as done{why}"
+        return f"{self._asked.problem}; a person has taken it as done all the same{why}"
+
+    def _answer(self, t: Transaction, answer: e.PersonAnswered) -> None:
+        self.refuse_if_late(t)
+        t.append(answer)
+
+    def refuse_if_late(self, t: Transaction) -> None:
+        """The first word counts."""
+        if t.catch_up(self._state).asked != self._asked:
+            raise WrongState("Somebody has answered just before.", hint="`segue status` shows what is open now.")
+        run = t.runs.open()
+        if run is not None and run.purpose is Purpose.WORK:
+            raise AtWork("The agent is at work on it again.")
+        if run is not None and run.purpose is Purpose.LEAVING:
+            raise Leaving
+
+    @property
+    def _task(self) -> Task:
+        plan = self._state.plan
+        assert plan is not None, "nobody is asked about a task without a plan"
+        return next(task for task in plan.tasks if task.id == self._asked.task_id)

@@ -1,0 +1,95 @@
+"""How full an agent's context is while it works, and what follows from that."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from segue.model.agents import AgentConfiguration, Choices
+from segue.model.codec import decode
+from segue.model.events import AgentEvent, CapacityReached, TurnEnded, UsageReported
+from segue.orchestrator.run.lease import Lease
+from segue.protocol import estimates, windows
+from segue.protocol.capacity import Gauge, Ladder, Notice, Reached, Rung, climb, ladder_for
+from segue.protocol.estimates import Estimate
+
+log = logging.getLogger("segue")
+
+LEFT_TO_COMPACTION = ("fork", "pause", "force")
+"""Rungs that an agent which compacts by itself has only if they are set for it."""
+WINDOW = ("known_window",)
+NOTHING_SAID: Mapping[str, float] = {}
+SAID_ONCE = frozenset({Rung.SNAPSHOT_BEFORE_COMPACTION, Rung.WARN})
+"""Rungs that have no effect at a boundary, so that a run that goes on need not report them again."""
+
+
+class Capacity:
+    """Climbs the ladder with each report of usage, and remembers what is due at the next boundary."""
+
+    def __init__(
+        self, lease: Lease, agent: AgentConfiguration, *, joined: bool, before: Sequence[UsageReported] = ()
+    ) -> None:
+        """Take up the ladder of a conversation; `before` holds its earlier usage reports, oldest first."""
+        self._everybody = lease.services.rules.capacity
+        self._agent = agent
+        self._chosen = decode(Choices, lease.workflow.choices).model
+        self._reported: str | None = None
+        self._ladder = ladder_of(self._everybody, agent, self._chosen)
+        # What nobody knows was said when the conversation began.
+        self._gauge = Gauge(said_unknown=True) if joined else Gauge(highest=0)
+        self._estimate = Estimate()
+        self.hand_over: Reached | None = None
+        """The soft cap: at the next boundary a new session goes on."""
+        for report in before:
+            self._estimate = estimates.reported(self._estimate, report)
+            self._climb(report)
+        self._gauge = replace(self._gauge, reached=self._gauge.reached & SAID_ONCE)
+
+    def prompted(self, text: str) -> None:
+        self._estimate = estimates.prompted(self._estimate, text)
+
+    def overhear(self, event: AgentEvent) -> UsageReported | None:
+        """Return an estimate at the end of a turn, for an agent that does not report how full its window is."""
+        self._estimate = estimates.heard(self._estimate, event)
+        return estimates.news(self._estimate) if isinstance(event, TurnEnded) else None
+
+    def hear(self, report: UsageReported) -> tuple[Notice, ...]:
+        """Return the notices that follow from a report, the highest rung last."""
+        notices = self._climb(report)
+        for each in notices:
+            if isinstance(each, Reached) and each.rung is Rung.FORK:
+                self.hand_over = each
+                log.info("[segue] Context budget reached")
+        if self.hand_over is not None and Rung.FORK not in self._gauge.reached:
+            # The agent has made room by itself.
+            self.hand_over = None
+        return notices
+
+    def _climb(self, report: UsageReported) -> tuple[Notice, ...]:
+        # Only who reports the context reports the model that it is the context of; others are asked behind the scenes.
+        if report.context_tokens is not None and report.model not in (None, self._reported):
+            self._reported = report.model
+            self._ladder = ladder_of(self._everybody, self._agent, self._chosen, self._reported)
+        self._gauge, notices = climb(self._ladder, self._gauge, report)
+        return notices
+
+
+def event_of(reached: Reached) -> CapacityReached:
+    tokens, window = reached.context_tokens, reached.window
+    return CapacityReached(rung=reached.rung, context_tokens=tokens, window=window, estimated=reached.estimated)
+
+
+def ladder_of(
+    everybody: Mapping[str, float], agent: AgentConfiguration, chosen: str | None, reported: str | None = None
+) -> Ladder:
+    """Return the ladder of an agent's model: values for the model take precedence over values for the agent, and those
+    over the general ones.
+
+    The model is the chosen one, under that name or under the name that the agent reports.
+    """
+    names = [name for name in (chosen, reported) if name is not None]
+    ladder = ladder_for(agent, next((name for name in names if windows.window(name)), None))
+    model = next((words for name in names if (words := agent.model_capacity.get(name)) is not None), NOTHING_SAID)
+    better_known = (*(LEFT_TO_COMPACTION if agent.compacts else ()), *(WINDOW if ladder.known_window else ()))
+    ours = {name: number for name, number in everybody.items() if name not in better_known}
+    said = {**ours, **agent.capacity, **model}
+    return replace(ladder, **{name: number or None for name, number in said.items()})

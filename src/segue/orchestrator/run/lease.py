@@ -1,0 +1,140 @@
+"""One physical try at a run, and the fence that everything it writes has to pass."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from segue.journal import Transaction
+from segue.journal.rows import RunRow, SessionRow, WorkflowRow
+from segue.model.crash import crash_point
+from segue.model.errors import WrongState
+from segue.model.events import UsageReported
+from segue.model.ids import AttemptId, SessionId, new_attempt_id
+from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
+from segue.orchestrator.run.spending import SpendingMeter, limits_of
+from segue.orchestrator.runtime.run_handle import RunHandle
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.settling.recovery import checkpoint_ref
+from segue.snapshot.gather import Workspace, gather
+from segue.state.fold import WorkflowState
+from segue.state.moves import WORKFLOW_ENDED
+from segue.workspace.worktrees import stands
+
+T = TypeVar("T")
+
+
+class Superseded(WrongState):
+    """The run was ended elsewhere: by a cancel, by the sweep, or by another process."""
+
+
+class Lease:
+    """Ownership of a run by one attempt, from its claim to its end."""
+
+    def __init__(
+        self, services: RuntimeServices, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow
+    ) -> None:
+        self.services = services
+        self.live = live
+        self.workflow = workflow
+        self.workflow_id = workflow.id
+        self.session_id = session.id
+        self.number = run.number
+        self.agent = session.agent
+        self.attempt: AttemptId = new_attempt_id()
+        self.has_worktree = workflow.base is not None and stands(Path(workflow.worktree))
+        self.token: str | None = None
+        """The agent's own name for the conversation, as far as it is known."""
+        self.meter = SpendingMeter(session.id)
+
+    async def claim(self) -> bool:
+        claimed = await self.services.journal.transact(self.workflow_id, self._claim)
+        if claimed:
+            self.meter.fill(limits_of(self.workflow), await self.services.journal.state(self.workflow_id))
+        return claimed
+
+    def _claim(self, t: Transaction) -> bool:
+        if not t.runs.claim(self.session_id, self.number, self.attempt, self.services.boot):
+            return False
+        if t.workflow.status is WorkflowStatus.PENDING:
+            t.move_workflow(WorkflowStatus.IN_PROGRESS)
+        if self.has_worktree:
+            # Nothing but the agent has to be waited for.
+            self.move(t, SessionStatus.STARTING)
+        self.token = t.runtimes.get(self.session_id).token
+        return True
+
+    async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """Commit a transaction while this attempt owns the run, between two crash points, and never cut in two."""
+        crash_point(f"{name}.before")
+        with anyio.CancelScope(shield=True):
+            result = await self.transact(work)
+            crash_point(f"{name}.after")
+            return result
+        raise AssertionError("a shielded scope swallows nothing")
+
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Commit a transaction while this attempt owns the run."""
+        return await self.services.journal.transact(self.workflow_id, self._fenced(work))
+
+    def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        def fenced(t: Transaction) -> T:
+            run = t.runs.held(self.session_id, self.number, self.attempt)
+            if run is None or not _may_go_on(run, t.workflow):
+                raise Superseded
+            return work(t)
+
+        return fenced
+
+    def run(self, t: Transaction) -> RunRow:
+        run = t.runs.held(self.session_id, self.number, self.attempt)
+        assert run is not None, "the fence has seen it"
+        return run
+
+    def move(
+        self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
+    ) -> None:
+        t.sessions.move(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
+
+    async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
+        """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner, and one
+        that a person asked for stays that person's."""
+
+        def ask(t: Transaction) -> None:
+            asked, due = t.workflow, t.workflow.force_pause_at
+            if self.run(t).purpose is not Purpose.WORK or (due is not None and force_at >= due):
+                return
+            if asked.pause_trigger is Trigger.PAUSE:
+                t.request_pause(Trigger.PAUSE, asked.pause_reason or "", force_at)
+            else:
+                t.request_pause(trigger, reason, force_at)
+
+        await self.transact(ask)
+        self.live.pause.set()
+
+    async def spend(self, session_id: SessionId, report: UsageReported) -> None:
+        """Count usage of any session of this run, and request a pause when a budget is used up."""
+        now = self.services.clock.now()
+        empty_before = self.meter.empty(now)
+        self.meter.hear(session_id, report, now)
+        if empty_before is None and (stopping := self.meter.empty(now)) is not None:
+            force_at = now + timedelta(seconds=self.services.rules.pause_force_after)
+            await self.request_pause(stopping.trigger, stopping.reason, force_at)
+
+    def pay_for_a_turn(self) -> None:
+        self.meter.pay_for_a_turn(self.services.clock.now())
+
+    async def gather(self) -> tuple[WorkflowState, Workspace]:
+        state = await self.services.journal.state(self.workflow_id)
+        workspace = await gather(state.worktree, checkpoint_ref(self.workflow_id, state), state.base)
+        crash_point("checkpoint.saved")
+        return state, workspace
+
+
+def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
+    """Return True if the run may still write: work needs a workflow in progress, a chat one that is not over."""
+    if run.purpose is not Purpose.WORK:
+        return workflow.status not in WORKFLOW_ENDED
+    return workflow.status is WorkflowStatus.IN_PROGRESS

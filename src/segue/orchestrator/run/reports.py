@@ -1,0 +1,70 @@
+"""Reports of an agent before a pause, where they are switched on: its decisions and errors."""
+
+from dataclasses import replace
+
+import anyio
+
+from segue.journal import Transaction
+from segue.model import events as e
+from segue.model.errors import AgentError
+from segue.model.ids import TaskId, new_prompt_id
+from segue.model.status import SessionStatus, WaitingFor
+from segue.orchestrator.run.lease import Lease
+from segue.orchestrator.run.recorder import Recorder
+from segue.orchestrator.run.turns import CANCEL_GRACE, REPORT_TURN, Turns
+from segue.orchestrator.runtime.concurrency import alongside
+from segue.orchestrator.runtime.run_handle import Stop
+from segue.orchestrator.settling.run_ends import DEAF
+from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
+
+
+class Reports:
+    """Asks about the last task; one repair, and in time."""
+
+    def __init__(self, lease: Lease, turns: Turns, recorder: Recorder) -> None:
+        self._lease = lease
+        self._services = lease.services
+        self._turns = turns
+        self._recorder = recorder
+
+    async def ask(self, task: TaskId, pause: Stop) -> bool:
+        """Ask for a report; return True if the agent answered. The work pauses in either case."""
+        try:
+            async with alongside(lambda: self._hurry(pause)):
+                told = await self._hear(QUESTION, task)
+                if told is not None and isinstance(refused := read_answer(told), Unreadable):
+                    await self._hear(repair(refused), task)
+        except AgentError as error:
+            message = f"The agent did not report its decisions: {error.message}"
+            await self._recorder.record(e.Warned(code="not_reported", message=message))
+            return False
+        return True
+
+    async def _hear(self, question: str, task: TaskId) -> str | None:
+        """Return the agent's answer, or None if its turn was broken off. The question belongs to the last finished
+        task."""
+        session_id, number = self._lease.session_id, self._lease.number
+        prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
+
+        def ask(t: Transaction) -> None:
+            t.prompts.queue(prompt, session_id, number)
+            self._lease.move(t, SessionStatus.RUNNING)
+
+        await self._lease.write("report.asked", ask)
+        turn = await self._turns.take(prompt, question, REPORT_TURN)
+
+        def take_down(t: Transaction) -> None:
+            t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=turn.text), session_id=session_id, run=number)
+            self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+
+        await self._lease.write("report.given", take_down)
+        return turn.text if turn.reason == "end_turn" else None
+
+    async def _hurry(self, pause: Stop) -> None:
+        """Stop a report that takes too long, and then the run; the work still pauses for its own reason."""
+        await self._services.clock.sleep(self._services.rules.extraction.timeout)
+        with anyio.move_on_after(CANCEL_GRACE):
+            await self._turns.cancel()
+        await self._services.clock.sleep(CANCEL_GRACE)
+        why = f"{pause.reason.rstrip('.')}; {DEAF}" if pause.reason else DEAF
+        self._lease.live.tear_away(replace(pause, reason=why))

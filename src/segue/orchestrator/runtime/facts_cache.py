@@ -1,0 +1,176 @@
+"""Cache of the facts of each workflow, so that only new events have to be read."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio
+from anyio.to_thread import run_sync
+
+from segue.journal import Journal
+from segue.model.checkpoint import Checkpoint
+from segue.model.events import Record, Stretch
+from segue.model.facts import SessionFacts
+from segue.model.ids import Seq, SessionId, WorkflowId
+from segue.snapshot.facts import Collector
+from segue.snapshot.facts.journal import lines_of
+from segue.snapshot.findings import Calendar, seqs_of
+from segue.state.fold import WorkflowState, fold
+from segue.state.story import story
+
+MOST_KEPT = 8
+"""Number of workflows that are kept; others are read again when they are needed."""
+MOST_RECORDS = 500
+JUDGEMENTS = ("tests.ran", "review.given", "feedback.addressed", "plan.adopted")
+"""Kinds of events that judge the work, or make a judgement void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A part of a story that stands in one journal without a gap."""
+
+    workflow_id: WorkflowId
+    stretch: Stretch
+    offset: int
+    """How many lines of other journals come before this journal's first."""
+    aside: frozenset[SessionId] = field(default=frozenset(), compare=False)
+    """Sessions of reviewers and fixers, which are no part of the story."""
+
+    def holds(self, number: int) -> bool:
+        """Return True if this line of the story is one of its events."""
+        return self.stretch.after < number - self.offset <= self.stretch.until
+
+
+@dataclass(slots=True)
+class _Hearing:
+    collector: Collector = field(default_factory=Collector)
+    heard: list[Chapter] = field(default_factory=list[Chapter])
+    """The last chapter, as far as it was read."""
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+    def precedes(self, chapters: Sequence[Chapter]) -> bool:
+        """Return True if what was read is the beginning of this story."""
+        if not self.heard:
+            return True
+        *whole, last = self.heard
+        if len(self.heard) > len(chapters) or whole != list(chapters[: len(whole)]):
+            return False
+        now = chapters[len(whole)]
+        return last.stretch.until <= now.stretch.until and _up_to(now, last.stretch.until) == last
+
+    def reached(self, index: int, chapter: Chapter) -> Seq:
+        return self.heard[index].stretch.until if index < len(self.heard) else chapter.stretch.after
+
+    def hear(self, index: int, chapter: Chapter, records: list[Record]) -> None:
+        try:
+            told = [record for record in records if record.session_id not in chapter.aside]
+            for line in lines_of(told, chapter.offset):
+                self.collector.hear(line)
+        except BaseException:
+            # Half a page was heard; whoever comes next must not hear it twice.
+            self.forget()
+            raise
+        self.heard[index:] = [_up_to(chapter, records[-1].seq)]
+
+    def forget(self) -> None:
+        self.collector, self.heard = Collector(), []
+
+
+class FactsCache:
+    """Cache of facts collected from the journal, for the workflows that were used last."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._kept: OrderedDict[WorkflowId, _Hearing] = OrderedDict()
+
+    async def facts(self, workflow_id: WorkflowId) -> SessionFacts:
+        """Return the facts of the workflow's conversations up to now."""
+        hearing = self._keep(workflow_id)
+        async with hearing.turn:
+            chapters = await self._chapters(workflow_id, await self._journal.state(workflow_id))
+            if not hearing.precedes(chapters):
+                # What was heard cannot be unheard: when some of it was undone, the rest is heard anew.
+                hearing.forget()
+            return await self._listen(hearing, chapters)
+
+    async def facts_until(self, workflow_id: WorkflowId, last: Seq) -> SessionFacts:
+        """Return the facts up to event `last`."""
+        chapters = await self._chapters_until(workflow_id, last)
+        hearing = self._keep(workflow_id)
+        async with hearing.turn:
+            if hearing.precedes(chapters):
+                return await self._listen(hearing, chapters)
+        return await self._listen(_Hearing(), chapters)
+
+    async def last_records(
+        self, workflow_id: WorkflowId, kinds: Collection[str], state: WorkflowState | None = None
+    ) -> list[Record]:
+        """Return the latest records of some kinds that belong to the story, newest first."""
+        found: list[Record] = []
+        for chapter in reversed(await self._chapters(workflow_id, state or await self._journal.state(workflow_id))):
+            left = MOST_RECORDS - len(found)
+            if left:
+                found += await self._journal.last_records(
+                    chapter.workflow_id, kinds, limit=left, within=chapter.stretch, aside=chapter.aside
+                )
+        return found
+
+    async def said_until(self, workflow_id: WorkflowId, last: Seq) -> WorkflowState:
+        """Return the records of tests and reviews up to event `last`."""
+        found: list[Record] = []
+        for chapter in await self._chapters_until(workflow_id, last):
+            records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
+            found += records[::-1]
+        return fold(found)
+
+    async def calendar(self, checkpoint: Checkpoint, facts: SessionFacts) -> Calendar:
+        """Return the times of a checkpoint's facts, and the starts of its tasks."""
+        calendar = Calendar(times={}, default=checkpoint.created_at)
+        for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
+            numbers = {number - chapter.offset for number in seqs_of(facts) if chapter.holds(number)}
+            times = await self._journal.event_times(chapter.workflow_id, numbers)
+            starts = await self._journal.task_starts(chapter.workflow_id)
+            placed = [(chapter.offset + seq, task) for seq, task in starts]
+            calendar = replace(
+                calendar,
+                times={**calendar.times, **{chapter.offset + seq: at for seq, at in times.items()}},
+                starts=[*calendar.starts, *(start for start in placed if chapter.holds(start[0]))],
+            )
+        return calendar
+
+    def _keep(self, workflow_id: WorkflowId) -> _Hearing:
+        hearing = self._kept.pop(workflow_id, None) or _Hearing()
+        self._kept[workflow_id] = hearing
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return hearing
+
+    def forget(self, workflow_id: WorkflowId) -> None:
+        self._kept.pop(workflow_id, None)
+
+    async def _chapters_until(self, workflow_id: WorkflowId, last: Seq) -> list[Chapter]:
+        return await self._chapters(workflow_id, replace(await self._journal.state(workflow_id), seq=last))
+
+    async def _chapters(self, workflow_id: WorkflowId, state: WorkflowState) -> list[Chapter]:
+        """Return a workflow's story up to the state; that of a fork begins with its origin's."""
+        before: list[Chapter] = []
+        offset = 0
+        if (origin := state.forked_from) is not None:
+            before = await self._chapters_until(origin.workflow_id, origin.after)
+            offset = before[-1].offset + origin.after
+        stretches = story(state.rewinds, state.seq)
+        return [*before, *(Chapter(workflow_id, stretch, offset, state.helpers) for stretch in stretches)]
+
+    async def _listen(self, hearing: _Hearing, chapters: Sequence[Chapter]) -> SessionFacts:
+        for index, chapter in list(enumerate(chapters))[max(0, len(hearing.heard) - 1) :]:
+            while (after := hearing.reached(index, chapter)) < chapter.stretch.until:
+                page = await self._journal.records(chapter.workflow_id, after)
+                heard = [record for record in page if record.seq <= chapter.stretch.until]
+                # What a thread began is finished by it, or the next one would hear half a page twice.
+                with anyio.CancelScope(shield=True):
+                    await run_sync(hearing.hear, index, chapter, heard)
+        return await run_sync(hearing.collector.facts)
+
+
+def _up_to(chapter: Chapter, until: Seq) -> Chapter:
+    return replace(chapter, stretch=replace(chapter.stretch, until=until))

@@ -1,0 +1,93 @@
+"""Studies of snapshots: decisions, errors, and the exam of a successor's context."""
+
+import logging
+from dataclasses import replace
+
+from segue.model.checkpoint import Checkpoint
+from segue.model.facts import SessionFacts
+from segue.model.findings import Findings
+from segue.model.ids import WorkflowId
+from segue.orchestrator.runtime.contexts import Present, compile_facts, handover_of, with_own_tests
+from segue.orchestrator.runtime.extraction import extract
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.snapshot.extraction import KINDS
+from segue.snapshot.findings import decisions_of, errors_of, reviews_of, tests_of
+
+log = logging.getLogger("segue")
+
+
+async def study_forever(services: RuntimeServices) -> None:
+    while True:
+        workflow_id = await services.unstudied.get()
+        try:
+            await study_latest(services, workflow_id)
+        except Exception:  # a look that fails must not end the looking; whoever asks takes it again
+            log.exception("the last snapshot of %s could not be studied", workflow_id)
+        finally:
+            services.unstudied.task_done()
+
+
+async def study_latest(services: RuntimeServices, workflow_id: WorkflowId) -> None:
+    for checkpoint in await services.journal.checkpoints.snapshots(workflow_id, limit=1):
+        await _read_along(services, checkpoint, await findings(services, checkpoint))
+
+
+async def _read_along(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
+    """Read a snapshot with a model too, once; meanwhile the findings by rule are returned."""
+    extraction, workflow_id = services.rules.extraction, checkpoint.workflow_id
+    if extraction.by == "rules" or found.spending.calls or found.problem:
+        return
+    aside = (await services.journal.state(workflow_id)).helpers
+    records = await services.journal.last_records(workflow_id, KINDS, aside=aside)
+    told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
+    if told != found:
+        await services.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(told, checkpoint.session_id))
+
+
+async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
+    """Return the findings of a snapshot; study it now if that was not done."""
+    workflow_id = checkpoint.workflow_id
+    async with services.studying:
+        known = await services.journal.checkpoints.findings(workflow_id, checkpoint.id)
+        if known is not None:
+            return known
+        found = await _study(services, checkpoint)
+        await services.journal.transact(
+            workflow_id, lambda t: t.checkpoints.save_findings(found, checkpoint.session_id)
+        )
+        return found
+
+
+async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
+    facts = await services.facts.facts_until(checkpoint.workflow_id, checkpoint.after)
+    calendar = await services.facts.calendar(checkpoint, facts)
+    said = await services.facts.said_until(checkpoint.workflow_id, checkpoint.after)
+    found = Findings(
+        checkpoint_id=checkpoint.id,
+        # Those that Segue ran itself were run on the whole, and against what the plan expects.
+        tests=said.tests.tests if said.tests else tests_of(facts, calendar),
+        decisions=decisions_of(facts, calendar),
+        errors=errors_of(facts, calendar),
+        feedback=tuple(each.feedback for each in said.reviews),
+    )
+    return await _examined(services, checkpoint, with_own_tests(facts, said), found)
+
+
+async def _examined(
+    services: RuntimeServices, checkpoint: Checkpoint, facts: SessionFacts, found: Findings
+) -> Findings:
+    """Add the exam of the context that this snapshot gives."""
+    state = await services.journal.state(checkpoint.workflow_id)
+    present = Present(git=checkpoint.git, at=checkpoint.created_at)
+    handover = handover_of(state, checkpoint.workflow_id, checkpoint, present, services.rules.lengths)
+    handover = replace(
+        handover,
+        session_number=checkpoint.session_number,
+        divergence=(),
+        tasks=checkpoint.tasks,
+        current_task=checkpoint.current_task,
+        next_task=checkpoint.next_task,
+        feedback=tuple(reviews_of(found.feedback)),
+    )
+    compiled = await compile_facts(facts, handover, services.rules.context_budget)
+    return replace(found, exam=compiled.exam)

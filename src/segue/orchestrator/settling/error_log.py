@@ -1,0 +1,16 @@
+"""Errors of one item that are logged, so that the others are still processed."""
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+log = logging.getLogger("segue")
+
+
+@contextmanager
+def noted(what: str) -> Generator[None]:
+    """Log an error with `what` as its message, and go on."""
+    try:
+        yield
+    except Exception:  # whatever it is
+        log.exception("%s; the next sweep tries again", what)

@@ -1,0 +1,124 @@
+"""Retry schedule: what follows a failed step, journalled with the end of its run."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from segue.journal import Transaction
+from segue.journal.rows import RunRow, WorkflowRow
+from segue.model.agents import Choices
+from segue.model.codec import decode
+from segue.model.events import FixerAdvised, RetryScheduled, StepFailed
+from segue.model.ids import SessionId
+from segue.model.plan import PLANNING
+from segue.model.status import Failure, Trigger, WorkflowStatus
+from segue.orchestrator.runtime.agents import fixer_of
+from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.settling.run_ends import End
+from segue.protocol.retries import AskPerson, Fixer, Outcome, Policy, Retry, Undo, Wait, next_step
+from segue.state.fold import Failed, WorkflowState
+
+START = "start"
+"""Step of an agent that failed while it only answered a message."""
+RESTART = "restart"
+"""The step that fails when the server dies under the work."""
+TALK = "talk"
+"""Step of an agent that failed while it only answered a message."""
+
+
+BY_SETTING = "the server was started anew, and the setting `recovery` says that the work goes on"
+TOO_OFTEN = "the server was stopped in the middle of the work again and again, so a person has to look"
+
+
+def step_of(state: WorkflowState, *, reached: bool) -> str:
+    """Return the step that was being tried."""
+    if not reached:
+        return START
+    return state.current_task or (PLANNING if state.planning is not None else TALK)
+
+
+def policy_for(services: RuntimeServices, row: WorkflowRow) -> Policy:
+    return replace(services.rules.retries, wait_for_quota=decode(Choices, row.choices).wait_for_quota)
+
+
+def what_follows(
+    services: RuntimeServices, row: WorkflowRow, state: WorkflowState, failed: Failed
+) -> RetryScheduled | None:
+    """Return the retry that follows by itself; none if a pause was requested."""
+    if row.pause_trigger is not None:
+        return None
+    failures = (*state.failures, failed)
+    policy = policy_for(services, row)
+    attempt = 1 + sum(each.step == failed.step for each in failures)
+    following = next_step(policy, failures, failed.at, services.chance())
+    retry = RetryScheduled(step=failed.step, attempt=attempt, of=policy.attempts, at=failed.at, reason=failed.reason)
+    match following:
+        case Retry(at=at, attempt=attempt, of=of, undo=undo):
+            reason = BY_SETTING if failed.step == RESTART else failed.reason
+            return replace(retry, at=at, attempt=attempt, of=of, reason=reason, rewind=undo is Undo.REWIND)
+        case Wait(until=until, reason=reason):
+            return replace(retry, of=max(attempt, policy.attempts), at=until, reason=reason)
+        case Fixer() if _may_be_helped(services, row, failed.step):
+            return replace(retry, of=max(attempt, policy.attempts), fixer=True)
+        case Fixer() | AskPerson():
+            return None
+
+
+def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: datetime) -> Failed | None:
+    """Return a failed step for work that a dead server left, where the user's setting lets it go on by itself."""
+    wanted = services.rules.recovery == "continue" and row.pause_trigger is None
+    if not wanted or run.boot == services.boot or row.status is not WorkflowStatus.IN_PROGRESS:
+        return None
+    return Failed(step=RESTART, what=Outcome.SERVER_DIED, reason="the server died", at=now)
+
+
+def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> Sequence[Failed]:
+    """Return the failures that a second agent is asked about before the next try, if it is asked."""
+    failures = list(state.failures)
+    while failures and failures[-1].what in (Failure.QUOTA, Outcome.SERVER_DIED):
+        # It is over, and it was perhaps whoever was to advise that met it; what failed before still has.
+        failures.pop()
+    if not failures or (state.advice is not None and state.advice.step == failures[-1].step):
+        return ()
+    last = failures[-1]
+    following = next_step(policy_for(services, row), failures, last.at, chance=0)
+    return failures if isinstance(following, Fixer) and _may_be_helped(services, row, last.step) else ()
+
+
+def until_full(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:
+    """Return the requested wait for a used-up quota, if the time of its reset is known and not over."""
+    if state.failures:
+        policy = replace(policy_for(services, row), wait_for_quota=True, attempts=2)
+        match next_step(policy, state.failures[-1:], (now := services.clock.now()), chance=0):
+            case Wait(until=until, reason=reason) if until > now:
+                step = state.failures[-1].step
+                attempt = 1 + sum(each.step == step for each in state.failures)
+                of = max(attempt, services.rules.retries.attempts)
+                return RetryScheduled(step=step, attempt=attempt, of=of, at=until, reason=reason)
+            case _:
+                pass
+    return None
+
+
+def start_over(step: str, reason: str, now: datetime) -> End:
+    """Undo the step and plan the rest again, because the approach failed."""
+    retry = RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
+    return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
+
+
+def start_over_as_advised(advice: FixerAdvised, now: datetime) -> End:
+    # Its words stand in places where everything else is a reason of Segue's own.
+    reason = f"the fixer advises: {advice.advice}" if advice.advice else "the fixer advises it"
+    return start_over(advice.step, reason, now)
+
+
+def _may_be_helped(services: RuntimeServices, row: WorkflowRow, step: str) -> bool:
+    """Return the retry policy, without advice for an agent that does not start."""
+    return step != START and fixer_of(services, row) is not None
+
+
+def write_down(t: Transaction, session_id: SessionId, run: int, failed: Failed, retry: RetryScheduled | None) -> None:
+    told = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
+    t.append(told, session_id=session_id, run=run)
+    if retry is not None:
+        t.schedule_retry(retry, session_id, run)

@@ -1,0 +1,251 @@
+"""The state of a session, as its events made it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import TypeVar, assert_never
+
+from segue.model import events as e
+from segue.model.accounts import ModelUsage, known_sum
+from segue.model.checkpoint import OpenCall, Usage
+from segue.model.ids import NOTHING_SEEN, PromptId, RequestId, Seq, SessionId, TaskId
+from segue.model.status import SAME_CONVERSATION, Failure, PromptStatus, Role, SessionStatus, WaitingFor, Way
+from segue.state.growth import Growth, grown
+
+TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
+"""Ways in which a new conversation is told what came before it."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPrompt:
+    """A prompt that is not known to have arrived."""
+
+    status: PromptStatus
+    task_id: TaskId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A permission that nobody answered yet."""
+
+    title: str
+    tool: str
+    call_id: str
+    requested_at: datetime
+    free_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """One conversation, as far as the journal knows it."""
+
+    number: int
+    agent: str
+    parent: SessionId | None
+    role: Role = Role.WRITER
+    status: SessionStatus = SessionStatus.CREATED
+    reason: str = ""
+    waiting_for: WaitingFor | None = None
+    token: str | None = None
+    refused_tokens: tuple[str, ...] = ()
+    runs: int = 0
+    way: Way | None = None
+    told_by: Way | None = None
+    """How it is told what came before it, where it began by being told."""
+    own_context: str = ""
+    """What a person wrote for it, in place of a compiled context."""
+    usage: Usage = field(default_factory=Usage)
+    models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """What each model was given and gave; one that the agent does not name has an empty name."""
+    model: str | None = None
+    """Whose context it is, as the agent last called it."""
+    overflowed: bool = False
+    """The last turn ended because the context was full, and the agent has made no room since."""
+    told_cost: float | None = None
+    """As the agent last told it, which may count from nothing again."""
+    capabilities: tuple[str, ...] | None = None
+    """What the agent said it can do, the last time it was up."""
+    was_given_a_task: bool = False
+    spoken_to: Seq = NOTHING_SEEN
+    """The last time that something was said to the agent."""
+    bookmark: str | None = None
+    """Where the conversation stands between two turns, as the agent itself calls it, if it does."""
+    failure: Failure | None = None
+    """What ended the last run, if it was the agent."""
+    reset_at: datetime | None = None
+    growth: Growth = field(default_factory=Growth)
+    compactions: int = 0
+    """How often the agent replaced its conversation by a summary."""
+    prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
+    """Prompts on their way: queued, or sent and not acknowledged."""
+    turn: PromptId | None = None
+    """The prompt whose turn is under way."""
+    calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+    """Tool calls that were begun and not seen to end."""
+    questions: Mapping[RequestId, Question] = field(default_factory=dict[RequestId, Question])
+
+    @property
+    def context_tokens_new(self) -> int:
+        """Tokens that came into the context since it was last refreshed."""
+        return max(0, self.growth.new)
+
+    @property
+    def unborn(self) -> bool:
+        """Whether it follows another, and no agent ever took it up."""
+        told = self.token is not None or self.refused_tokens or self.capabilities is not None
+        return self.parent is not None and not told and not self.usage.turns
+
+
+def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEvent) -> SessionState:
+    """Return the session after one of its events."""
+    if isinstance(event, e.ConversationEvent):
+        return _apply_conversation(state, record, event)
+    match event:
+        case e.SessionMoved(after=after, reason=reason, waiting_for=waiting_for):
+            return replace(state, status=after, reason=reason, waiting_for=waiting_for)
+        case e.TokenCaptured(token=token):
+            return replace(state, token=token, bookmark=state.bookmark if token == state.token else None)
+        case e.TokenRefused(token=token):
+            return replace(state, token=None, bookmark=None, refused_tokens=(*state.refused_tokens, token))
+        case e.RunQueued(way=way, context=context):
+            told_by = way if way in TELLING else state.told_by
+            own = context or state.own_context
+            joins = way is Way.FORK or (way in SAME_CONVERSATION and state.usage.context_tokens is None)
+            growth = Growth(highest=None) if joins else state.growth
+            return replace(state, runs=state.runs + 1, way=way, told_by=told_by, own_context=own, growth=growth)
+        case e.WayChanged(after=way):
+            return replace(state, way=way, growth=Growth(), told_by=way if way in TELLING else state.told_by)
+        case e.RunStarted():
+            # What the process before left open stays so for ever: its checkpoint has named it.
+            return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
+        case e.AgentStarted(capabilities=capabilities):
+            return replace(state, capabilities=capabilities)
+        case e.RunEnded(failure=failure, reset_at=reset_at):
+            # A turn that was under way is over, whether or not anybody knows how far it came.
+            return replace(state, failure=failure, reset_at=reset_at, turn=None)
+        case e.PromptQueued(task_id=None) | e.ContextCarried() | e.CapacityReached():
+            return state
+        case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
+            return _prompt(state, prompt_id, OpenPrompt(status=PromptStatus.QUEUED, task_id=task_id))
+        case e.PromptSent(prompt_id=prompt_id):
+            queued = state.prompts.get(prompt_id)
+            sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
+            given = state.was_given_a_task or sent.task_id is not None
+            state = _prompt(state, prompt_id, sent)
+            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq, bookmark=None)
+        case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
+            return replace(state, prompts=_without(state.prompts, prompt_id))
+        case e.TurnJoined(prompt_id=prompt_id):
+            return replace(state, turn=prompt_id)
+        case e.PermissionAnswered(request_id=request_id):
+            return replace(state, questions=_without(state.questions, request_id))
+        case e.ContextRefreshed(new_tokens=new_tokens):
+            # The report that led to it may be written after it.
+            return replace(state, growth=replace(state.growth, new=state.growth.new - new_tokens))
+        case _:
+            assert_never(event)
+
+
+def _apply_conversation(state: SessionState, record: e.Record, event: e.ConversationEvent) -> SessionState:
+    match event:
+        case e.UsageReported():
+            return reported(state, event, record.at.date())
+        case e.UserSpoke():
+            # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
+            usage = replace(state.usage, turns=state.usage.turns + 1)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq, bookmark=None)
+        case e.TurnEnded(reason=reason, bookmark=bookmark):
+            return replace(_turn_over(state), overflowed=reason == "max_tokens", bookmark=bookmark)
+        case e.TurnFailed():
+            return replace(_turn_over(state), overflowed=False)
+        case e.Compacted():
+            return replace(state, compactions=state.compactions + 1, overflowed=False)
+        case e.ToolCalled(call_id=call_id, title=title, tool=tool):
+            calls = {**state.calls, call_id: OpenCall(call_id=call_id, title=title, tool=tool)}
+            return replace(state, calls=calls, usage=replace(state.usage, tool_calls=state.usage.tool_calls + 1))
+        case e.ToolFinished(call_id=call_id):
+            return replace(state, calls=_without(state.calls, call_id))
+        case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id, free_text=free_text):
+            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at, free_text=free_text)
+            return replace(state, questions={**state.questions, request_id: question})
+        case (
+            e.AgentMessage()
+            | e.AgentThought()
+            | e.ToolProgressed()
+            | e.FilesChanged()
+            | e.TodoUpdated()
+            | e.AgentHeard()
+            | e.AgentExited()
+            | e.AgentReported()
+            | e.Standing()
+            | e.AgentSummarised()
+        ):
+            return state
+        case _:
+            assert_never(event)
+
+
+def _prompt(state: SessionState, prompt_id: PromptId, prompt: OpenPrompt) -> SessionState:
+    return replace(state, prompts={**state.prompts, prompt_id: prompt})
+
+
+def _turn_over(state: SessionState) -> SessionState:
+    return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
+
+
+def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
+    return {k: v for k, v in mapping.items() if k != key}
+
+
+def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
+    """The latest figures; what a report leaves out stays as it was. Tokens are of one stretch and add up."""
+    cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
+    usage = replace(
+        used,
+        # An agent that does not know says 0.
+        context_tokens=report.context_tokens or used.context_tokens,
+        window=used.window if report.window is None else report.window,
+        input_tokens=used.input_tokens + (report.input_tokens or 0),
+        output_tokens=used.output_tokens + (report.output_tokens or 0),
+        cached_tokens=known_sum((used.cached_tokens, report.cached_tokens)),
+        cost_usd=known_sum((used.cost_usd, cost)),
+        context_estimated=report.estimated if report.context_tokens else used.context_estimated,
+    )
+    # What is measured says nothing of what is new since something was reckoned.
+    anew = used.context_estimated and not usage.context_estimated
+    growth = replace(state.growth, highest=None) if anew else state.growth
+    growth = grown(growth, report.context_tokens) if report.context_tokens else growth
+    told = state.told_cost if report.cost_usd is None else report.cost_usd
+    # Others are asked behind the scenes, too; whoever reports the context is the one that it is of.
+    model = report.model if report.context_tokens is not None and report.model is not None else state.model
+    models = _by_model(state, report, cost, on)
+    return replace(state, usage=usage, told_cost=told, model=model, models=models, growth=growth)
+
+
+def _new_cost(before: float | None, told: float | None) -> float | None:
+    """What was spent since the last report; one that is lower than the last counts from nothing again."""
+    if told is None or before is None or told < before:
+        return told
+    return told - before
+
+
+def _by_model(state: SessionState, report: e.UsageReported, cost: float | None, on: date) -> Mapping[str, ModelUsage]:
+    counts = report.input_tokens is not None or report.output_tokens is not None
+    if not counts and cost is None:
+        return state.models
+    fullest = max(filter(None, (state.usage.context_tokens, report.context_tokens)), default=None)
+    name = report.model or ""
+    before = state.models.get(name, ModelUsage())
+    after = ModelUsage(
+        input_tokens=known_sum((before.input_tokens, report.input_tokens)),
+        cached_tokens=known_sum((before.cached_tokens, report.cached_tokens)),
+        output_tokens=known_sum((before.output_tokens, report.output_tokens)),
+        cost_usd=known_sum((before.cost_usd, cost)),
+        cache_known=before.cache_known and not (counts and report.cached_tokens is None),
+        fullest=max(filter(None, (before.fullest, fullest)), default=None),
+        last_on=on,
+    )
+    return {**state.models, name: after}

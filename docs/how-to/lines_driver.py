@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 
 from segue.drivers import Agent, Capabilities, Driver, Image, Introduction, Launch
-from segue.drivers.questions import ALLOW, REJECT
+from segue.drivers.open_questions import ALLOW, REJECT
 from segue.drivers.stream import Events
-from segue.drivers.tasks import tasks_for_the_body
+from segue.drivers.task_groups import tasks_for_the_body
 from segue.model import errors
 from segue.model import events as e
 from segue.model.ids import PromptId, RequestId, new_request_id

@@ -4,8 +4,8 @@ from typing import Any
 
 import anyio.lowlevel
 
-from segue.drivers.programs.jsonrpc import Message
-from segue.drivers.programs.wire import Wire
+from segue.drivers.skeleton.jsonrpc import Message
+from segue.drivers.skeleton.wire import Wire
 
 
 class Client(Wire):

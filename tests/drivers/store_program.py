@@ -9,17 +9,17 @@ from typing import Any, cast
 
 from claude_agent_sdk.testing import run_session_store_conformance
 
-from segue.drivers.claude.store import Store, keeps
-from segue.drivers.programs.entry import run
-from segue.drivers.programs.jsonrpc import Message, Parameters
-from segue.drivers.programs.payloads import Payload, introduction, message, turn_ended
-from segue.drivers.programs.skeleton import AgentProgram, Channel, Starter, Turn
-from segue.drivers.programs.wire import Wire
+from segue.drivers.claude.client_store import ClientStore, keeps
+from segue.drivers.skeleton.agent_program import AgentProgram, Channel, Starter, Turn
+from segue.drivers.skeleton.entry import run
+from segue.drivers.skeleton.jsonrpc import Message, Parameters
+from segue.drivers.skeleton.payloads import Payload, introduction, message, turn_ended
+from segue.drivers.skeleton.wire import Wire
 
 _numbers = count()
 
 
-class Alone(Store):
+class Alone(ClientStore):
     """One database serves all of the suite's stores: each has projects of its own in it."""
 
     def __init__(self, wire: Wire) -> None:

@@ -185,7 +185,7 @@ async def test_closing_never_fails(rehearsal: Rehearsal, literal: LiteralAgent) 
 async def test_an_agent_that_does_not_answer_its_closing_is_not_waited_for(
     literal: LiteralAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("segue.drivers.acp.conversation._CLOSE_WITHIN", 0.1)
+    monkeypatch.setattr("segue.drivers.acp.handle._CLOSE_WITHIN", 0.1)
     capable = answer(protocolVersion=1, agentCapabilities={"sessionCapabilities": {"close": {}}})
     async with DRIVER.start(literal.launch(initialize=[capable])) as agent:
         with anyio.fail_after(30):

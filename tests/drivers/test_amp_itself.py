@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from segue.drivers import Launch, load
-from segue.drivers.amp.door import Question, door
+from segue.drivers.amp.permission_socket import AmpQuestion, permission_socket
 from segue.drivers.amp.turns import WORDS
 from segue.drivers.environment import allowed
 from segue.model import errors
@@ -122,15 +122,15 @@ async def test_a_server_that_is_away_takes_no_token_away(place: Path) -> None:
 @asynccontextmanager
 async def asking(
     *answers: bool, servers: dict[str, Any] | None = None
-) -> AsyncGenerator[tuple[list[str], list[Question]]]:
+) -> AsyncGenerator[tuple[list[str], list[AmpQuestion]]]:
     """Amp's words for our rule, and what it asked so far."""
-    asked: list[Question] = []
+    asked: list[AmpQuestion] = []
 
-    async def answer(question: Question) -> bool:
+    async def answer(question: AmpQuestion) -> bool:
         asked.append(question)
         return answers[len(asked) - 1]
 
-    async with door(answer, {}, servers or {}) as words:
+    async with permission_socket(answer, {}, servers or {}) as words:
         yield words, asked
 
 

@@ -15,7 +15,7 @@ from candidates import AmpCandidate
 
 from segue.drivers import Agent, Image
 from segue.drivers.amp.settings import refuse_what_allows_all
-from segue.drivers.programs.jsonrpc import RequestError
+from segue.drivers.skeleton.jsonrpc import RequestError
 from segue.model import errors
 from segue.model import events as e
 from segue.model.agents import McpServer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from segue.drivers.api import tools
-from segue.drivers.api.place import Place, ToolFailed
+from segue.drivers.api.file_root import FileRoot, ToolFailed
 from segue.drivers.api.tools import LONGEST_OUTPUT, TOOLS, use
 from segue.workspace.processes import EXECUTION, marked
 
@@ -37,7 +37,7 @@ def _no_room(*_: Any) -> None:
 
 async def done(worktree: Path, name: str, **arguments: Any) -> str:
     tool = TOOLS[name]
-    return await use(tool, tool.read(arguments), Place(worktree))
+    return await use(tool, tool.read(arguments), FileRoot(worktree))
 
 
 _TWO = {"find": "two", "replace": "new"}

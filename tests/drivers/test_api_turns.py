@@ -18,10 +18,10 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from segue.drivers import Agent, Image, Launch
 from segue.drivers.api import turns
-from segue.drivers.api.history import CANCELLED, INTERRUPTED, Memory
+from segue.drivers.api.conversation_files import CANCELLED, INTERRUPTED, ConversationFiles
+from segue.drivers.api.file_root import FileRoot
 from segue.drivers.api.models import Models
-from segue.drivers.api.place import Place
-from segue.drivers.programs.skeleton import Channel
+from segue.drivers.skeleton.agent_program import Channel
 from segue.model import errors
 from segue.model.agents import McpServer
 from segue.model.events import (
@@ -342,11 +342,11 @@ async def test_a_call_that_was_done_when_its_turn_was_cancelled_is_told_as_done(
         return "nothing"
 
     client = Client()
-    history = Memory(tmp_path / "home").begin(str(tmp_path))
-    setting = turns.Setting(
-        history=history, place=Place(tmp_path), channel=Channel(client, history.token), models=Models({})
+    history = ConversationFiles(tmp_path / "home").begin(str(tmp_path))
+    setting = turns.ApiConversation(
+        history=history, place=FileRoot(tmp_path), channel=Channel(client, history.token), models=Models({})
     )
-    cancelled = turns.Turn(setting, FunctionModel(stream_function=calls))
+    cancelled = turns.ApiTurn(setting, FunctionModel(stream_function=calls))
     monkeypatch.setattr(turns, "use", done)
     assert (await cancelled.play(prompt("go")))["stopReason"] == "cancelled"
     history.close()

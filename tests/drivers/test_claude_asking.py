@@ -2,7 +2,7 @@
 
 import pytest
 
-from segue.drivers.claude.asking import only_looks
+from segue.drivers.claude.permission_rules import only_looks
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, SessionMessage, ToolUseBlock
 
-from segue.drivers.claude.history import INTERRUPTED, Message, reconstruct, should_resume
-from segue.drivers.claude.options import Wanted, chosen
+from segue.drivers.claude.options import WantedConversation, chosen
+from segue.drivers.claude.reconstruction import INTERRUPTED, StoredMessage, reconstruct, should_resume
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.setup import MAX_TURNS, Setup
-from segue.drivers.claude.stops import Ended, Failed, TurnState, Unfinished, Verdict, should_continue, verdict
-from segue.drivers.claude.translation import Translation
+from segue.drivers.claude.stop_reasons import (
+    TurnBroken,
+    TurnOutcome,
+    TurnOver,
+    TurnState,
+    TurnUnfinished,
+    outcome_of,
+    should_continue,
+)
+from segue.drivers.claude.translation import MessageTranslation
 
 CALL = {"type": "tool_use", "id": "call-1", "name": "Bash", "input": {"command": "make"}}
 RESULT = {"type": "tool_result", "tool_use_id": "call-1", "content": "made"}
@@ -74,8 +82,8 @@ def test_a_result_without_its_call_and_an_empty_thought_are_left_out_and_the_wor
     empty = {"type": "thinking", "thinking": "", "signature": ""}
     history = reconstruct([stored("user", RESULT, text("hello")), stored("assistant", empty, text("Hello."))])
     assert history.messages == (
-        Message(role="user", content=(text("hello"),)),
-        Message(role="assistant", content=(text("Hello."),)),
+        StoredMessage(role="user", content=(text("hello"),)),
+        StoredMessage(role="assistant", content=(text("Hello."),)),
     )
     assert history.gaps == ("a result has no call", "a thought is empty")
 
@@ -83,7 +91,7 @@ def test_a_result_without_its_call_and_an_empty_thought_are_left_out_and_the_wor
 def test_what_came_after_a_message_is_no_part_of_the_conversation_up_to_it() -> None:
     first, second = stored("assistant", text("Hello.")), stored("assistant", CALL)
     first.uuid = "at"
-    assert reconstruct([first, second], "at").messages == (Message(role="assistant", content=(text("Hello."),)),)
+    assert reconstruct([first, second], "at").messages == (StoredMessage(role="assistant", content=(text("Hello."),)),)
     assert reconstruct([first, second], "at").interrupted == ()
 
 
@@ -91,14 +99,16 @@ def test_what_came_after_a_message_is_no_part_of_the_conversation_up_to_it() -> 
 
 
 def test_an_option_that_says_nothing_is_not_there(tmp_path: Path) -> None:
-    asked = chosen(Setup(home=tmp_path), Wanted(token="t", cwd="/work"))
+    asked = chosen(Setup(home=tmp_path), WantedConversation(token="t", cwd="/work"))
     assert asked["session_id"] == "t" and asked["cwd"] == "/work"
     absent = {"resume", "resume_session_at", "model", "max_turns", "cli_path", "mcp_servers"}
     assert not absent & asked.keys()
 
 
 def test_a_conversation_can_be_resumed_at_a_message(tmp_path: Path) -> None:
-    asked = chosen(Setup(home=tmp_path, model="opus"), Wanted(token="t", cwd="/", resume=True, at="m", model="haiku"))
+    asked = chosen(
+        Setup(home=tmp_path, model="opus"), WantedConversation(token="t", cwd="/", resume=True, at="m", model="haiku")
+    )
     assert (asked["resume"], asked["resume_session_at"], asked["model"]) == ("t", "m", "haiku")
     assert "session_id" not in asked
 
@@ -113,7 +123,7 @@ def test_what_the_environment_says_is_taken() -> None:
     }
     setup = Setup.of(variables)
     assert setup.home == Path("/home/me/.local/share/segue-claude") and setup.max_turns == 5
-    asked = chosen(setup, Wanted(token="t", cwd="/"))
+    asked = chosen(setup, WantedConversation(token="t", cwd="/"))
     assert (asked["model"], asked["max_turns"], asked["system_prompt"]["append"]) == ("opus", 7, "Be brief.")
     assert Setup.of({}).max_turns == MAX_TURNS == 20
 
@@ -159,32 +169,32 @@ def result(**fields: Any) -> ResultMessage:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"stop_reason": "end_turn"}, Ended("end_turn")),
-        ({"stop_reason": "stop_sequence"}, Ended("end_turn")),
-        ({"stop_reason": "refusal"}, Ended("refusal")),
-        ({"stop_reason": "model_context_window_exceeded"}, Ended("max_tokens")),
-        ({"stop_reason": "max_tokens"}, Unfinished("max_tokens")),
-        ({"stop_reason": "tool_use"}, Unfinished("max_turn_requests")),
-        ({"stop_reason": "pause_turn"}, Unfinished("max_turn_requests")),
-        ({"stop_reason": None}, Ended("end_turn")),
-        ({"stop_reason": "a new one"}, Ended("end_turn")),
-        ({"terminal_reason": "aborted_streaming", "is_error": True}, Ended("cancelled")),
-        ({"subtype": "error_max_turns", "is_error": True}, Ended("max_turn_requests")),
+        ({"stop_reason": "end_turn"}, TurnOver("end_turn")),
+        ({"stop_reason": "stop_sequence"}, TurnOver("end_turn")),
+        ({"stop_reason": "refusal"}, TurnOver("refusal")),
+        ({"stop_reason": "model_context_window_exceeded"}, TurnOver("max_tokens")),
+        ({"stop_reason": "max_tokens"}, TurnUnfinished("max_tokens")),
+        ({"stop_reason": "tool_use"}, TurnUnfinished("max_turn_requests")),
+        ({"stop_reason": "pause_turn"}, TurnUnfinished("max_turn_requests")),
+        ({"stop_reason": None}, TurnOver("end_turn")),
+        ({"stop_reason": "a new one"}, TurnOver("end_turn")),
+        ({"terminal_reason": "aborted_streaming", "is_error": True}, TurnOver("cancelled")),
+        ({"subtype": "error_max_turns", "is_error": True}, TurnOver("max_turn_requests")),
         (
             {"subtype": "error_max_budget_usd", "is_error": True},
-            Failed("The budget that was set for this turn is used up."),
+            TurnBroken("The budget that was set for this turn is used up."),
         ),
-        ({"is_error": True, "result": "API Error: 500", "api_error_status": 500}, Failed("API Error: 500", 500)),
-        ({"subtype": "error_during_execution", "is_error": True, "errors": ["a", "b"]}, Failed("a; b")),
+        ({"is_error": True, "result": "API Error: 500", "api_error_status": 500}, TurnBroken("API Error: 500", 500)),
+        ({"subtype": "error_during_execution", "is_error": True, "errors": ["a", "b"]}, TurnBroken("a; b")),
     ],
 )
-def test_every_reason_has_its_meaning(fields: dict[str, Any], expected: Verdict) -> None:
-    assert verdict(result(**fields), cancelled=False) == expected
-    assert verdict(result(**fields), cancelled=True) == Ended("cancelled")
+def test_every_reason_has_its_meaning(fields: dict[str, Any], expected: TurnOutcome) -> None:
+    assert outcome_of(result(**fields), cancelled=False) == expected
+    assert outcome_of(result(**fields), cancelled=True) == TurnOver("cancelled")
 
 
 def test_the_tools_that_claude_uses_are_counted() -> None:
-    translation = Translation()
+    translation = MessageTranslation()
     uses = [ToolUseBlock(id=name, name="Bash", input={"command": "true"}) for name in ("call-1", "call-2")]
     told = [*translation.hear(AssistantMessage(content=uses, model="opus"))]
     assert len(told) == translation.calls == 2

@@ -14,7 +14,7 @@ from segue.drivers import Agent, Image, load
 from segue.drivers.claude.agent import ClaudeAgent
 from segue.drivers.claude.register import Register
 from segue.drivers.claude.setup import Setup
-from segue.drivers.claude.stops import GO_ON
+from segue.drivers.claude.stop_reasons import GO_ON
 from segue.model import errors
 from segue.model.agents import McpServer
 from segue.model.events import (

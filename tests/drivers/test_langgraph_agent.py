@@ -103,7 +103,7 @@ async def test_words_are_heard_word_for_word(candidate: LangGraphCandidate) -> N
     async with candidate.driver.start(candidate.launch("naming:graph")) as agent:
         await agent.prompt(PromptId("prompt-1"), "begin")
         question = await _until_asked(agent)
-        assert question.words
+        assert question.free_text
         await agent.answer(question.request_id, "allow", "Call it segue.")
         assert _said(await rest_of_turn(agent, WITHIN)) == "Heard 'Call it segue.'"
 
@@ -121,9 +121,11 @@ async def test_a_question_survives_the_process_that_asked_it(candidate: LangGrap
     assert (candidate.worktree / "TODO.md").read_text() == ""
 
 
-async def test_a_killed_graph_goes_on_from_its_checkpoint(candidate: LangGraphCandidate, database_url: str) -> None:
+async def test_a_killed_graph_goes_on_from_its_checkpoint(
+    candidate: LangGraphCandidate, empty_database_url: str
+) -> None:
     (candidate.worktree / "steps.py").write_text(dedent(STEPS))
-    launch = candidate.launch("steps:graph", SEGUE_LANGGRAPH_CHECKPOINTS=database_url)
+    launch = candidate.launch("steps:graph", SEGUE_LANGGRAPH_CHECKPOINTS=empty_database_url)
     diary, begun = candidate.worktree / "diary.txt", candidate.worktree / "begun"
     os.mkfifo(begun)
     async with candidate.driver.start(launch) as agent:

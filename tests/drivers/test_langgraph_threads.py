@@ -24,8 +24,8 @@ GRAPH = StateGraph(MessagesState).add_node(echo).add_edge(START, "echo").compile
 
 
 @pytest.fixture
-async def saver(database_url: str) -> AsyncGenerator[Saver]:
-    async with opened(database_url) as saver:
+async def saver(empty_database_url: str) -> AsyncGenerator[Saver]:
+    async with opened(empty_database_url) as saver:
         yield saver
 
 

@@ -18,13 +18,13 @@ from langgraph.func import entrypoint
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send, interrupt
 
+from segue.drivers.langgraph.graph_messages import INTERRUPTED
 from segue.drivers.langgraph.graphs import Graph
-from segue.drivers.langgraph.messages import INTERRUPTED
 from segue.drivers.langgraph.threads import Saver, Threads, opened
-from segue.drivers.langgraph.turns import Setting, Turn, Workers
-from segue.drivers.programs.jsonrpc import RequestError
-from segue.drivers.programs.payloads import Payload
-from segue.drivers.programs.skeleton import Channel
+from segue.drivers.langgraph.turns import GraphThread, GraphTurn, Workers
+from segue.drivers.skeleton.agent_program import Channel
+from segue.drivers.skeleton.jsonrpc import RequestError
+from segue.drivers.skeleton.payloads import Payload
 
 pytestmark = pytest.mark.anyio
 
@@ -50,9 +50,11 @@ class Thread:
     workers: Workers
     token: str = ""
 
-    def turn(self, graph: Any, client: Client, key: str | None = "messages") -> Turn:
+    def turn(self, graph: Any, client: Client, key: str | None = "messages") -> GraphTurn:
         pregel = graph.copy({"checkpointer": self.saver})
-        return Turn(Setting(channel=Channel(client, self.token), graph=Graph(pregel, key), workers=self.workers))
+        return GraphTurn(
+            GraphThread(channel=Channel(client, self.token), graph=Graph(pregel, key), workers=self.workers)
+        )
 
     async def play(self, graph: Any, text: str, *answers: bool, key: str | None = "messages") -> tuple[Client, Payload]:
         client = Client(*answers)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from acp.schema import ToolCallUpdate
 
-from segue.drivers.acp.updates import Translation
+from segue.drivers.acp.updates import UpdateTranslation
 from segue.model.events import PermissionRequested, ToolCalled, ToolFinished
 from segue.model.ids import RequestId
 
@@ -13,19 +13,19 @@ ENDED = {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "fail
 
 
 def test_a_replayed_call_that_ends_after_the_replay_is_only_finished() -> None:
-    translation = Translation(Path())
+    translation = UpdateTranslation(Path())
     translation.recall(CALL)
     assert list(translation.hear(ENDED)) == [ToolFinished(call_id="1", status="failed")]
 
 
 def test_a_replayed_call_is_not_told_when_the_turn_ends() -> None:
-    translation = Translation(Path())
+    translation = UpdateTranslation(Path())
     translation.recall(CALL)
     assert list(translation.remainder()) == []
 
 
 def test_a_question_about_a_new_call_with_an_old_number_is_about_the_new_one() -> None:
-    translation = Translation(Path())
+    translation = UpdateTranslation(Path())
     translation.recall(CALL)
     translation.recall(ENDED)
     asked = ToolCallUpdate(tool_call_id="1", title="Run another")
@@ -36,7 +36,7 @@ def test_a_question_about_a_new_call_with_an_old_number_is_about_the_new_one() -
 
 
 def test_a_new_call_with_an_old_number_is_told() -> None:
-    translation = Translation(Path())
+    translation = UpdateTranslation(Path())
     translation.recall(CALL)
     translation.recall(ENDED)
     [called] = translation.hear({**CALL, "status": "in_progress"})

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from segue.drivers.acp.conversation import AcpAgent
+from segue.drivers.acp.handle import AcpAgent
 from segue.model import events as e
 from segue.model.errors import NothingToAnswer
 from segue.model.requests import ApproveRequest

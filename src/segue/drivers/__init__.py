@@ -24,8 +24,8 @@ from segue.model.errors import AgentError, AgentMissing, BadSettings
 from segue.model.ids import PromptId, RequestId
 
 if TYPE_CHECKING:
+    from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
     from segue.model.events import AgentEvent, JsonObject
-    from segue.model.kept import ConversationKey, Kept, Page
 
 
 class Keeper(Protocol):
@@ -35,14 +35,14 @@ class Keeper(Protocol):
         """Add to a conversation; on disk when it returns, and without what is there already."""
         ...
 
-    async def read(self, key: ConversationKey, after: int = 0) -> Page: ...
+    async def read(self, key: ConversationKey, after: int = 0) -> EntryPage: ...
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
-        """The latest first."""
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
+        """Find conversations, the latest first."""
         ...
 
     async def warn(self, message: str) -> None:
-        """Something about it that the user should see."""
+        """Show a warning about a kept conversation to the user."""
         ...
 
 
@@ -65,17 +65,17 @@ class Launch:
     model: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     serves: frozenset[Service] = frozenset()
-    """What the agent is told that Segue does for it; requests that come unannounced are served too."""
+    """Services that Segue offers to the agent; requests for others are served too."""
     counts_since_start: bool = False
-    """Whether the tokens that it reports with each turn are those of all turns since its process started."""
+    """True if the tokens that it reports with each turn are those of all turns since its process started."""
     keeper: Keeper | None = None
-    """Who keeps its conversations; None where nobody does."""
+    """Keeper of its conversations, if there is one."""
     container: Container | None = None
-    """Where it runs, if not straight on this machine."""
+    """Container in which it runs; None is this machine."""
     engine: str = ""
     """The engine of its container."""
     now: Callable[[], datetime] = local_time
-    """What time it is, to understand what the agent says of the hour at which a quota is full again."""
+    """Clock, to interpret the hour at which an agent's quota is full again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Introduction:
-    """What an agent says of itself before any conversation."""
+    """Name, version and capabilities of an agent, before any conversation."""
 
     name: str
     version: str
@@ -98,30 +98,30 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What an agent's question was answered with; None refuses."""
+class PermissionAnswer:
+    """Answer to a permission request; None refuses."""
 
     option: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """An agent that went on in its container when whoever listened to it was gone, as far as it was heard."""
+    """Agent that went on in its container after its connection was lost, with the position of the last update read."""
 
     container: str
     introduction: Introduction
     updates: int
     characters: int
-    """How far it was heard, as `AgentHeard` tells it."""
+    """Position of the last update read, as in `OutputRecorded`."""
     turn: PromptId | None = None
-    """The prompt that it had and whose end nobody saw."""
-    answers: tuple[Given | None, ...] = ()
-    """To each of the questions that it put since its start, in their order; None to one that nobody answered."""
+    """Prompt whose turn had not ended."""
+    answers: tuple[PermissionAnswer | None, ...] = ()
+    """Answers to the questions that it asked since its start, in their order; None for one without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
-    """One of the conversations that an agent says it has."""
+class ListedConversation:
+    """Conversation in an agent's own list."""
 
     token: str
     title: str = ""
@@ -130,7 +130,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What the agent says it can do with conversations."""
+    """Operations on conversations that the agent supports."""
 
     load: bool = False
     resume: bool = False
@@ -143,7 +143,7 @@ class Capabilities:
 
     @property
     def native(self) -> bool:
-        """Whether a conversation can be brought back by its token."""
+        """True if a conversation can be opened again by its token."""
         return self.load or self.resume
 
     def names(self) -> tuple[str, ...]:
@@ -187,12 +187,12 @@ class Agent(Protocol):
     async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
         """Answer a `PermissionRequested`; None refuses without choosing one of its options.
 
-        Words come only with the answer to a question that said it may be answered in words.
+        Free text is given only with the answer to a question that allows it.
         """
         ...
 
     async def close(self) -> None:
-        """Tell the agent that its conversation is over for good, where it can be told."""
+        """Close the conversation for good, where the agent supports that."""
         ...
 
 
@@ -203,8 +203,8 @@ class Driver(Protocol):
     """
 
     containers: ClassVar[bool] = False
-    """Whether it starts the agent in the container that `Launch.container` names; where it does not, an agent whose
-    settings name one is refused."""
+    """True if it starts the agent in the container that `Launch.container` names. A driver that cannot refuses an agent
+    whose settings name one."""
 
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
         """Start the agent with a new conversation."""
@@ -226,11 +226,11 @@ class Driver(Protocol):
         raise AgentError("This agent cannot be joined again.")
 
     async def introduce(self, launch: Launch) -> Introduction:
-        """Start the agent, let it say what it is and what it can, and end it; no conversation is opened."""
+        """Start the agent, ask for its capabilities, and end it; no conversation is opened."""
         ...
 
-    async def conversations(self, launch: Launch) -> list[Conversation]:
-        """The conversations the agent says it has for the directory of `launch`."""
+    async def conversations(self, launch: Launch) -> list[ListedConversation]:
+        """List the conversations that the agent has for the directory of `launch`."""
         raise AgentError("This agent does not tell which conversations it has.")
 
 
@@ -248,9 +248,9 @@ EXTRAS = {
     "claude": ("claude_agent_sdk",),
     "langgraph": ("langgraph.graph", "langgraph.checkpoint.sqlite", "langgraph.checkpoint.postgres"),
 }
-"""What is no part of Segue itself, and comes with the extra of the driver's own name.
+"""Modules that come with the extra of the driver's own name.
 
-To look for `a.b` is to import `a`, so nothing stands here below a package that has something to import.
+To look for `a.b` is to import `a`, so no module below a package that imports much is listed here.
 """
 
 
@@ -258,7 +258,7 @@ IMPORTABLE = "It must be importable where the server runs: `segue down`, set PYT
 
 
 def missing(name: str) -> list[str]:
-    """What this driver needs and is not there."""
+    """Return the modules that this driver needs and that are not installed."""
     return [module for module in EXTRAS.get(name, ()) if not _is_there(module)]
 
 
@@ -287,7 +287,7 @@ def require_containers(name: str) -> None:
 
 
 def load(name: str) -> Driver:
-    """A name from DRIVERS, or any `package.module:Class`."""
+    """Import the driver of this name from DRIVERS, or any `package.module:Class`."""
     require(name)
     module, colon, cls = DRIVERS.get(name, name).partition(":")
     if not colon:
@@ -301,7 +301,7 @@ def load(name: str) -> Driver:
 
 
 def _imported(name: str, module: str) -> ModuleType:
-    """Somebody else's module may raise anything, and even want to leave."""
+    """Import a module, which may raise any error or exit."""
     try:
         return import_module(module)
     except (Exception, SystemExit) as error:

@@ -1,7 +1,7 @@
-"""What agents say when they cannot go on, and what it means.
+"""Errors and complaints of agents, and their meaning.
 
-Agents pass on their vendors' words, so one table serves all of them. It reads errors in place of answers, where it is
-certain that something is wrong, and messages, where that is certain only if the message is nothing but a complaint.
+Agents pass on their vendors' messages, so one table serves all of them. It classifies errors in place of answers,
+which are certain, and messages, which are certain only if they consist of nothing but a complaint.
 """
 
 import re
@@ -15,7 +15,7 @@ from segue.model.status import Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """What an agent could not do, and until when, where it says so."""
+    """Failure of an agent, with the time of its end if the agent names it."""
 
     failure: Failure
     reset_at: datetime | None = None
@@ -24,7 +24,7 @@ class Complaint:
 
 
 def understood(sentence: str, now: datetime) -> Complaint:
-    """What an error means; `now` is the moment, with its zone, from which its times are counted."""
+    """Classify an error; `now`, with its zone, is the moment from which its times are counted."""
     if _FULL.search(sentence):
         return Complaint(failure=Failure.OTHER, full=True)
     failure = next((failure for pattern, failure in _MEANINGS if pattern.search(sentence)), Failure.OTHER)
@@ -32,7 +32,7 @@ def understood(sentence: str, now: datetime) -> Complaint:
 
 
 def overheard(message: str, now: datetime) -> Complaint | None:
-    """What a message means that is a complaint from its first word to its last; None for all others."""
+    """Classify a message that is a complaint from beginning to end; return None for all others."""
     said = message.strip()
     if len(said) > _LONGEST or "\n\n" in said or not any(shape.fullmatch(said) for shape in _SHAPES):
         return None
@@ -119,7 +119,7 @@ _SHAPES: tuple[re.Pattern[str], ...] = tuple(
 
 
 def reset_at(sentence: str, now: datetime) -> datetime | None:
-    """The moment a sentence names, in UTC; None where it names none that can be understood."""
+    """Return the moment that a sentence names, in UTC; None if it names none that can be parsed."""
     for pattern, moment in _MOMENTS:
         if found := pattern.search(sentence):
             try:

@@ -1,4 +1,4 @@
-"""What an agent may see of the caller's environment."""
+"""Variables of the caller's environment that an agent gets."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -24,7 +24,7 @@ OF_THIS_MACHINE = (
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
 )
-"""What says nothing in a container, where other files are."""
+"""Variables without meaning in a container, where other files are."""
 EVERYWHERE = (
     # language and time
     "LANG",
@@ -44,14 +44,14 @@ ALLOWED = (*OF_THIS_MACHINE, *EVERYWHERE)
 
 
 def allowed(environment: Mapping[str, str], patterns: Sequence[str] = ()) -> dict[str, str]:
-    """The variables an agent gets: those every program needs, and those its own `patterns` name."""
+    """Return the variables that an agent gets: those every program needs, and those its own `patterns` name."""
     return _matching(environment, (*ALLOWED, *patterns))
 
 
 def variables_for(
     agent: AgentConfiguration, environment: Mapping[str, str], patterns: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Those that this agent gets, and what else is chosen for it by `patterns`."""
+    """Return the variables that this agent gets, with those that `patterns` names."""
     own = (*agent.environment, *patterns)
     return _matching(environment, (*EVERYWHERE, *own)) if agent.container else allowed(environment, own)
 

@@ -2,7 +2,7 @@
 
 
 def shortened(text: str, limit: int) -> str:
-    """The beginning and the end, and how much is missing between them."""
+    """Return the beginning and the end of a text that is too long, and the number of characters left out."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -14,7 +14,7 @@ from segue.model.ids import RequestId
 from segue.model.pictures import Shown
 from segue.model.plan import Issue
 from segue.model.status import Permissions, Way
-from segue.model.work import WorkSettings
+from segue.model.work_settings import WorkSettings
 
 REFUSED = "refused"
 """Error type of Segue's own checks of a body; its message follows the name of the field."""

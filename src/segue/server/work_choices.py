@@ -6,7 +6,7 @@ from anyio.to_thread import run_sync
 
 from segue.model.agents import Choices
 from segue.model.requests import RunRequest
-from segue.model.work import DEFAULTS, WorkSettings, choices_of
+from segue.model.work_settings import DEFAULTS, WorkSettings, choices_of
 from segue.settings import Settings, work_in, work_of_repository
 
 

@@ -1,8 +1,8 @@
 """Talks to any agent that speaks the Agent Client Protocol on its standard input and output.
 
 The library pairs requests with their answers. It also gives every incoming message a task of its own, in the order of
-arrival; that order survives because a message becomes events without waiting for anything on the way (`Translation`,
-`Events`).
+arrival; that order survives because a message becomes events without waiting for anything on the way
+(`UpdateTranslation`, `Events`).
 """
 
 from collections.abc import AsyncGenerator
@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from acp import RequestError
 
-from segue.drivers import Agent, Conversation, Introduction, Launch, Left
-from segue.drivers.acp.conversation import AcpAgent
+from segue.drivers import Agent, Introduction, Launch, Left, ListedConversation
+from segue.drivers.acp.handle import AcpAgent
+from segue.drivers.acp.handshake import Handshake, Target
 from segue.drivers.acp.link import Link
-from segue.drivers.acp.names import Names
-from segue.drivers.acp.opening import Opening, Way
+from segue.drivers.acp.request_ids import RequestIds
 from segue.drivers.stream import Events
-from segue.drivers.tasks import tasks_for_the_body
+from segue.drivers.task_groups import tasks_for_the_body
 from segue.model.events import AgentExited, JsonObject
 from segue.model.ids import PromptId
 from segue.workspace.containers import contained, rejoined
@@ -30,13 +30,13 @@ class AcpDriver:
     containers: ClassVar[bool] = True
 
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
-        return _running(launch, Way())
+        return _running(launch, Target())
 
     def resume(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
-        return _running(launch, Way(token))
+        return _running(launch, Target(token))
 
     def fork(self, launch: Launch, token: str, at: str | None = None) -> AbstractAsyncContextManager[Agent]:
-        return _running(launch, Way(token, copy=True, at=at))
+        return _running(launch, Target(token, copy=True, at=at))
 
     def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
         return _rejoined(launch, token, left)
@@ -45,14 +45,14 @@ class AcpDriver:
         async with _introduced(launch) as opening:
             return opening.agent
 
-    async def conversations(self, launch: Launch) -> list[Conversation]:
+    async def conversations(self, launch: Launch) -> list[ListedConversation]:
         async with _introduced(launch) as opening:
             with opening.in_time():
                 return await opening.conversations()
 
 
 @asynccontextmanager
-async def _running(launch: Launch, way: Way) -> AsyncGenerator[Agent]:
+async def _running(launch: Launch, way: Target) -> AsyncGenerator[Agent]:
     events = Events()
     try:
         async with (
@@ -83,13 +83,13 @@ async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Ag
 
 
 @asynccontextmanager
-async def _introduced(launch: Launch) -> AsyncGenerator[Opening]:
-    """An agent that has said what it is, and has no conversation."""
+async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
+    """Start an agent up to its introduction, without a conversation."""
     async with _process(launch) as process, tasks_for_the_body() as tasks:
         link = Link(process)
         link.connect(_deaf)
         tasks.start_soon(link.watch)
-        opening = Opening(link, launch)
+        opening = Handshake(link, launch)
         try:
             with opening.in_time():
                 await opening.introduce()
@@ -104,8 +104,8 @@ async def _deaf(method: str, parameters: Any, is_notification: bool) -> JsonObje
     return None
 
 
-def _names(launch: Launch, joined: PromptId | None = None) -> Names | None:
-    return Names(launch.execution, joined) if launch.container else None
+def _names(launch: Launch, joined: PromptId | None = None) -> RequestIds | None:
+    return RequestIds(launch.execution, joined) if launch.container else None
 
 
 def _process(launch: Launch) -> AbstractAsyncContextManager[RunningProcess]:

@@ -1,4 +1,4 @@
-"""What is chosen for a conversation when it is opened: its mode, its model and its servers of tools."""
+"""Choices that are made when a conversation is opened: its mode, its model and its MCP servers."""
 
 import re
 import shutil
@@ -16,12 +16,12 @@ _MOST_NAMED = 20
 
 
 class CannotChoose(Exception):
-    """The agent does not have what was chosen; the message says what it has."""
+    """The agent does not have the chosen value; the message lists the values that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What the agent lets us choose, and how it wants to be told."""
+    """Values that the agent offers for a choice, and the request that makes the choice."""
 
     values: Mapping[str, str]
     """Its own ids, and the names it shows to people."""
@@ -30,7 +30,7 @@ class Offer:
     fields: Mapping[str, str]
     value_field: str
     open: bool = False
-    """Whether other values will do too; an agent of ours says so, where nobody can list all there are."""
+    """True if other values are accepted too: our own agent programs mark an option whose values cannot be listed."""
 
     def find(self, wanted: str) -> str | None:
         if self.open or wanted in self.values or wanted == self.current:
@@ -41,18 +41,18 @@ class Offer:
         return {**self.fields, self.value_field: value}
 
 
-Kind = Literal["mode", "model"]
-_BLINDLY: dict[Kind, tuple[str, str]] = {
+ChoiceKind = Literal["mode", "model"]
+_BLINDLY: dict[ChoiceKind, tuple[str, str]] = {
     "mode": ("session/set_mode", "modeId"),
     "model": ("session/set_model", "modelId"),
 }
 
 
-def choice(kind: Kind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
-    """The request that makes the choice; None where it is made already.
+def choice(kind: ChoiceKind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
+    """Return the request that makes the choice; None where it is made already.
 
-    `answer` is what the agent said when it opened the conversation. Where it names nothing to choose from, it can be
-    told `blindly`: an agent that brings a conversation back need not repeat what it has.
+    `answer` is the agent's answer when it opened the conversation. If it names no choices, the request can be sent
+    `blindly`: an agent that restores a conversation need not repeat its choices.
     """
     offers = list(_offers(kind, answer if is_object(answer) else {}))
     for offer in offers:
@@ -64,13 +64,13 @@ def choice(kind: Kind, wanted: str, answer: object, *, blindly: bool) -> tuple[s
     raise CannotChoose(_sentence(kind, wanted, offers))
 
 
-def current(kind: Kind, answer: object) -> str | None:
-    """What the agent says it has taken by itself."""
+def current(kind: ChoiceKind, answer: object) -> str | None:
+    """Return the value that the agent chose by itself."""
     offers = _offers(kind, answer if is_object(answer) else {})
     return next((offer.current for offer in offers if offer.current is not None), None)
 
 
-def _sentence(kind: Kind, wanted: str, offers: list[Offer]) -> str:
+def _sentence(kind: ChoiceKind, wanted: str, offers: list[Offer]) -> str:
     if not offers:
         return f"The agent lets nobody choose its {kind}, and {wanted!r} was chosen."
     named = list(dict.fromkeys(value for offer in offers for value in offer.values))
@@ -78,7 +78,7 @@ def _sentence(kind: Kind, wanted: str, offers: list[Offer]) -> str:
     return f"The agent has no {kind} {wanted!r}. It has: {', '.join(named[:_MOST_NAMED])}{more}."
 
 
-def _offers(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
+def _offers(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
     yield from _config_options(kind, answer)
     state = answer.get(f"{kind}s")
     if is_object(state):
@@ -93,7 +93,7 @@ def _offers(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
         )
 
 
-def _config_options(kind: Kind, answer: JsonObject) -> Iterator[Offer]:
+def _config_options(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
     for option in answer.get("configOptions") or ():
         if is_object(option) and option.get("category") == kind and option.get("type", "select") == "select":
             yield Offer(
@@ -113,7 +113,7 @@ def _is_open(option: JsonObject) -> bool:
 
 
 def _named(given: object, id_field: str) -> dict[str, str]:
-    """Ids with their names; options may stand in groups."""
+    """Map ids to names; options may stand in groups."""
     named: dict[str, str] = {}
     for each in _objects(given):
         if isinstance(each.get("options"), list):
@@ -136,7 +136,7 @@ def _text(value: object) -> str | None:
 
 
 def servers(launch: Launch, capabilities: Capabilities) -> list[JsonObject]:
-    """The servers as the protocol writes them."""
+    """Return the MCP servers in the protocol's form."""
     takes = {"stdio": True, "http": capabilities.mcp_http, "sse": capabilities.mcp_sse}
     for server in launch.mcp_servers:
         if not takes[server.transport]:

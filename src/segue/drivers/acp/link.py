@@ -1,12 +1,12 @@
-"""The connection to one agent process: what is asked and told, and how it ends."""
+"""Connection to one agent process: requests, notifications and the end of the process."""
 
 from collections.abc import Awaitable, Callable
 
 import anyio
 from acp.core import Connection, MethodHandler
 
-from segue.drivers.acp.lines import Lines
-from segue.drivers.acp.names import Names
+from segue.drivers.acp.request_ids import RequestIds
+from segue.drivers.acp.transport import Transport
 from segue.drivers.text import shortened
 from segue.model import errors
 from segue.model.events import AgentExited, JsonObject
@@ -23,11 +23,11 @@ _NO_PROGRAM = 127
 
 
 class Link:
-    """Pairs requests with their answers, and knows when nobody answers any more."""
+    """Connection that pairs requests with their answers, and detects the end of the agent."""
 
-    def __init__(self, process: RunningProcess, names: Names | None = None) -> None:
+    def __init__(self, process: RunningProcess, names: RequestIds | None = None) -> None:
         self._process = process
-        self._lines = Lines(process, names)
+        self._lines = Transport(process, names)
         self._broken = anyio.Event()
         self._exited = False
         self._code: int | None = None
@@ -40,7 +40,7 @@ class Link:
             self.listen()
 
     def listen(self) -> None:
-        """Whoever has to be ready first for what comes can put this off."""
+        """Begin to read; a caller that needs preparation first can delay this."""
         self._lines.begun.set()
 
     async def close(self) -> None:
@@ -48,7 +48,7 @@ class Link:
             await self._connection.close()
 
     async def ask(self, method: str, parameters: JsonObject) -> object:
-        """The agent's answer. An error in its place is a `RequestError`; nobody there, what `over` says."""
+        """Send a request and return its result. Raise its `RequestError`, or the error of `over` if it is gone."""
         try:
             return await self._connection.send_request(method, parameters)
         except OSError as error:
@@ -56,14 +56,14 @@ class Link:
             raise self.over() from error
 
     async def tell(self, method: str, parameters: JsonObject) -> None:
-        """Say something that needs no answer; an agent that is gone need not hear it."""
+        """Send a notification; an agent that is gone need not receive it."""
         try:
             await self._connection.send_notification(method, parameters)
         except OSError:
             await self._lose()
 
     async def watch(self) -> None:
-        """Until the process is gone and its output is read to the end; neither waits for the other for ever."""
+        """Wait until the process has ended and its output is read; each wait is bounded once the other has ended."""
         async with anyio.create_task_group() as waiting:
             limit = waiting.cancel_scope
 
@@ -85,11 +85,11 @@ class Link:
 
     @property
     def lost(self) -> bool:
-        """Whether the connection ended before the process did."""
+        """True if the connection ended before the process did."""
         return self.gone.is_set() and not self._exited
 
     def over(self) -> errors.AgentError:
-        """Why nobody answers any more."""
+        """Return the error that explains why requests are not answered any more."""
         if self.lost:
             return errors.TransportLost(f"{_lost()}{_told(self.last_words())}")
         if self.ready:
@@ -102,13 +102,13 @@ class Link:
         )
 
     def exit(self) -> AgentExited:
-        """The last event of the stream."""
+        """Return the last event of the stream."""
         if self.lost:
             return AgentExited(code=None, detail=f"{_lost()}{_told(self.last_words())}")
         return AgentExited(code=self._code, detail=self.last_words())
 
     def failed(self, message: str, kind: type[errors.AgentError] = errors.HandshakeFailed) -> errors.AgentError:
-        """An opening that went wrong, with what the agent printed where it should have answered."""
+        """Return the error of a failed handshake, with the lines that the agent printed in place of an answer."""
         stray = f" It printed: {shortened(self._lines.stray, 500)}" if self._lines.stray else ""
         return kind(f"{message}{stray}", hint=self.last_words() or None)
 
@@ -122,7 +122,7 @@ class Link:
         self._exited = True
 
     async def _lose(self) -> None:
-        """A pipe is broken: whatever is left of the process is of no use."""
+        """Record a broken pipe, and wait for the end of the process, which is of no more use."""
         self._broken.set()
         await self.gone.wait()
 

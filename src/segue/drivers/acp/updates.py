@@ -30,8 +30,8 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
-from segue.drivers.acp.places import ordinary
-from segue.drivers.acp.usage import Meter
+from segue.drivers.acp.meter import Meter
+from segue.drivers.acp.risky_paths import ordinary
 from segue.drivers.acp.window import Window
 from segue.drivers.text import shortened
 from segue.model.events import (
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Call:
-    """What is known of a tool call so far; each update of it may bring more."""
+    """State of a tool call; each update of it may add more."""
 
     call_id: str
     title: str = ""
@@ -70,7 +70,7 @@ class _Call:
     paths: tuple[str, ...] = ()
     output: str = ""
     diff: str = ""
-    """What an edit changes; some agents answer with a sentence in its place in the end."""
+    """Diff of an edit; some agents send a sentence in its place in the end."""
     begun: bool = False
     told: bool = False
     finished: bool = False
@@ -78,10 +78,11 @@ class _Call:
 
     @property
     def understood(self) -> bool:
-        """Whether there is something to tell: some agents know the directory before they know the command."""
+        """True if the call can be shown: some agents send the directory before the command."""
         return bool(self.input.keys() - {"cwd"} or set(self.paths) - {self.input.get("cwd")})
 
     def learn(self, news: ToolCallStart | ToolCallUpdate) -> None:
+        """Add the content of an update to the state of the call."""
         self.compacts = self.compacts or _compacts(news)
         self.title = news.title or self.title
         self.tool = news.kind or self.tool
@@ -94,7 +95,7 @@ class _Call:
             self.diff = _output(news)
 
     def kind(self, directory: Path) -> str:
-        """What it is when somebody must allow it: a change of who knows what is no edit like others."""
+        """Return the kind for a permission request: a change of unknown or risky paths is not an ordinary edit."""
         known = self.paths and all(ordinary(path, directory) for path in self.paths)
         return self.tool if known or self.tool not in _CHANGES else "other"
 
@@ -110,7 +111,7 @@ class _Call:
 
 
 class _LastMessage:
-    """What the agent said last, as far as it matters; cleared by whatever it does after it."""
+    """Last message of the agent; cleared by whatever it does after it."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -131,7 +132,7 @@ class _LastMessage:
         self.text, self._id, self._paragraph_ended = "", None, False
 
 
-class Translation:
+class UpdateTranslation:
     """Turns the agent's updates into events, and remembers the tool calls for it."""
 
     def __init__(self, directory: Path, meter: Meter | None = None) -> None:
@@ -143,13 +144,14 @@ class Translation:
 
     @property
     def last_message(self) -> str:
-        """What the agent said last in this turn, if it did nothing after it."""
+        """Last message of this turn, if the agent did nothing after it."""
         return self._last.text
 
     def begin_turn(self) -> None:
         self._last.clear()
 
     def hear(self, update: JsonObject) -> Iterator[AgentEvent]:
+        """Translate an update into events."""
         model = _UPDATES.get(str(update.get("sessionUpdate")))
         if model is None:
             return
@@ -182,7 +184,7 @@ class Translation:
                 return
 
     def recall(self, update: JsonObject) -> None:
-        """Take note of a tool call of an old conversation: it was told when it happened, only its end may be news."""
+        """Record a tool call of an old conversation: it was reported when it happened, only its end may be new."""
         for _ in self.hear(update):
             pass
         if (call := self._calls.get(str(update.get("toolCallId")))) is not None:
@@ -192,6 +194,7 @@ class Translation:
     def question(
         self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
     ) -> Iterator[AgentEvent]:
+        """Translate a permission request into events."""
         call = self._unfinished(asked.tool_call_id)
         call.learn(asked)
         if call.begun:
@@ -206,20 +209,20 @@ class Translation:
         )
 
     def allowed(self, call_id: str) -> Iterator[AgentEvent]:
-        """The call may go ahead. Agents that tell of a call only when it is over have it told now."""
+        """Mark a call as allowed. Calls that agents report only when they are over are reported now."""
         call = self._call(call_id)
         call.begun = True
         yield from call.called()
 
     def edited(self, call_id: str) -> Iterator[Path]:
-        """The files that a call, if it is an edit, is about."""
+        """Return the files that a call, if it is an edit, is about."""
         call = self._call(call_id)
         for path in call.paths if call.tool == "edit" else ():
             with suppress(OSError, ValueError):
                 yield real_path(self._directory / path)
 
     def remainder(self) -> Iterator[AgentEvent]:
-        """Calls that were begun and kept back, when nothing more will come."""
+        """Return the calls that were begun and not reported, when no more updates will come."""
         yield from self._window.settle()
         for call in self._calls.values():
             if call.begun:
@@ -229,7 +232,7 @@ class Translation:
         return self._calls.setdefault(call_id, _Call(call_id))
 
     def _unfinished(self, call_id: str) -> _Call:
-        """Some agents count their calls from one again in each turn."""
+        """Return the call of this id, or a new one if it is finished: some agents reuse their ids in each turn."""
         if self._call(call_id).finished:
             self._calls[call_id] = _Call(call_id)
         return self._calls[call_id]
@@ -255,7 +258,7 @@ class Translation:
             call.input, call.output, call.diff = {}, "", ""
 
     def _compaction(self, call: _Call, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
-        """A call without an effect outside the conversation: only that it was done is told."""
+        """Report that a compaction ended; the call has no effect outside the conversation."""
         raw = news.raw_output if is_object(news.raw_output) else {}
         before, after = _whole(raw.get("preTokens")), _whole(raw.get("postTokens"))
         match news.status:
@@ -288,7 +291,7 @@ def _compacts(news: ToolCallStart | ToolCallUpdate) -> bool:
 
 
 def _takes_words(asked: ToolCallUpdate) -> bool:
-    """Only agents of ours say so: the protocol knows options and nothing else."""
+    """Return whether a question allows free text; our own agent programs mark it, the protocol has options only."""
     ours = (asked.field_meta or {}).get("segue")
     return is_object(ours) and ours.get("words") is True
 

@@ -1,7 +1,7 @@
-"""How full an agent's conversation is, and when it was replaced by a summary.
+"""Use of the context window, and its compactions.
 
-Agents that say so say it in pieces: claude counts the tokens after it has said that it is done, codex reports the new
-window before that. Of agents that say nothing only the window tells: it is suddenly half empty.
+Agents report a compaction in pieces: claude counts the tokens after the end of the compaction, codex reports the new
+window before that. With other agents only the window shows it: it is suddenly half empty.
 """
 
 from collections.abc import Iterator
@@ -10,19 +10,20 @@ from segue.model.events import AgentEvent, Compacted
 
 
 class Window:
-    """Makes one event of each compaction, whatever the agent says of it."""
+    """Context window that makes one event of each compaction, in whatever pieces it is reported."""
 
     def __init__(self) -> None:
         self._used: int | None = None
         self._before: int | None = None
         self._compacting = False
         self._uncounted = False
-        """The agent has said that it compacted, and not how much."""
+        """True if the agent reported a compaction, and not how much it removed."""
         self._explained = False
-        """The next drop of the window was told already."""
+        """True if the next drop of the window was reported already."""
 
     def report(self, used: int) -> Iterator[AgentEvent]:
         # Zero is what agents report that do not know.
+        """Take the tokens in use, and report a compaction that they show."""
         if used <= 0:
             return
         if self._uncounted:
@@ -38,7 +39,7 @@ class Window:
             self._compacting, self._before = True, self._used
 
     def done(self, before: int | None, after: int | None) -> Iterator[AgentEvent]:
-        """The agent says that it compacted; how much, it may say later."""
+        """Take the end of a compaction; the agent may report the tokens later."""
         self._compacting = False
         if after is not None:
             yield self._told(before or self._before, after)
@@ -48,7 +49,7 @@ class Window:
             self._uncounted = True
 
     def counted(self, before: int | None, after: int | None) -> Iterator[AgentEvent]:
-        """The agent says how much it was, after it has said that it is done."""
+        """Take the tokens of a compaction that has ended."""
         if self._uncounted:
             yield self._told(before or self._before, after)
 
@@ -56,11 +57,11 @@ class Window:
         self._compacting = False
 
     def forget(self) -> None:
-        """Whatever was heard of compactions is an old story."""
+        """Discard a compaction that was only replayed."""
         self._compacting = self._uncounted = False
 
     def settle(self) -> Iterator[AgentEvent]:
-        """The agent goes on, and has not said how much it was."""
+        """Report a compaction whose tokens the agent did not report before it went on."""
         if self._uncounted:
             yield self._told(self._before, None)
 

@@ -1,9 +1,8 @@
 """Amp, which keeps its threads on its vendor's server: the program `python -m segue.drivers.amp`.
 
-Amp speaks no protocol that stays open between two prompts. It is started for each of them, goes on with a thread by
-`amp threads continue`, and ends with the turn. This program holds the thread meanwhile and speaks the Agent Client
-Protocol, so that the driver that talks to every other agent talks to this one too. `agent` is its side of the protocol,
-`program` how Amp is called and what it says when it will not, `turns` one prompt and all that follows, `telling` what
-Amp says as updates, `settings` the rules that make Amp ask, and `door` where its questions come in (`delegate` carries
-them there).
+Amp has no protocol that stays open between two prompts. It is started for each of them, resumes a thread by
+`amp threads continue`, and ends with the turn. This program keeps the thread between turns and speaks the Agent Client
+Protocol, as all other agents do. `agent` opens threads, `command` starts Amp and classifies its errors, `turns` plays
+one prompt, `reporter` turns Amp's output into updates, `settings` holds the rules that make Amp ask for permission,
+and `permission_socket` receives these requests (`delegate` sends them).
 """

@@ -5,12 +5,12 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from segue.drivers.amp.program import Amp
-from segue.drivers.programs.entry import run
-from segue.drivers.programs.payloads import Payload, introduction
+from segue.drivers.amp.command import Amp
+from segue.drivers.skeleton.entry import run
+from segue.drivers.skeleton.payloads import Payload, introduction
 
 if TYPE_CHECKING:
-    from segue.drivers.programs.skeleton import Starter
+    from segue.drivers.skeleton.agent_program import Starter
 
 
 def main() -> int:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from segue.drivers.amp.program import Amp
-from segue.drivers.amp.turns import Setting, Turn
-from segue.drivers.programs.jsonrpc import Message, Parameters, invalid_params
-from segue.drivers.programs.payloads import Payload, model_option
-from segue.drivers.programs.skeleton import OPEN_LIST, AgentProgram, Channel, pairs
-from segue.drivers.programs.wire import Wire
+from segue.drivers.amp.command import Amp
+from segue.drivers.amp.turns import AmpThread, AmpTurn
+from segue.drivers.skeleton.agent_program import OPEN_LIST, AgentProgram, Channel, pairs
+from segue.drivers.skeleton.jsonrpc import Message, Parameters, invalid_params
+from segue.drivers.skeleton.payloads import Payload, model_option
+from segue.drivers.skeleton.wire import Wire
 
 MODES = ("low", "medium", "high", "ultra")
 """Amp's modes, offered as models because they choose the model; plugins bring others."""
@@ -19,33 +19,33 @@ def start(amp: Amp, wire: Wire, client: Parameters) -> AbstractAsyncContextManag
     return nullcontext(AmpAgent(wire, amp))
 
 
-class AmpAgent(AgentProgram[Setting]):
+class AmpAgent(AgentProgram[AmpThread]):
     """Agent that starts Amp for each turn of a thread."""
 
     def __init__(self, wire: Wire, amp: Amp) -> None:
         super().__init__(wire)
         self._amp = amp
 
-    async def begin(self, cwd: str, servers: Sequence[Message]) -> Setting:
+    async def begin(self, cwd: str, servers: Sequence[Message]) -> AmpThread:
         return self._setting(await self._amp.begin(cwd), cwd, servers)
 
-    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> AmpThread:
         await self._amp.find(token, cwd)
         return self._setting(token, cwd, servers)
 
-    async def offers(self, conversation: Setting) -> Payload:
+    async def offers(self, conversation: AmpThread) -> Payload:
         modes = {mode: mode for mode in MODES}
         return {"configOptions": [model_option(modes, conversation.mode or "", name="Mode", meta=OPEN_LIST)]}
 
-    async def choose_model(self, conversation: Setting, model: str) -> None:
+    async def choose_model(self, conversation: AmpThread, model: str) -> None:
         conversation.mode = model
 
-    def turn(self, conversation: Setting) -> Turn:
-        return Turn(conversation)
+    def turn(self, conversation: AmpThread) -> AmpTurn:
+        return AmpTurn(conversation)
 
-    def _setting(self, thread: str, cwd: str, servers: Sequence[Message]) -> Setting:
+    def _setting(self, thread: str, cwd: str, servers: Sequence[Message]) -> AmpThread:
         channel = Channel(self.wire, thread)
-        return Setting(amp=self._amp, channel=channel, directory=cwd, servers=dict(map(_server, servers)))
+        return AmpThread(amp=self._amp, channel=channel, directory=cwd, servers=dict(map(_server, servers)))
 
 
 def _server(server: Message) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""What Amp starts to ask whether a tool may be used: it carries the question to the door, and the answer back.
+"""Program that Amp starts to ask for permission: it sends the question to a socket, and returns the answer.
 
-It runs by itself, without Segue's packages, because Amp waits for it before each call. Amp reads the exit code: 0
-allows, 2 refuses. Anything on standard error would end the whole turn, so it says nothing.
+It runs without Segue's packages, because Amp waits for it before each call. Amp reads the exit code: 0 allows,
+2 refuses. Any line on standard error would end the whole turn, so none is written.
 """
 
 import json
@@ -13,6 +13,7 @@ ALLOWED, REFUSED = 0, 2
 
 
 def main(door: str) -> int:
+    """Ask for permission for the tool that Amp's environment names; return the exit code."""
     question = {
         "tool": os.environ.get("AGENT_TOOL_NAME", ""),
         "call": os.environ.get("AGENT_TOOL_USE_ID", ""),

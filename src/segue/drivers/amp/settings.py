@@ -1,7 +1,7 @@
-"""The settings a turn runs under: the user's own, and the rule that makes Amp ask.
+"""Settings of a turn: the user's own, and the rule that makes Amp ask.
 
-Left to itself, Amp asks for nothing when nobody sits in front of it. A rule of its own can hand each decision to a
-program; that is the only way in, and it is read from a settings file.
+Without a terminal Amp asks for nothing. A rule of its own can delegate each decision to a program; that is the only
+way in, and it is read from a settings file.
 """
 
 import json
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segue.drivers.amp.program import fields
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
+from segue.drivers.amp.command import fields
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, RequestError
 
 FREE = ("Read", "Glob", "Grep", "finder", "get_diagnostics", "view_media", "skill", "get_current_time")
 """Tools that only look at the worktree; agents that ask do not ask for these."""
@@ -22,9 +22,9 @@ _LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")
 
 
 def ruled(own: Mapping[str, Any], delegate: str) -> dict[str, Any]:
-    """The user's settings, with every tool but those that look handed to `delegate`.
+    """Return the user's settings, with every tool but those that only read handed to `delegate`.
 
-    Of the user's rules only those stay that refuse: whatever else may be done is asked for.
+    Only those of the user's rules stay that refuse: permission is requested for everything else.
     """
     rules: Sequence[Any] = own.get("amp.permissions") or ()
     refusing = [rule for rule in rules if fields(rule).get("action") == "reject"]
@@ -34,7 +34,7 @@ def ruled(own: Mapping[str, Any], delegate: str) -> dict[str, Any]:
 
 
 def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
-    """What the user set for Amp: it reads one file, and must not lose this one for ours."""
+    """Return the user's settings for Amp: it reads one file, and must not lose this one for ours."""
     file = _own_file(environment)
     try:
         return json.loads(file.read_text("utf-8"))
@@ -48,7 +48,7 @@ def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refuse_what_allows_all(directory: Path) -> None:
-    """A repository's own settings win over the user's, and over ours."""
+    """Refuse a repository whose own settings allow everything: they win over the user's, and over ours."""
     for file in filter(Path.is_file, _of_repository(directory)):
         try:
             allows_all = fields(_with_comments(file.read_text("utf-8"))).get("amp.dangerouslyAllowAll")
@@ -64,7 +64,7 @@ def refuse_what_allows_all(directory: Path) -> None:
 
 
 def _with_comments(text: str) -> Any:
-    """JSON as people write it, with comments and a comma after the last."""
+    """Parse JSON with comments and trailing commas."""
     for pattern in (_COMMENT, _LAST_COMMA):
         text = pattern.sub(lambda found: found[1] or " ", text)
     return json.loads(text)

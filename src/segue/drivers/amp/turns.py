@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segue.drivers.amp.door import Question, door
-from segue.drivers.amp.program import NO_KEY, Amp, fields, refusal
+from segue.drivers.amp.command import NO_KEY, Amp, fields, refusal
+from segue.drivers.amp.permission_socket import AmpQuestion, permission_socket
+from segue.drivers.amp.reporter import AmpReporter, call
 from segue.drivers.amp.settings import own_settings, refuse_what_allows_all
-from segue.drivers.amp.telling import Telling, call
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, Message, RequestError
-from segue.drivers.programs.payloads import Payload, turn_ended
-from segue.drivers.programs.skeleton import Channel, text_of
+from segue.drivers.skeleton.agent_program import Channel, text_of
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, Message, RequestError
+from segue.drivers.skeleton.payloads import Payload, turn_ended
 from segue.drivers.text import shortened
 
 WORDS = (
@@ -32,7 +32,7 @@ _LAST_WORDS = 2_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Setting:
+class AmpThread:
     """A thread, and where its turns take place."""
 
     amp: Amp
@@ -47,12 +47,12 @@ class Setting:
         return self.channel.token
 
 
-class Turn:
+class AmpTurn:
     """One prompt, and all that follows until Amp ends."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: AmpThread) -> None:
         self._setting = setting
-        self._telling = Telling(setting.channel.update)
+        self._telling = AmpReporter(setting.channel.update)
         self._process: asyncio.subprocess.Process | None = None
         self._result: Mapping[str, Any] | None = None
         self._stray: list[str] = []
@@ -62,10 +62,11 @@ class Turn:
         self._cancelled.set()
 
     async def play(self, content: Sequence[Message]) -> Payload:
+        """Start Amp with a prompt, and follow it to its end."""
         setting = self._setting
         own = own_settings(os.environ)
         refuse_what_allows_all(Path(setting.directory))
-        async with door(self._ask, own, setting.servers) as words:
+        async with permission_socket(self._ask, own, setting.servers) as words:
             mode = ("--mode", setting.mode) if setting.mode else ()
             self._process = process = await setting.amp.start(
                 "threads", "continue", setting.token, *WORDS, *mode, *words, directory=setting.directory
@@ -77,7 +78,7 @@ class Turn:
         return await self._ending(problem)
 
     async def _follow(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> str:
-        """Until Amp has said its last; the answer is what it wrote to its standard error."""
+        """Wait for the end of Amp's output, and return its standard error."""
         stopping = asyncio.create_task(self._stop(process))
         try:
             _, problem = await asyncio.gather(self._hear(process, content), _last_words(process))
@@ -126,7 +127,7 @@ class Turn:
 
     # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, question: Question) -> bool:
+    async def _ask(self, question: AmpQuestion) -> bool:
         if self._cancelled.is_set():
             return False
         call_id = await self._telling.asks(question)
@@ -150,7 +151,7 @@ class Turn:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Whatever is left of it, the commands it started too: the next turn must not find them at work."""
+    """End the process and the commands it started: the next turn must not find them running."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

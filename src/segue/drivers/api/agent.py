@@ -5,11 +5,18 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
-from segue.drivers.api.history import Damaged, Held, History, Memory, home
+from segue.drivers.api.conversation_files import (
+    ConversationDamaged,
+    ConversationFile,
+    ConversationFiles,
+    ConversationHeld,
+    home,
+)
+from segue.drivers.api.file_root import FileRoot
 from segue.drivers.api.models import Models
-from segue.drivers.api.place import Place
-from segue.drivers.api.turns import Setting, Turn
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.api.turns import ApiConversation, ApiTurn
+from segue.drivers.skeleton.agent_program import OPEN_LIST, AgentProgram, Channel
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     NOT_FOUND,
     Message,
@@ -18,33 +25,32 @@ from segue.drivers.programs.jsonrpc import (
     invalid_params,
     session_not_found,
 )
-from segue.drivers.programs.payloads import Payload, model_option
-from segue.drivers.programs.skeleton import OPEN_LIST, AgentProgram, Channel
-from segue.drivers.programs.wire import Wire
+from segue.drivers.skeleton.payloads import Payload, model_option
+from segue.drivers.skeleton.wire import Wire
 
 
 def start(wire: Wire, client: Parameters) -> AbstractAsyncContextManager["ApiAgent"]:
     """Make the agent from this process' environment."""
-    return nullcontext(ApiAgent(wire, Memory(home(os.environ)), Models(os.environ)))
+    return nullcontext(ApiAgent(wire, ConversationFiles(home(os.environ)), Models(os.environ)))
 
 
-class ApiAgent(AgentProgram[Setting]):
+class ApiAgent(AgentProgram[ApiConversation]):
     """Agent for any model that pydantic-ai knows."""
 
-    def __init__(self, wire: Wire, memory: Memory, models: Models) -> None:
+    def __init__(self, wire: Wire, memory: ConversationFiles, models: Models) -> None:
         super().__init__(wire)
         self._memory = memory
         self._models = models
 
-    async def begin(self, cwd: str, servers: Sequence[Message]) -> Setting:
+    async def begin(self, cwd: str, servers: Sequence[Message]) -> ApiConversation:
         _refuse(servers)
         return self._setting(self._memory.begin(cwd), cwd)
 
-    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> ApiConversation:
         _refuse(servers)
         return self._setting(self._find(token, hold=True), cwd)
 
-    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> ApiConversation:
         _refuse(servers)
         original = self._find(token, hold=False)
         if at is not None and (not at.isdecimal() or int(at) > original.length):
@@ -57,32 +63,32 @@ class ApiAgent(AgentProgram[Setting]):
             for each in self._memory.all(cwd or "")
         ]
 
-    async def release(self, conversation: Setting) -> None:
+    async def release(self, conversation: ApiConversation) -> None:
         conversation.history.close()
 
-    async def offers(self, conversation: Setting) -> Payload:
+    async def offers(self, conversation: ApiConversation) -> Payload:
         current = conversation.history.model or self._models.default or ""
         return {"configOptions": [model_option({current: current} if current else {}, current, meta=OPEN_LIST)]}
 
-    async def choose_model(self, conversation: Setting, model: str) -> None:
+    async def choose_model(self, conversation: ApiConversation, model: str) -> None:
         self._models.find(model)
         conversation.history.choose(model)
 
-    def turn(self, conversation: Setting) -> Turn:
-        return Turn(conversation, self._models.find(conversation.history.model or self._models.default))
+    def turn(self, conversation: ApiConversation) -> ApiTurn:
+        return ApiTurn(conversation, self._models.find(conversation.history.model or self._models.default))
 
-    def _find(self, token: str, *, hold: bool) -> History:
+    def _find(self, token: str, *, hold: bool) -> ConversationFile:
         try:
             history = self._memory.find(token, hold=hold)
-        except (Damaged, Held) as error:
+        except (ConversationDamaged, ConversationHeld) as error:
             raise RequestError(INTERNAL_ERROR, str(error)) from error
         if history is None:
             raise session_not_found(token)
         return history
 
-    def _setting(self, history: History, cwd: str) -> Setting:
+    def _setting(self, history: ConversationFile, cwd: str) -> ApiConversation:
         channel = Channel(self.wire, history.token)
-        return Setting(history=history, place=Place(Path(cwd)), channel=channel, models=self._models)
+        return ApiConversation(history=history, place=FileRoot(Path(cwd)), channel=channel, models=self._models)
 
 
 def _refuse(servers: Sequence[Message]) -> None:

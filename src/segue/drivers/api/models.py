@@ -1,4 +1,4 @@
-"""Whom the agent asks: any model that pydantic-ai knows, chosen as `provider:name`. Nothing else is ever called."""
+"""Models of the agent: any that pydantic-ai knows, chosen as `provider:name`. No other service is called."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LOGIN_REQUIRED,
@@ -19,18 +19,18 @@ from segue.drivers.programs.jsonrpc import (
 
 
 class Models:
-    """What the user's environment says about models."""
+    """Choice of models in the user's environment."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.default = environment.get("SEGUE_API_MODEL") or None
         self.window = _whole(environment.get("SEGUE_API_WINDOW", ""))
-        """The size of the context in tokens, for models that no table knows; None where nobody says."""
+        """Size of the context in tokens, for models that no table knows; None if it is not set."""
         self._base_url = environment.get("SEGUE_API_BASE_URL") or None
         self.priced = not any(name.endswith("_BASE_URL") for name in environment)
-        """Whether the vendors' own prices hold: elsewhere than at their own address nobody knows them."""
+        """True if the vendors' own prices hold; they are unknown for another address than the vendor's."""
 
     def find(self, name: str | None) -> Model:
-        """The model of this name, ready to be asked. Nobody is called for that."""
+        """Return the model of this name, ready for requests. No request is sent yet."""
         if name is None:
             raise invalid_params("No model is chosen: give --model provider:name, or set SEGUE_API_MODEL.")
         if re.fullmatch(r"[\w./-]+:\S+", name) is None:
@@ -49,7 +49,7 @@ class Models:
 
 
 def refused(error: ModelAPIError) -> RequestError:
-    """What a vendor answered in place of an answer, with its own number and words."""
+    """Return the error for a vendor's refusal, with the vendor's own number and message."""
     if not isinstance(error, ModelHTTPError):
         return RequestError(INTERNAL_ERROR, f"The model could not be asked: {error}")
     later = (error.headers or {}).get("retry-after")
@@ -58,7 +58,7 @@ def refused(error: ModelAPIError) -> RequestError:
 
 
 def _message(body: object) -> str:
-    """The sentence in what vendors answer, which all of them pack differently."""
+    """Return the message in a vendor's error, which each vendor packs differently."""
     match body:
         case {"error": {"message": str(message)}} | {"message": str(message)} | {"error": str(message)}:
             return message

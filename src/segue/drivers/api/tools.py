@@ -1,7 +1,7 @@
-"""What the agent can do: read, list, search, write and edit files of its worktree, and run commands there.
+"""Tools of the agent: read, list, search, write and edit files of its worktree, and run commands there.
 
-A tool is its parameters; its docstring is what the model is told of it. Reading is free. Whatever changes something is
-asked for first, by whoever runs the tools.
+A tool is its parameters; its docstring is the description that the model gets. Reading is free. For every change
+permission is requested first, by the caller.
 """
 
 import os
@@ -19,7 +19,7 @@ import anyio.to_thread
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_ai.tools import ToolDefinition
 
-from segue.drivers.api.place import Place, ToolFailed
+from segue.drivers.api.file_root import FileRoot, ToolFailed
 from segue.drivers.environment import allowed
 from segue.drivers.text import shortened
 from segue.model.errors import SegueError
@@ -86,23 +86,23 @@ class Shell:
     timeout: Annotated[float, Field(gt=0, le=LONGEST_COMMAND, description="seconds")] = COMMAND_WITHIN
 
 
-Given = ReadFile | ListFiles | SearchFiles | WriteFile | EditFile | Shell
-Kind = Literal["read", "search", "edit", "execute"]
+ToolInput = ReadFile | ListFiles | SearchFiles | WriteFile | EditFile | Shell
+ToolEffect = Literal["read", "search", "edit", "execute"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """How a tool is called, shown and used."""
+    """Tool of the agent: its parameters, how it is shown, and its function."""
 
     name: str
-    takes: type[Given]
-    kind: Kind
+    takes: type[ToolInput]
+    kind: ToolEffect
     title: Callable[[Any], str]
-    use: Callable[[Any, Place], Awaitable[str]]
+    use: Callable[[Any, FileRoot], Awaitable[str]]
 
     @property
     def asks(self) -> bool:
-        """Whether somebody must allow it first."""
+        """True if the user must allow it first."""
         return self.kind in ("edit", "execute")
 
     def definition(self) -> ToolDefinition:
@@ -110,7 +110,7 @@ class Tool:
         description = schema.pop("description")
         return ToolDefinition(name=self.name, description=description, parameters_json_schema=schema)
 
-    def read(self, arguments: dict[str, Any]) -> Given:
+    def read(self, arguments: dict[str, Any]) -> ToolInput:
         try:
             return TypeAdapter(self.takes).validate_python(arguments)
         except ValidationError as error:
@@ -121,21 +121,21 @@ class Tool:
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(given: ReadFile, place: Place) -> str:
+def _read(given: ReadFile, place: FileRoot) -> str:
     lines = _text(place.file(given.path), given.path).splitlines(keepends=True)
     chosen = lines[given.line - 1 : given.line - 1 + given.limit]
     rest = len(lines) - (given.line - 1 + len(chosen))
     return "".join(chosen) + (f"\n[{rest} more lines]" if rest > 0 else "")
 
 
-def _list(given: ListFiles, place: Place) -> str:
+def _list(given: ListFiles, place: FileRoot) -> str:
     found = _below(place.directory(given.path), place, given.pattern)
     names = list(islice(found, MOST_ENTRIES + 1))
     more = "\n[and more]" if len(names) > MOST_ENTRIES else ""
     return "\n".join(names[:MOST_ENTRIES]) + more if names else "There are none."
 
 
-def _below(directory: Path, place: Place, pattern: str) -> Iterator[str]:
+def _below(directory: Path, place: FileRoot, pattern: str) -> Iterator[str]:
     for parent, directories, files in os.walk(directory):
         directories[:] = sorted(name for name in directories if name != ".git")
         for file in sorted(files):
@@ -144,7 +144,7 @@ def _below(directory: Path, place: Place, pattern: str) -> Iterator[str]:
                 yield name
 
 
-def _write(given: WriteFile, place: Place) -> str:
+def _write(given: WriteFile, place: FileRoot) -> str:
     file = place.to_change(given.path)
     if file.exists() and not file.is_file():
         raise ToolFailed(f"{given.path} is no file.")
@@ -152,7 +152,7 @@ def _write(given: WriteFile, place: Place) -> str:
     return f"Wrote {given.path}."
 
 
-def _edit(given: EditFile, place: Place) -> str:
+def _edit(given: EditFile, place: FileRoot) -> str:
     place.to_change(given.path)
     file = place.file(given.path)
     text = _text(file, given.path)
@@ -173,8 +173,8 @@ def _text(file: Path, path: str) -> str:
         raise ToolFailed(f"{path} is no text in UTF-8.") from None
 
 
-def _with_files(use: Callable[[Any, Place], str]) -> Callable[[Any, Place], Awaitable[str]]:
-    async def in_a_thread(given: Given, place: Place) -> str:
+def _with_files(use: Callable[[Any, FileRoot], str]) -> Callable[[Any, FileRoot], Awaitable[str]]:
+    async def in_a_thread(given: ToolInput, place: FileRoot) -> str:
         with anyio.fail_after(FILES_WITHIN):
             return await anyio.to_thread.run_sync(use, given, place, abandon_on_cancel=True)
 
@@ -184,7 +184,7 @@ def _with_files(use: Callable[[Any, Place], str]) -> Callable[[Any, Place], Awai
 # ── commands ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _search(given: SearchFiles, place: Place) -> str:
+async def _search(given: SearchFiles, place: FileRoot) -> str:
     path = place.name(place.find(given.path))
     # Else a colon at the beginning of a name, or a star in it, would mean something to git.
     grep = ("git", "--literal-pathspecs", "grep", "--no-index", "--exclude-standard", "-I", "-n", "-E")
@@ -194,12 +194,12 @@ async def _search(given: SearchFiles, place: Place) -> str:
     return _finished(done, FILES_WITHIN)
 
 
-async def _shell(given: Shell, place: Place) -> str:
+async def _shell(given: Shell, place: FileRoot) -> str:
     done = await _run((shutil.which("bash") or "sh", "-c", given.command), place, given.timeout)
     return _finished(done, given.timeout) or "It printed nothing."
 
 
-async def _run(words: tuple[str, ...], place: Place, timeout: float) -> CompletedRun:
+async def _run(words: tuple[str, ...], place: FileRoot, timeout: float) -> CompletedRun:
     return await run_guarded(
         words,
         directory=place.root,
@@ -265,8 +265,8 @@ TOOLS = {
 }
 
 
-async def use(tool: Tool, given: Given, place: Place) -> str:
-    """What the model is told of it; `ToolFailed` says what went wrong."""
+async def use(tool: Tool, given: ToolInput, place: FileRoot) -> str:
+    """Use a tool and return its result for the model; raise `ToolFailed` with the reason if it failed."""
     try:
         return shortened(await tool.use(given, place), LONGEST_OUTPUT)
     except ToolFailed as error:

@@ -26,14 +26,14 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.usage import RequestUsage
 
-from segue.drivers.api.history import CANCELLED, INTERRUPTED, History
+from segue.drivers.api.conversation_files import CANCELLED, INTERRUPTED, ConversationFile
+from segue.drivers.api.file_root import FileRoot, ToolFailed
 from segue.drivers.api.models import Models, refused
-from segue.drivers.api.place import Place, ToolFailed
-from segue.drivers.api.tools import TOOLS, Given, Tool, use
-from segue.drivers.programs import payloads
-from segue.drivers.programs.jsonrpc import Message
-from segue.drivers.programs.payloads import Payload, StopReason, ToolStatus
-from segue.drivers.programs.skeleton import Channel, text_of
+from segue.drivers.api.tools import TOOLS, Tool, ToolInput, use
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.agent_program import Channel, text_of
+from segue.drivers.skeleton.jsonrpc import Message
+from segue.drivers.skeleton.payloads import Payload, StopReason, ToolStatus
 from segue.model.usage import UsageMetadata
 
 INSTRUCTIONS = """You are a coding agent at work in a git worktree. Your file tools reach that worktree and nothing \
@@ -47,11 +47,11 @@ MOST_REQUESTS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Where a turn takes place, and who takes part in it."""
+class ApiConversation:
+    """Open conversation, with its directory, its client and its models."""
 
-    history: History
-    place: Place
+    history: ConversationFile
+    place: FileRoot
     channel: Channel
     models: Models
 
@@ -60,10 +60,10 @@ class Setting:
         return self.history.token
 
 
-class Turn:
+class ApiTurn:
     """One turn of a conversation."""
 
-    def __init__(self, setting: Setting, model: Model) -> None:
+    def __init__(self, setting: ApiConversation, model: Model) -> None:
         self._setting = setting
         self._history = setting.history
         self._update = setting.channel.update
@@ -79,6 +79,7 @@ class Turn:
         self._scope.cancel()
 
     async def play(self, content: Sequence[Message]) -> Payload:
+        """Take a prompt, and let the model and its tools work until the model stops."""
         await self._mend()
         self._history.add(ModelRequest(parts=[UserPromptPart(content=[_content(block) for block in content])]))
         reason: StopReason = "cancelled"
@@ -96,7 +97,7 @@ class Turn:
         return payloads.turn_ended(reason, tokens, {"segue": {"at": str(self._history.length)}})
 
     async def _mend(self) -> None:
-        """The process before this one may have been killed in the middle of a call."""
+        """Close the calls that a killed process left without a result, and report them."""
         for call in self._history.close_calls(INTERRUPTED):
             title = f"{call.tool_name}({call.args_as_json_str()})"
             await self._update(payloads.thought(f"I was interrupted in {title}. {INTERRUPTED}\n"))
@@ -148,7 +149,7 @@ class Turn:
             raise
 
     def _keep(self, response: ModelResponse) -> None:
-        """Of an answer that was cut off, only the words are of use."""
+        """Keep the text of an answer that was cut off; its other parts are of no use."""
         words = [part for part in response.parts if isinstance(part, TextPart) and part.content]
         if words:
             self._history.add(replace(response, parts=words))
@@ -199,7 +200,7 @@ def _content(block: Message) -> UserContent:
     return text_of(block)
 
 
-def _understood(call: ToolCallPart) -> tuple[Tool, Given]:
+def _understood(call: ToolCallPart) -> tuple[Tool, ToolInput]:
     tool = TOOLS.get(call.tool_name)
     if tool is None:
         raise ToolFailed(f"There is no tool {call.tool_name}; there are {', '.join(TOOLS)}.")

@@ -7,11 +7,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from segue.drivers.claude.setup import Setup
-from segue.drivers.programs.entry import run
-from segue.drivers.programs.payloads import Payload, introduction
+from segue.drivers.skeleton.entry import run
+from segue.drivers.skeleton.payloads import Payload, introduction
 
 if TYPE_CHECKING:
-    from segue.drivers.programs.skeleton import Starter
+    from segue.drivers.skeleton.agent_program import Starter
 
 
 def main() -> int:

@@ -7,18 +7,18 @@ from uuid import uuid4
 
 import claude_agent_sdk as sdk
 
-from segue.drivers.claude.conversation import Conversation
-from segue.drivers.claude.files import copied
-from segue.drivers.claude.history import reconstruct, should_resume
+from segue.drivers.claude.client_store import ClientStore, keeps
 from segue.drivers.claude.mirror import Mirror, restore
-from segue.drivers.claude.options import Wanted
+from segue.drivers.claude.options import WantedConversation
+from segue.drivers.claude.reconstruction import reconstruct, should_resume
 from segue.drivers.claude.register import Register
+from segue.drivers.claude.sdk_conversation import SdkConversation
+from segue.drivers.claude.session_files import copied
 from segue.drivers.claude.setup import Setup
-from segue.drivers.claude.store import Store, keeps
-from segue.drivers.programs.jsonrpc import NOT_FOUND, Message, Parameters, RequestError, invalid_params
-from segue.drivers.programs.payloads import Payload, model_option, modes
-from segue.drivers.programs.skeleton import OPEN_LIST, AgentProgram, Channel
-from segue.drivers.programs.wire import Wire
+from segue.drivers.skeleton.agent_program import OPEN_LIST, AgentProgram, Channel
+from segue.drivers.skeleton.jsonrpc import NOT_FOUND, Message, Parameters, RequestError, invalid_params
+from segue.drivers.skeleton.payloads import Payload, model_option, modes
+from segue.drivers.skeleton.wire import Wire
 
 _MODES = {
     "default": "Ask",
@@ -28,31 +28,32 @@ _MODES = {
 
 
 def start(setup: Setup, wire: Wire, client: Parameters) -> AbstractAsyncContextManager["ClaudeAgent"]:
-    return nullcontext(ClaudeAgent(wire, setup, Register(setup.home), Store(wire) if keeps(client) else None))
+    return nullcontext(ClaudeAgent(wire, setup, Register(setup.home), ClientStore(wire) if keeps(client) else None))
 
 
-class ClaudeAgent(AgentProgram[Conversation]):
+class ClaudeAgent(AgentProgram[SdkConversation]):
     """Agent that is Claude Code, through the SDK."""
 
-    def __init__(self, wire: Wire, setup: Setup, register: Register, store: Store | None = None) -> None:
+    def __init__(self, wire: Wire, setup: Setup, register: Register, store: ClientStore | None = None) -> None:
         super().__init__(wire)
         self._setup = setup
         self._register = register
         self._store = store
 
-    async def begin(self, cwd: str, servers: Sequence[Message]) -> Conversation:
+    async def begin(self, cwd: str, servers: Sequence[Message]) -> SdkConversation:
         token = str(uuid4())
         self._register.begin(token, cwd)
-        return await self._begin(Wanted(token=token, cwd=cwd, mcp_servers=servers))
+        return await self._begin(WantedConversation(token=token, cwd=cwd, mcp_servers=servers))
 
-    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Conversation:
+    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> SdkConversation:
+        """Resume the SDK's conversation, from Segue's copy if Claude Code has lost it."""
         known = self._register.find(token)
         stored = reconstruct(sdk.get_session_messages(token, cwd), at)
         model = known.model if known else None
         if known is not None and not known.message_count and not should_resume(token, stored.messages):
             # No message was ever sent in it: there is nothing to lose, and its name is still free.
-            return await self._begin(Wanted(token=token, cwd=cwd, model=model, mcp_servers=servers))
-        wanted = Wanted(token=token, cwd=cwd, resume=True, at=at, model=model, mcp_servers=servers)
+            return await self._begin(WantedConversation(token=token, cwd=cwd, model=model, mcp_servers=servers))
+        wanted = WantedConversation(token=token, cwd=cwd, resume=True, at=at, model=model, mcp_servers=servers)
         try:
             conversation = await self._resumed(wanted)
         except RequestError as error:
@@ -66,7 +67,7 @@ class ClaudeAgent(AgentProgram[Conversation]):
         conversation.tell_first(stored.interrupted, stored.gaps)
         return conversation
 
-    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Conversation:
+    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> SdkConversation:
         try:
             copy = copied(token, cwd, at)
         except RequestError as error:
@@ -88,38 +89,38 @@ class ClaudeAgent(AgentProgram[Conversation]):
             for each in sdk.list_sessions(cwd, include_worktrees=False)
         ]
 
-    async def release(self, conversation: Conversation) -> None:
+    async def release(self, conversation: SdkConversation) -> None:
         await conversation.close()
 
-    async def offers(self, conversation: Conversation) -> Payload:
+    async def offers(self, conversation: SdkConversation) -> Payload:
         offered = {each["value"]: each.get("displayName") or each["value"] for each in await conversation.models()}
         known = self._register.find(conversation.token)
         chosen = (known.model if known else None) or self._setup.model or next(iter(offered), "")
         return {"modes": modes(_MODES, "default"), "configOptions": [model_option(offered, chosen, meta=OPEN_LIST)]}
 
-    async def choose_mode(self, conversation: Conversation, mode: str) -> None:
+    async def choose_mode(self, conversation: SdkConversation, mode: str) -> None:
         if mode not in _MODES:
             raise invalid_params(f"There is no mode {mode}; there are {', '.join(_MODES)}.")
         await conversation.choose_mode(mode)
 
-    async def choose_model(self, conversation: Conversation, model: str) -> None:
+    async def choose_model(self, conversation: SdkConversation, model: str) -> None:
         await conversation.choose_model(model)
 
-    def turn(self, conversation: Conversation) -> Conversation:
+    def turn(self, conversation: SdkConversation) -> SdkConversation:
         return conversation
 
     # ── ways into a conversation ────────────────────────────────────────────────────────────────────
 
-    def _conversation(self, wanted: Wanted) -> Conversation:
+    def _conversation(self, wanted: WantedConversation) -> SdkConversation:
         mirror = Mirror(self._store) if self._store else None
-        return Conversation(self._setup, wanted, self._register, Channel(self.wire, wanted.token), mirror)
+        return SdkConversation(self._setup, wanted, self._register, Channel(self.wire, wanted.token), mirror)
 
-    async def _begin(self, wanted: Wanted) -> Conversation:
+    async def _begin(self, wanted: WantedConversation) -> SdkConversation:
         conversation = self._conversation(wanted)
         await conversation.open()
         return conversation
 
-    async def _resumed(self, wanted: Wanted) -> Conversation:
+    async def _resumed(self, wanted: WantedConversation) -> SdkConversation:
         conversation = self._conversation(wanted)
         await conversation.safe_resume()
         return conversation

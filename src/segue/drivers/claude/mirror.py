@@ -1,8 +1,8 @@
-"""A copy of Claude Code's conversation at Segue: kept up to date while it is held, and put back where it is gone.
+"""Copy of Claude Code's conversation at Segue: kept up to date while it is open, and restored if the original is lost.
 
-The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added nothing
-is, until the conversation is opened the next time and the copy caught up with Claude Code's own file. Lines that cannot
-be read in there are missing in the copy too, and are told of.
+The copy is always a beginning of the conversation, without gaps: after the first entry that could not be added no
+other is, until the conversation is opened the next time and the copy caught up with Claude Code's own file. Lines that
+cannot be read there are missing in the copy too, with a warning.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from claude_agent_sdk import SessionKey, SessionStoreEntry
 
-from segue.drivers.claude.files import Entry, Unreadable, lines, named_entries, parts, projects, put
-from segue.drivers.claude.store import Found, Store
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, RequestError
+from segue.drivers.claude.client_store import ClientStore, KeptPart
+from segue.drivers.claude.session_files import FileEntry, UnreadableLine, lines, named_entries, parts, projects, put
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, RequestError
 
 # Less than the SDK waits: it would drop the entries and go on with the next ones.
 _WITHIN = 30.0
@@ -27,9 +27,9 @@ _METADATA = "agent_metadata"
 
 
 class Mirror:
-    """What the SDK is given. A copy that fails disturbs nobody, and is told of once."""
+    """Session store for the SDK. A failing copy does not disturb the turn, and causes one warning."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ClientStore) -> None:
         self._store = store
         self._stopped = False
 
@@ -43,11 +43,11 @@ class Mirror:
             await self._stop(error)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """Nothing: else the SDK would start Claude Code in a temporary home, away from the user's own settings."""
+        """Return None: else the SDK would start Claude Code in a temporary home, away from the user's own settings."""
         return None
 
     async def catch_up(self, token: str) -> None:
-        """Add what Claude Code wrote down and nobody added: somebody died or failed, or it was not kept then."""
+        """Add the entries that are in Claude Code's file and not in the copy, after a crash or a failure."""
         try:
             kept = {(each["project"], each["part"]): each["last"] for each in await self._store.parts(token)}
         except (RequestError, OSError) as error:
@@ -55,9 +55,9 @@ class Mirror:
             return
         for key, file in parts(token):
             news = _after(kept.get((key["project_key"], key.get("subpath", ""))), list(named_entries(file)))
-            entries = [each for each in news if not isinstance(each, Unreadable)]
+            entries = [each for each in news if not isinstance(each, UnreadableLine)]
             await self.append(key, cast(list[SessionStoreEntry], entries))
-            if gaps := [str(each.number) for each in news if isinstance(each, Unreadable)]:
+            if gaps := [str(each.number) for each in news if isinstance(each, UnreadableLine)]:
                 await self._warn(
                     f"Claude Code's own file {file} cannot be read in line {', '.join(gaps)}. Segue's copy of this "
                     "conversation goes on without that."
@@ -74,16 +74,16 @@ class Mirror:
             await self._store.warn(message)
 
 
-def _after(last: str | None, found: Sequence[Entry | Unreadable]) -> Sequence[Entry | Unreadable]:
-    """What comes after the entry that was added last; all of it, where that is unknown."""
-    names = [None if isinstance(each, Unreadable) else each["uuid"] for each in found]
+def _after(last: str | None, found: Sequence[FileEntry | UnreadableLine]) -> Sequence[FileEntry | UnreadableLine]:
+    """Return the entries after the one that was added last; all of them, if that is unknown."""
+    names = [None if isinstance(each, UnreadableLine) else each["uuid"] for each in found]
     return found[names.index(last) + 1 if last in names and last else 0 :]
 
 
 # ── putting it back ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def restore(store: Store, token: str, project: str | None = None) -> bool:
+async def restore(store: ClientStore, token: str, project: str | None = None) -> bool:
     """Put the conversation where Claude Code looks for it, as one of the directory it was held in or of another.
 
     False where Segue has no copy either, or something of that name is there.
@@ -112,7 +112,7 @@ async def restore(store: Store, token: str, project: str | None = None) -> bool:
     return True
 
 
-async def _restore_part(store: Store, part: Found, file: Path) -> None:
+async def _restore_part(store: ClientStore, part: KeptPart, file: Path) -> None:
     stored = await _loaded(store, part)
     put(file, lines([entry for entry in stored if entry["type"] != _METADATA]))
     if described := [entry for entry in stored if entry["type"] == _METADATA]:
@@ -120,14 +120,14 @@ async def _restore_part(store: Store, part: Found, file: Path) -> None:
         put(file.with_suffix(".meta.json"), json.dumps(own))
 
 
-async def _loaded(store: Store, part: Found) -> list[Mapping[str, Any]]:
+async def _loaded(store: ClientStore, part: KeptPart) -> list[Mapping[str, Any]]:
     key: SessionKey = {"project_key": part["project"], "session_id": part["conversation"], "subpath": part["part"]}
     saying = _Saying()
     return [saying.entry(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
 
 
 class _Saying:
-    """Says in words what the vendor would refuse as it stands; no entry is lost, for others may hang on its name."""
+    """Replacement, as text, of blocks that the vendor would refuse; no entry is dropped, since others may name it."""
 
     def __init__(self) -> None:
         self._called: set[str] = set()

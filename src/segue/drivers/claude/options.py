@@ -1,4 +1,4 @@
-"""How the SDK is asked for a conversation."""
+"""Options of the SDK for a conversation."""
 
 import json
 from collections.abc import Generator, Sequence
@@ -10,20 +10,20 @@ from typing import Any
 from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
 
 from segue.drivers.claude.setup import Setup
-from segue.drivers.programs.jsonrpc import Message, invalid_params
-from segue.drivers.programs.skeleton import pairs
+from segue.drivers.skeleton.agent_program import pairs
+from segue.drivers.skeleton.jsonrpc import Message, invalid_params
 from segue.workspace.private import private_directory, write_private
 
 MODE = "default"
-"""How much Claude Code may do unasked, until the user says otherwise."""
+"""Permission mode until the user chooses another."""
 
 # A line of Claude Code's holds a whole tool result, and that may be a picture.
 _LONGEST_LINE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which conversation is wanted."""
+class WantedConversation:
+    """Conversation that is to be opened."""
 
     token: str
     cwd: str
@@ -34,12 +34,12 @@ class Wanted:
     mcp_servers: Sequence[Message] = ()
 
 
-def options(setup: Setup, wanted: Wanted, **callbacks: Any) -> ClaudeAgentOptions:
+def options(setup: Setup, wanted: WantedConversation, **callbacks: Any) -> ClaudeAgentOptions:
     return ClaudeAgentOptions(**chosen(setup, wanted), **callbacks)
 
 
-def chosen(setup: Setup, wanted: Wanted) -> dict[str, Any]:
-    """Only what is chosen is in it: an option that says nothing is not there."""
+def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
+    """Return the options that are chosen; others are absent."""
     model, added = wanted.model or setup.model, setup.system_prompt
     return {
         "cwd": wanted.cwd,
@@ -63,7 +63,7 @@ def chosen(setup: Setup, wanted: Wanted) -> dict[str, Any]:
 
 @contextmanager
 def servers_file(servers: Sequence[Message]) -> Generator[Path | None]:
-    """The servers of tools in a file, until Claude Code has read it: everybody can read the words of a command."""
+    """Write the MCP servers into a file until Claude Code has read it: command lines are public on a machine."""
     with private_directory("segue-claude") as place:
         file = place / "servers.json"
         if servers:

@@ -1,4 +1,4 @@
-"""The conversations this program has opened, in memory and on disk: their names and figures, and no word of them."""
+"""Register of the opened conversations, in memory and on disk: their names and figures, and no content."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMetadata:
-    """What is known of one conversation."""
+    """Names and figures of one conversation."""
 
     id: str
     cwd: str
@@ -26,7 +26,7 @@ class SessionMetadata:
     total_output_tokens: int = 0
     last_stop_reason: str | None = None
     last_message: str | None = None
-    """Where its last turn ended, as Claude Code names its messages."""
+    """Id of the message at which its last turn ended, in Claude Code's own naming."""
     window: int | None = None
     """The context window of the model that answered last."""
 
@@ -53,7 +53,7 @@ class Register:
         return self._memory.get(token)
 
     def update(self, token: str, **changes: Any) -> SessionMetadata:
-        """Something was said in this conversation."""
+        """Change the figures of a conversation after a message."""
         known = self._memory[token]
         return self._put(replace(known, last_message_at=self._now().isoformat(), **changes))
 

@@ -11,7 +11,7 @@ MAX_TURNS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the user's environment says."""
+    """Values from the user's environment."""
 
     home: Path
     program: str | None = None
@@ -21,7 +21,7 @@ class Setup:
     max_requests: int | None = None
     """How often the model is asked for one answer, tool calls included; None is as often as it takes."""
     system_prompt: str | None = None
-    """What is added to Claude Code's own."""
+    """Text that is appended to Claude Code's own."""
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Setup":

@@ -20,10 +20,10 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
-from segue.drivers.programs import payloads
-from segue.drivers.programs.payloads import Payload, ToolKind
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.payloads import Payload, ToolKind
 
-Given = Mapping[str, Any]
+ToolInput = Mapping[str, Any]
 
 _KINDS: Mapping[str, ToolKind] = {
     "Bash": "execute",
@@ -49,15 +49,15 @@ _PATHS = ("file_path", "notebook_path")
 _IN_USE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
-class Translation:
-    """Turns messages into updates, and remembers what was told as it came."""
+class MessageTranslation:
+    """Translation of messages into updates, which remembers the content that was streamed."""
 
     def __init__(self, window: int | None = None) -> None:
         self.window = window
         self.model: str | None = None
         self.last_message: str | None = None
         self.messages = 0
-        """How many were said since the last turn began."""
+        """Messages since the last turn began."""
         self.calls = 0
         """How many tools were used since then."""
         self._used: dict[str, int] = {}
@@ -65,6 +65,7 @@ class Translation:
         self._compaction: str | None = None
 
     def hear(self, message: Message) -> Iterator[Payload]:
+        """Translate a message into updates."""
         match message:
             case StreamEvent(parent_tool_use_id=None):
                 yield from self._stream(message.event)
@@ -82,7 +83,7 @@ class Translation:
 
     # ── what it says ────────────────────────────────────────────────────────────────────────────────
 
-    def _stream(self, event: Given) -> Iterator[Payload]:
+    def _stream(self, event: ToolInput) -> Iterator[Payload]:
         match event:
             case {"type": "message_start", "message": {"id": str(name), "model": str(model), "usage": usage}}:
                 self._streamed, self.model = name, model
@@ -127,7 +128,7 @@ class Translation:
     # ── how full it is ──────────────────────────────────────────────────────────────────────────────
 
     def _result(self, result: ResultMessage) -> Iterator[Payload]:
-        told: Given = (result.model_usage or {}).get(self.model or "") or {}
+        told: ToolInput = (result.model_usage or {}).get(self.model or "") or {}
         self.window = told.get("contextWindow") or self.window
         yield from self._usage(result.total_cost_usd)
 
@@ -136,29 +137,29 @@ class Translation:
             yield payloads.window(used, self.window or 0, dollars, meta={"_claude/model": self.model})
 
     def compacting(self) -> Iterator[Payload]:
-        """The conversation is about to be replaced by a summary."""
+        """Report that the conversation is about to be replaced by a summary."""
         self._compaction = f"compaction-{uuid4()}"
         call = payloads.call(self._compaction, "Compact conversation", "other")
         yield payloads.call_started(call, "in_progress", meta=_COMPACTION)
 
-    def _compacted(self, data: Given) -> Iterator[Payload]:
+    def _compacted(self, data: ToolInput) -> Iterator[Payload]:
         if self._compaction is None:
             yield from self.compacting()
-        told: Given = data.get("compact_metadata") or {}
+        told: ToolInput = data.get("compact_metadata") or {}
         counted = {"preTokens": told.get("pre_tokens"), "postTokens": told.get("post_tokens")}
         yield payloads.call_ended(self._compaction or "", "completed", raw=counted, meta=_COMPACTION)
         self._compaction = None
         self._used = {}
 
 
-def _counts(usage: Given) -> dict[str, int]:
+def _counts(usage: ToolInput) -> dict[str, int]:
     return {name: usage[name] for name in _IN_USE if isinstance(usage.get(name), int)}
 
 
 # ── tool calls ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def call(call_id: str, tool: str, given: Given) -> Payload:
+def call(call_id: str, tool: str, given: ToolInput) -> Payload:
     """Return a call of a tool, as the protocol writes it."""
     paths = [given[name] for name in _PATHS if isinstance(given.get(name), str)]
     return payloads.call(call_id, _title(tool, given), _KINDS.get(tool, "other"), paths=paths or None, given=given)
@@ -168,12 +169,12 @@ def _finished(call_id: str, output: str, *, failed: bool) -> Payload:
     return payloads.call_ended(call_id, "failed" if failed else "completed", output or None)
 
 
-def _title(tool: str, given: Given) -> str:
+def _title(tool: str, given: ToolInput) -> str:
     main = next((given[name] for name in _MAIN_INPUTS if isinstance(given.get(name), str)), "")
     return main if tool == "Bash" and main else f"{tool} {main}".strip()
 
 
-def _change(tool: str, given: Given) -> list[Payload] | None:
+def _change(tool: str, given: ToolInput) -> list[Payload] | None:
     match tool, given:
         case "Write", {"file_path": str(path), "content": str(text)}:
             return [payloads.diff(path, text)]
@@ -183,7 +184,7 @@ def _change(tool: str, given: Given) -> list[Payload] | None:
             return None
 
 
-def _text(content: str | Sequence[Given] | None) -> str:
+def _text(content: str | Sequence[ToolInput] | None) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(block["text"] for block in content if isinstance(block.get("text"), str))

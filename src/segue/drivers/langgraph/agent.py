@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from segue.drivers.langgraph.graphs import Graph, NoGraph
 from segue.drivers.langgraph.threads import Threads, opened, place
-from segue.drivers.langgraph.turns import Setting, Turn, Workers
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.langgraph.turns import GraphThread, GraphTurn, Workers
+from segue.drivers.skeleton.agent_program import AgentProgram, Channel
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     NOT_FOUND,
     Message,
@@ -18,9 +19,8 @@ from segue.drivers.programs.jsonrpc import (
     invalid_params,
     session_not_found,
 )
-from segue.drivers.programs.payloads import Payload
-from segue.drivers.programs.skeleton import AgentProgram, Channel
-from segue.drivers.programs.wire import Wire
+from segue.drivers.skeleton.payloads import Payload
+from segue.drivers.skeleton.wire import Wire
 
 
 @asynccontextmanager
@@ -34,7 +34,7 @@ async def start(graph: Graph | NoGraph, wire: Wire, client: Parameters) -> Async
         yield GraphAgent(wire, graph, Threads(saver), workers)
 
 
-class GraphAgent(AgentProgram[Setting]):
+class GraphAgent(AgentProgram[GraphThread]):
     """Agent that is a graph of the user's."""
 
     def __init__(self, wire: Wire, graph: Graph | NoGraph, threads: Threads, workers: Workers) -> None:
@@ -43,16 +43,16 @@ class GraphAgent(AgentProgram[Setting]):
         self._threads = threads
         self._workers = workers
 
-    async def begin(self, cwd: str, servers: Sequence[Message]) -> Setting:
+    async def begin(self, cwd: str, servers: Sequence[Message]) -> GraphThread:
         graph = self._usable(servers)
         return self._setting(await self._threads.begin(cwd), graph)
 
-    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+    async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> GraphThread:
         graph = self._usable(servers)
         await self._find(token)
         return self._setting(token, graph)
 
-    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> Setting:
+    async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> GraphThread:
         graph = self._usable(servers)
         await self._find(token, at)
         return self._setting(await self._threads.copy(token, cwd, at), graph)
@@ -64,11 +64,11 @@ class GraphAgent(AgentProgram[Setting]):
             async for each in self._threads.all(directory)
         ]
 
-    def turn(self, conversation: Setting) -> Turn:
-        return Turn(conversation)
+    def turn(self, conversation: GraphThread) -> GraphTurn:
+        return GraphTurn(conversation)
 
     def _usable(self, servers: Sequence[Message]) -> Graph:
-        """Return the graph, or refuse: only a conversation's directory tells whether there is one."""
+        """Return the graph, or refuse: an unusable graph is an error of the conversation, not of `initialize`."""
         if isinstance(self._graph, NoGraph):
             raise RequestError(INTERNAL_ERROR, str(self._graph))
         if servers:
@@ -81,5 +81,5 @@ class GraphAgent(AgentProgram[Setting]):
         if at is not None and not await self._threads.knows(token, at):
             raise RequestError(NOT_FOUND, f"Session {token} has no checkpoint {at}")
 
-    def _setting(self, token: str, graph: Graph) -> Setting:
-        return Setting(channel=Channel(self.wire, token), graph=graph, workers=self._workers)
+    def _setting(self, token: str, graph: Graph) -> GraphThread:
+        return GraphThread(channel=Channel(self.wire, token), graph=graph, workers=self._workers)

@@ -20,7 +20,7 @@ MESSAGES = "messages"
 
 
 class NoGraph(Exception):
-    """There is no graph that could be used; the message says why, and what to do."""
+    """No graph can be used; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class Graph:
 
     @property
     def converses(self) -> bool:
-        """Whether it keeps a list of messages."""
+        """True if it keeps a list of messages."""
         return self.key == MESSAGES
 
     def input(self, text: str) -> Any:
-        """What a prompt is to the graph when it begins."""
+        """Return the graph's input for a prompt, at the beginning of a turn."""
         return text if self.key is None else {self.key: self.word(text)}
 
     def word(self, text: str) -> Any:
@@ -44,7 +44,7 @@ class Graph:
 
 
 def find(name: str, directory: Path) -> Graph:
-    """The graph of this name, `module:attribute` or `path/to/file.py:attribute`, seen from the directory."""
+    """Import the graph of this name, `module:attribute` or `path/to/file.py:attribute`, relative to the directory."""
     place, colon, attribute = name.rpartition(":")
     if not (place and colon and attribute):
         raise NoGraph(
@@ -71,7 +71,7 @@ def _imported(place: str, directory: Path) -> ModuleType:
 
 @contextmanager
 def _no_bytecode() -> Generator[None]:
-    """It would lie in the user's worktree, among the changes that the work has made."""
+    """Write no bytecode, which would appear in the user's worktree as a change."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
@@ -91,7 +91,7 @@ def _from_file(file: Path) -> ModuleType:
 
 
 def _compiled(name: str, found: Any) -> Any:
-    """A graph as it is, one that nobody compiled yet, or a function that makes one of them."""
+    """Return a compiled graph from a graph, a builder, or a function that makes one of them."""
     try:
         if inspect.isfunction(found):
             found = found()
@@ -119,7 +119,7 @@ def _key(name: str, pregel: Any) -> str | None:
 
 
 def _told(error: BaseException) -> str:
-    """The error, and the line of the user's own code that it came from."""
+    """Return the message of an error, and the line of the user's own code that raised it."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith("<frozen")]
     inner = frames[-1] if frames else None
     where = f" ({Path(inner.filename).name}, line {inner.lineno})" if inner and inner.filename != __file__ else ""

@@ -1,7 +1,7 @@
-"""The threads of a graph, and where their checkpoints are: a SQLite file, or a PostgreSQL database.
+"""Threads of a graph, and their checkpoints in a SQLite file or a PostgreSQL database.
 
-A thread begins with a checkpoint of its own, before anything is asked, so that it can be found again whenever its
-process dies; the checkpoint's metadata says to which directory it belongs.
+A thread begins with a checkpoint of its own, before the first prompt, so that it can be found again whenever its
+process dies; the checkpoint's metadata names the directory to which it belongs.
 """
 
 import secrets
@@ -28,7 +28,7 @@ _LOCKED_FOR = 60.0
 
 
 def place(environment: Mapping[str, str]) -> str:
-    """Where the checkpoints are: an address of PostgreSQL, or a file."""
+    """Return the location of the checkpoints: an address of PostgreSQL, or a file."""
     if own := environment.get("SEGUE_LANGGRAPH_CHECKPOINTS"):
         return own
     data = environment.get("XDG_DATA_HOME", "")
@@ -38,7 +38,7 @@ def place(environment: Mapping[str, str]) -> str:
 
 @asynccontextmanager
 async def opened(place: str) -> AsyncGenerator[Saver]:
-    """The checkpoints at this place, ready to be written to."""
+    """Open the checkpoints at this location."""
     if place.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
         address = place.replace("postgresql+psycopg:", "postgresql:", 1)
         async with AsyncPostgresSaver.from_conn_string(address) as saver:
@@ -52,7 +52,7 @@ async def opened(place: str) -> AsyncGenerator[Saver]:
 
 
 def _own_file(place: str) -> Path:
-    """The file, there already, so that nobody else may read what SQLite writes into it."""
+    """Create the file with private permissions, before SQLite writes into it."""
     file = Path(place.removeprefix("sqlite:///"))
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.touch(mode=0o600)
@@ -65,7 +65,7 @@ def config_of(token: str) -> RunnableConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A thread, as others see it."""
+    """Thread in a list of conversations."""
 
     token: str
     updated_at: str
@@ -87,7 +87,7 @@ class Threads:
         return await self._saver.aget_tuple(_at(token, checkpoint=checkpoint)) is not None
 
     async def copy(self, token: str, directory: str, at: str | None = None) -> str:
-        """A thread of its own with the same checkpoints, up to one of them, so that it goes on from the last."""
+        """Copy the checkpoints of a thread, up to one of them, into a new thread."""
         copy = _new_token()
         # Ids of checkpoints grow with time, in graphs within the graph too: LangGraph finds the last one by that.
         found = [each async for each in self._saver.alist(config_of(token)) if at is None or _id(each) <= at]
@@ -103,7 +103,7 @@ class Threads:
         return copy
 
     async def all(self, directory: str) -> AsyncIterator[Listed]:
-        """The threads of a directory, each with the time of its last checkpoint."""
+        """Yield the threads of a directory, each with the time of its last checkpoint."""
         beginnings = self._saver.alist(None, filter={_DIRECTORY: _real(directory)})
         tokens = [_configurable(each.config)["thread_id"] async for each in beginnings]
         for token in tokens:

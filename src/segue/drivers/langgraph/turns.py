@@ -1,13 +1,13 @@
 """A turn: a prompt goes into the graph, and the graph runs until it has nothing more to do.
 
-A thread whose graph was stopped in the middle goes on from its last checkpoint, and what is checkpointed is not done
-again. Where it stood decides how the prompt gets in:
+A thread whose graph was stopped in the middle resumes from its last checkpoint, and no checkpointed step is repeated.
+Its state decides how the prompt gets in:
 
-- Nothing is left to do: the prompt is the graph's next input.
-- Calls that a model wanted have no result: each gets one which says that nobody knows, the prompt comes after them, and
-  the graph goes on behind the node that was to do them. No tool is used twice because of a crash.
+- No node is left to run: the prompt is the graph's next input.
+- Calls that a model made have no result: each gets one that marks it as unknown, the prompt comes after them, and the
+  graph continues behind the node that was to do them. No tool is used twice because of a crash.
 - The graph waits for an answer: the question is asked again.
-- A node was in the middle of something else: it is begun again, as LangGraph does it, and that is said.
+- A node was in the middle of something else: LangGraph begins it again, and this is reported.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ from typing import Any, ParamSpec, TypeVar
 from langgraph.errors import GraphRecursionError  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.types import Command, StateUpdate  # pyright: ignore[reportMissingTypeStubs]
 
-from segue.drivers.langgraph.asking import Question, questions, resumption
+from segue.drivers.langgraph.graph_messages import INTERRUPTED, fields_of, open_calls, unknown
 from segue.drivers.langgraph.graphs import MESSAGES, Graph
-from segue.drivers.langgraph.messages import INTERRUPTED, fields_of, open_calls, unknown
-from segue.drivers.langgraph.telling import Telling, call_title
+from segue.drivers.langgraph.interrupts import InterruptQuestion, questions, resumption
+from segue.drivers.langgraph.reporter import GraphReporter, call_title
 from segue.drivers.langgraph.threads import config_of
-from segue.drivers.programs import payloads
-from segue.drivers.programs.jsonrpc import INTERNAL_ERROR, Message, RequestError
-from segue.drivers.programs.payloads import Payload, StopReason
-from segue.drivers.programs.skeleton import Channel, Decision, text_of
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.agent_program import Channel, PermissionDecision, text_of
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, Message, RequestError
+from segue.drivers.skeleton.payloads import Payload, StopReason
 
 _IN_WORDS: dict[str, Any] = {"segue": {"words": True}}
-"""Says that a question may be answered in words, too."""
+"""Mark of a question that accepts free text."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Workers(ThreadPoolExecutor):
-    """The threads in which a graph's ordinary functions run. Nobody can stop one, but one can wait for it."""
+    """Threads for a graph's ordinary functions. They cannot be stopped, but awaited."""
 
     def __init__(self) -> None:
         super().__init__(thread_name_prefix="node")
@@ -56,8 +56,8 @@ class Workers(ThreadPoolExecutor):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Where a turn takes place."""
+class GraphThread:
+    """Open thread, with its client and its graph."""
 
     channel: Channel
     graph: Graph
@@ -68,10 +68,10 @@ class Setting:
         return self.channel.token
 
 
-class Turn:
+class GraphTurn:
     """One turn of a thread."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: GraphThread) -> None:
         self._setting = setting
         self._graph = setting.graph
         self._pregel = setting.graph.pregel
@@ -80,7 +80,7 @@ class Turn:
         self._cancelled = False
         self._stands_at: str | None = None
         """The checkpoint at which the graph came to its end; where it was stopped is no place to begin a copy at."""
-        self._telling = Telling(setting.channel.update, None, nodes=False)
+        self._telling = GraphReporter(setting.channel.update, None, nodes=False)
 
     async def cancel(self) -> None:
         self._cancelled = True
@@ -89,6 +89,7 @@ class Turn:
             self._work.cancel()
 
     async def play(self, content: Sequence[Message]) -> Payload:
+        """Take a prompt through the graph, until the graph stops."""
         self._work = asyncio.create_task(self._go_on("\n".join(text_of(block) for block in content)))
         try:
             reason = await self._work
@@ -113,7 +114,7 @@ class Turn:
 
     async def _go_on(self, text: str) -> StopReason:
         state = await self._state()
-        self._telling = Telling(self._setting.channel.update, state.values, nodes=not self._graph.converses)
+        self._telling = GraphReporter(self._setting.channel.update, state.values, nodes=not self._graph.converses)
         given = await self._opening(state, text)
         while True:
             await self._run(given)
@@ -177,7 +178,7 @@ class Turn:
     # ── what the graph asks ─────────────────────────────────────────────────────────────────────────
 
     async def _answers(self, state: Any) -> dict[str, object]:
-        """An answer to every interrupt, by its id."""
+        """Ask for an answer to every interrupt; return them by id."""
         calls = open_calls(state.values)
         answers: dict[str, object] = {}
         for interrupt in state.interrupts:
@@ -186,12 +187,14 @@ class Turn:
         return answers
 
     async def _may_pass(self, state: Any) -> bool:
-        """A graph can be told, when it is compiled, to stop at some of its nodes."""
+        """Ask whether the graph may go on, where it was compiled to stop at some of its nodes."""
         title = f"The graph has stopped before {', '.join(state.next)}. May it go on?"
-        question = Question(title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next})
+        question = InterruptQuestion(
+            title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next}
+        )
         return (await self._ask(question)).allowed
 
-    async def _ask(self, question: Question) -> Decision:
+    async def _ask(self, question: InterruptQuestion) -> PermissionDecision:
         about = fields_of(question.about) or {"asks": question.about}
         meta = _IN_WORDS if question.words else None
         asked = payloads.call(question.call_id, question.title, "other", given=about, meta=meta)

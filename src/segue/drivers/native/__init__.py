@@ -1,7 +1,7 @@
 """Readers of the session files that agents keep for themselves. They read, line by line, and never write.
 
-This page is the whole interface: `read(file)` finds out whose file it is and tells what stands in it as a transcript.
-A line that nobody knows is counted, a broken one costs itself only, and a file that is no session at all is refused.
+This page is the whole interface: `read(file)` detects the format and yields the file's content as a transcript. A line
+of an unknown kind is counted, a broken line is skipped, and a file that is no session at all is refused.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,12 +16,12 @@ from segue.model.transcript import Line, Said
 
 Told = Iterator[tuple[str, Said]]
 LOOKED_AT = 200
-"""Lines that may come before one that tells whose file it is."""
+"""Lines that may come before the one that shows the format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How to know an agent's file, and how to read it."""
+    """Format of an agent's file: how it is detected and read."""
 
     name: str
     knows: Callable[[JsonObject], bool]
@@ -44,7 +44,7 @@ class Recording:
 
 
 def read(file: Path) -> Recording:
-    """What stands in the file, from its beginning; the tally is complete when the lines are used up."""
+    """Read a file from its beginning; the tally is complete when the lines are used up."""
     tally = Tally()
     objects = json_lines(file, tally)
     looked_at: list[JsonObject] = []

@@ -8,12 +8,12 @@ from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, 
 from segue.model.events import (
     AgentMessage,
     AgentThought,
-    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     UsageReported,
+    WorkLocation,
 )
 from segue.model.naming import words
 from segue.model.transcript import Said, Summarised, UserSaid
@@ -63,6 +63,7 @@ def knows(line: JsonObject) -> bool:
 
 
 def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
+    """Read the lines of a session file."""
     teller = _Teller()
     for line in lines:
         at = string_of(line.get("timestamp"))
@@ -80,22 +81,22 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
 
 @dataclass(slots=True)
 class _Teller:
-    """What has to be remembered between lines."""
+    """State of the reader between lines."""
 
     seen: set[str] = field(default_factory=set[str])
-    standing: Standing = field(default_factory=Standing)
+    standing: WorkLocation = field(default_factory=WorkLocation)
     paid: str = ""
-    """The message whose usage was told last; its other blocks stand on lines of their own and repeat it."""
+    """Message whose usage was yielded last; its other blocks are on lines of their own and repeat it."""
     queued: list[str] = field(default_factory=list[str])
-    """What the user typed while the agent was at work, and the agent has not taken up yet."""
+    """Prompts that the user typed during a turn, and the agent has not taken up yet."""
     taken: set[str] = field(default_factory=set[str])
     tasks: dict[str, TodoEntry] = field(default_factory=dict[str, TodoEntry])
     tasks_made: int = 0
     creations: dict[str, str] = field(default_factory=dict[str, str])
-    """Calls that made a task, and the number it was given before the program said one."""
+    """Calls that created a task, with the number that was assumed until the program named one."""
 
     def has_heard(self, line: JsonObject) -> bool:
-        """A resumed conversation repeats the lines of the one before."""
+        """Return whether a line was read before: a resumed conversation repeats the lines of the one before."""
         identity = string_of(line.get("uuid"))
         if not identity:
             return False
@@ -104,7 +105,7 @@ class _Teller:
         return heard
 
     def queue(self, line: JsonObject) -> Iterator[Said]:
-        """Words that the user typed ahead. Those that the agent took up in the middle of a turn stand nowhere else."""
+        """Queue a prompt that was typed during a turn. One that was taken up within a turn is on no other line."""
         attached = line.get("attachment")
         if is_object(attached) and attached.get("type") == "queued_command":
             yield from self._taken(string_of(attached.get("prompt")))
@@ -125,6 +126,7 @@ class _Teller:
             yield UserSaid(text=text)
 
     def tell(self, line: JsonObject) -> Iterator[Said]:
+        """Read the lines of a session file."""
         yield from self._stand(line)
         message: JsonObject = line["message"]
         content = message.get("content")
@@ -138,7 +140,7 @@ class _Teller:
         yield from self._usage(message)
 
     def _stand(self, line: JsonObject) -> Iterator[Said]:
-        now = Standing(
+        now = WorkLocation(
             directory=self.standing.directory or string_of(line.get("cwd")) or None,
             branch=string_of(line.get("gitBranch")) or self.standing.branch,
         )
@@ -214,7 +216,7 @@ class _Teller:
         yield TodoUpdated(entries=tuple(self.tasks.values()))
 
     def _renumber(self, before: str, after: str) -> None:
-        """The task has another number than the one it was given here."""
+        """Replace the assumed number of a task by the program's own."""
         self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
 
     def _usage(self, message: JsonObject) -> Iterator[Said]:
@@ -240,7 +242,7 @@ def _entry(todo: JsonObject) -> TodoEntry:
 
 
 def _slash_command(text: str) -> str:
-    """A command that the user gave words of their own."""
+    """Return a slash command with the user's own text."""
     name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
     if name is None or arguments is None or not arguments[1].strip():
         return ""

@@ -11,13 +11,13 @@ from segue.model.events import (
     AgentThought,
     FileAction,
     FilesChanged,
-    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     ToolProgressed,
     UsageReported,
+    WorkLocation,
 )
 from segue.model.transcript import Said, Summarised, UserSaid
 
@@ -49,6 +49,7 @@ def knows(line: JsonObject) -> bool:
 
 
 def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
+    """Read the lines of a session file."""
     teller = _Teller()
     for line in lines:
         if not knows(line):
@@ -62,17 +63,18 @@ def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]
 
 @dataclass(slots=True)
 class _Teller:
-    """What has to be remembered between lines."""
+    """State of the reader between lines."""
 
     running: dict[str, str] = field(default_factory=dict[str, str])
     """Commands that were still at work when their call was answered: the terminal's number, and the call."""
     watched: dict[str, str] = field(default_factory=dict[str, str])
     """Calls that only look after a running command, and the call that began it."""
     so_far: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """What a command that is still at work has printed."""
+    """Output so far of a command that still runs."""
     model: str = ""
 
     def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        """Read the lines of a session file."""
         match kind:
             case "session_meta" | "turn_context":
                 self.model = string_of(payload.get("model")) or self.model
@@ -122,7 +124,7 @@ class _Teller:
         yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
 
     def _result(self, payload: JsonObject) -> Iterator[Said]:
-        """A call is finished when its command is, and not when the program stopped waiting for it."""
+        """Yield the result of a call; it ends with its command, not when the program stopped waiting for it."""
         call_id = string_of(payload.get("call_id"))
         call_id = self.watched.pop(call_id, call_id)
         output, code, terminal = _output(payload.get("output"))
@@ -137,7 +139,7 @@ class _Teller:
 
 
 def _conversation(line: JsonObject) -> str:
-    """The first one named is the file's own; a fork names where it comes from after itself."""
+    """Return the id of the conversation; the first one is the file's own, and a fork names its origin after it."""
     payload: JsonObject = line["payload"]
     named = string_of(payload.get("id")) or string_of(payload.get("session_id"))
     return named if line["type"] == "session_meta" else ""
@@ -146,12 +148,12 @@ def _conversation(line: JsonObject) -> str:
 def _standing(payload: JsonObject) -> Iterator[Said]:
     git = payload.get("git")
     known: JsonObject = git if is_object(git) else {}
-    standing = Standing(
+    standing = WorkLocation(
         directory=string_of(payload.get("cwd")) or None,
         branch=string_of(known.get("branch")) or None,
         commit=string_of(known.get("commit_hash")) or None,
     )
-    if standing != Standing():
+    if standing != WorkLocation():
         yield standing
 
 
@@ -193,7 +195,7 @@ def _entry(step: JsonObject) -> TodoEntry:
 
 
 def _arguments(kind: str, payload: JsonObject) -> JsonObject:
-    """The call's arguments as an object; the commands of a program of several are listed under `commands`."""
+    """Return the call's arguments as an object; the commands of a program of several are listed under `commands`."""
     if kind == "local_shell_call":
         action = payload.get("action")
         return action if is_object(action) else {}
@@ -216,7 +218,7 @@ def _unescaped(text: str) -> str:
 
 
 def _output(output: object) -> tuple[str, int | None, str | None]:
-    """What a command printed, its exit code, and the number of its terminal where it is still at work."""
+    """Return a command's output, its exit code, and the number of its terminal where it still runs."""
     text = text_of(output)
     if text.startswith('{"output"'):
         try:

@@ -21,7 +21,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class Tally:
-    """What a file held, counted while it was read."""
+    """Counts of a file's lines."""
 
     lines: int = 0
     unknown: int = 0
@@ -29,7 +29,7 @@ class Tally:
     broken: int = 0
     """Lines that are no JSON object: torn, filled with zeros, or too long."""
     torn: bool = False
-    """Whether the last line is one of those."""
+    """True if the last line is one of those."""
     conversation: str = ""
     """The agent's own name for the conversation."""
     size: int = 0
@@ -66,6 +66,7 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
 
 
 def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
+    """Yield the JSON objects of a file's lines, and count all lines in the tally."""
     try:
         with file.open("rb") as stream:
             content = Prefix(stream)
@@ -99,7 +100,7 @@ def _object(text: bytes) -> JsonObject | None:
 
 
 def _whole(value: Any) -> Any:
-    """The value with every half of a character replaced: no encoder takes one."""
+    """Replace every half of a character: no encoder accepts one."""
     match value:
         case str():
             return value.encode(errors="replace").decode()
@@ -112,7 +113,7 @@ def _whole(value: Any) -> Any:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content: a string, or a list of blocks of which some hold text."""
+    """Return the text of a message's content: a string, or a list of blocks of which some hold text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -133,7 +134,7 @@ def number_of(value: object) -> int | None:
 
 
 def objects_of(value: object) -> list[JsonObject]:
-    """The objects in a list; whatever else it holds is passed over."""
+    """Return the objects in a list, without its other values."""
     if not isinstance(value, list):
         return []
     items: list[object] = value  # pyright: ignore[reportUnknownVariableType]

@@ -17,7 +17,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from segue.drivers.native import read
-from segue.drivers.native.finding import newest
+from segue.drivers.native.folders import newest
 from segue.drivers.native.lines import Tally
 from segue.journal import NewWorkflowRow, Transaction
 from segue.journal.rows import WorkflowRow
@@ -74,7 +74,7 @@ class Heard:
 
     @property
     def directory(self) -> str:
-        standing = (event.directory for event in self.events if isinstance(event, e.Standing))
+        standing = (event.directory for event in self.events if isinstance(event, e.WorkLocation))
         return next((directory for directory in standing if directory), "")
 
     @property

@@ -17,7 +17,7 @@ from segue.model.codec import decode
 from segue.model.errors import BadInput, BadSettings, SegueError, UnknownAgent
 from segue.model.requests import SuccessorRequest
 from segue.model.views import AgentCheck, AgentView
-from segue.model.work import OFF, SAME
+from segue.model.work_settings import OFF, SAME
 from segue.orchestrator.runtime.containers import engine_of
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.workspace.programs import require_program_of

@@ -1,4 +1,4 @@
-"""What every driver must do, whatever it talks to: one suite for all of them.
+"""Conformance suite: the checks that every driver must pass, whatever agent it starts.
 
 The author of a driver writes a `Candidate`: the driver, and how to start its agent so that it does what a check wants
 to see. Each of `CHECKS` is then run on it, with or without a test runner; docs/how-to/write-a-driver.md shows how.

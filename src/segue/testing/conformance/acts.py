@@ -1,4 +1,4 @@
-"""What a check can ask of an agent, as frozen values."""
+"""Acts of an agent that a check can ask for, as frozen values."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Answer something, and tell that it took these tokens; the context holds both of them then."""
+    """Answer with any text, and report these tokens; the context holds both of them then."""
 
     input: int
     output: int
@@ -33,14 +33,14 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """End the turn with an error that holds these words."""
+    """End the turn with an error that contains this text."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class SayLate:
-    """End the turn without a word, and say this after it."""
+    """End the turn without a message, and send this text after it."""
 
     text: str
 
@@ -56,7 +56,7 @@ Act = Say | Write | Hang | Use | Fail | SayLate | Mistake
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the agent does when a prompt holds these words."""
+    """Act of the agent for a prompt that contains this text."""
 
     prompt: str
     act: Act

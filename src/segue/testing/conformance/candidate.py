@@ -1,4 +1,4 @@
-"""Who is examined, and what an examination is."""
+"""Candidates of the conformance suite, and its checks."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +11,7 @@ from segue.testing.conformance.acts import Act, Line
 
 
 class Candidate(Protocol):
-    """A driver, with an agent that does what it is told. This is what its author writes."""
+    """Driver with an agent that plays the acts of a check. The author of a driver writes this."""
 
     @property
     def driver(self) -> Driver: ...
@@ -22,11 +22,11 @@ class Candidate(Protocol):
         ...
 
     def cast(self, *lines: Line) -> AbstractAsyncContextManager[Launch]:
-        """What starts the agent on these lines. Within the context it may be started several times, in one home."""
+        """Prepare the agent for these lines. Within the context it may be started several times, in one home."""
         ...
 
     async def remembers(self, agent: Agent, words: str) -> bool:
-        """Take a turn that shows whether the agent has these words of an earlier prompt in mind."""
+        """Play a turn that shows whether the agent remembers this text of an earlier prompt."""
         ...
 
 
@@ -38,7 +38,7 @@ class Check:
     needs: frozenset[type[Act]]
 
     async def __call__(self, candidate: Candidate) -> None:
-        """An `AssertionError` says what is wrong; a `SkipTest`, that the agent cannot show it."""
+        """Run the check: an `AssertionError` is a failure, a `SkipTest` means that the agent cannot show it."""
         if missing := self.needs - candidate.plays:
             raise SkipTest(f"its agent does not play {', '.join(sorted(act.__name__ for act in missing))}")
         await self.run(candidate)
@@ -48,17 +48,17 @@ class Check:
 
 
 def needs(*acts: type[Act]) -> Callable[[Callable[[Candidate], Awaitable[None]]], Check]:
-    """A check that an agent passes by playing these acts."""
+    """Make a check that an agent passes by playing these acts."""
     return lambda run: Check(run=run, needs=frozenset(acts))
 
 
 def able(capabilities: Capabilities, name: str) -> None:
-    """Skip what the agent says that it cannot do."""
+    """Skip the check if the agent does not offer what it needs."""
     if not getattr(capabilities, name):
         raise SkipTest(f"its agent does not offer: {name}")
 
 
 def ensure(holds: bool, sentence: str) -> None:
-    """Like `assert`, which would need a test runner to say what is wrong."""
+    """Raise an `AssertionError` with a message, without a test runner."""
     if not holds:
         raise AssertionError(sentence)

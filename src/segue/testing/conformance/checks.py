@@ -14,7 +14,7 @@ from segue.model import errors
 from segue.model.events import (
     AgentEvent,
     AgentExited,
-    AgentHeard,
+    OutputRecorded,
     PermissionRequested,
     StopReason,
     TextDelta,
@@ -376,28 +376,28 @@ def _said(events: Sequence[AgentEvent]) -> str:
 
 
 def _ends(events: Sequence[AgentEvent]) -> bool:
-    """Whether the last event, and no other, is the end of the process."""
+    """Check that the last event, and no other, is the end of the process."""
     return [number for number, event in enumerate(events, 1) if isinstance(event, AgentExited)] == [len(events)]
 
 
 async def _next(agent: Agent) -> AgentEvent:
-    """What it does next; how far it was heard is none of its doing."""
+    """Return the agent's next event; its position in the updates is left out."""
     with anyio.fail_after(WITHIN):
         async for event in agent.events():
-            if not isinstance(event, AgentHeard):
+            if not isinstance(event, OutputRecorded):
                 return event
     raise AssertionError("The stream ended.")
 
 
 async def _first_sign(agent: Agent, prompt: str) -> None:
-    """Until the agent is in the middle of its turn."""
+    """Wait until the agent is in the middle of its turn."""
     await agent.prompt(_PROMPT, prompt)
     event = await _next(agent)
     ensure(not isinstance(event, TurnEnded | TurnFailed | AgentExited), f"The turn began with its end: {event}.")
 
 
 async def _question(agent: Agent) -> tuple[PermissionRequested, list[AgentEvent]]:
-    """The question, and what was told before it."""
+    """Return the permission request, and the events before it."""
     before: list[AgentEvent] = []
     await agent.prompt(_PROMPT, _WRITE.prompt)
     with anyio.fail_after(WITHIN):
@@ -410,7 +410,7 @@ async def _question(agent: Agent) -> tuple[PermissionRequested, list[AgentEvent]
 
 
 def _is_end(event: AgentEvent, reason: StopReason) -> bool:
-    """Of the turn, and for this reason; whether there is a bookmark is the agent's own business."""
+    """Check that an event ends the turn for this reason; a bookmark is optional."""
     return isinstance(event, TurnEnded) and (event.prompt_id, event.reason) == (_PROMPT, reason)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from segue import __version__
-from segue.drivers.programs import payloads
-from segue.drivers.programs.jsonrpc import (
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.jsonrpc import (
     INTERNAL_ERROR,
     LOGIN_REQUIRED,
     Parameters,
@@ -15,8 +15,8 @@ from segue.drivers.programs.jsonrpc import (
     invalid_params,
     session_not_found,
 )
-from segue.drivers.programs.payloads import Payload, StopReason, present
-from segue.drivers.programs.wire import Methods, Wire, open_wire
+from segue.drivers.skeleton.payloads import Payload, StopReason, present
+from segue.drivers.skeleton.wire import Methods, Wire, open_wire
 from segue.testing.rehearsal.conversation_store import ConversationStore, StoredConversation
 from segue.testing.rehearsal.diary import Diary
 from segue.testing.rehearsal.line_file import Line

@@ -7,8 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from segue.drivers.programs.jsonrpc import RequestError
-from segue.drivers.programs.payloads import ToolKind, ToolStatus
+from segue.drivers.skeleton.jsonrpc import RequestError
+from segue.drivers.skeleton.payloads import ToolKind, ToolStatus
 from segue.testing.rehearsal.script import (
     ClientRead,
     ClientRun,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Literal, assert_never
 
-from segue.drivers.programs import payloads
-from segue.drivers.programs.jsonrpc import RequestError
-from segue.drivers.programs.payloads import OPTIONS, StopReason, ToolStatus
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.jsonrpc import RequestError
+from segue.drivers.skeleton.payloads import OPTIONS, StopReason, ToolStatus
 from segue.testing.rehearsal.effects import Effects, ReportedCall, describe
 from segue.testing.rehearsal.script import (
     Aside,

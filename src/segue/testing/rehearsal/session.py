@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from segue.drivers.programs.payloads import Payload, present
-from segue.drivers.programs.wire import Wire
+from segue.drivers.skeleton.payloads import Payload, present
+from segue.drivers.skeleton.wire import Wire
 from segue.testing.rehearsal.conversation_store import ConversationStore, StoredConversation
 from segue.testing.rehearsal.diary import Diary
 

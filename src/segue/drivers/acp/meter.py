@@ -1,0 +1,119 @@
+"""Token usage and cost that an agent reports.
+
+The window and the cost come while it works, the tokens with the end of a turn: in the protocol's own field, and from
+some agents for each model in an additional field, which then also counts requests that the user does not see.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from acp.schema import Usage, UsageUpdate
+from pydantic import ValidationError
+
+from segue.model.events import JsonObject, UsageReported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tokens:
+    input: int
+    output: int
+    cached: int | None
+
+
+@dataclass(slots=True)
+class Meter:
+    """Knows which model is asked, and what was counted before."""
+
+    since_start: bool = False
+    """True if the agent counts from the start of its process, and not from the start of the turn."""
+    model: str | None = None
+    """Model in use, as far as the agent named it."""
+    _before: dict[str | None, _Tokens] = field(default_factory=dict[str | None, _Tokens])
+
+    def window(self, news: UsageUpdate) -> UsageReported:
+        dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
+        self.model = _named(news.field_meta) or self.model
+        return UsageReported(context_tokens=news.used, window=news.size or None, cost_usd=dollars, model=self.model)
+
+    def turn(self, answer: JsonObject) -> list[UsageReported]:
+        """Return the tokens of a turn that has ended, for each model that had a part in it."""
+        counted = dict(_by_model(answer)) or {self.model: _of_turn(answer.get("usage"))}
+        return [
+            UsageReported(
+                input_tokens=tokens.input, output_tokens=tokens.output, cached_tokens=tokens.cached, model=model
+            )
+            for model, all_tokens in counted.items()
+            if all_tokens is not None
+            for tokens in [self._new(model, all_tokens)]
+        ]
+
+    def _new(self, model: str | None, tokens: _Tokens) -> _Tokens:
+        before = self._before.get(model)
+        if not self.since_start:
+            return tokens
+        self._before[model] = tokens
+        return tokens if before is None else _less(tokens, before)
+
+
+def _less(now: _Tokens, before: _Tokens) -> _Tokens:
+    cached = None if now.cached is None else max(0, now.cached - (before.cached or 0))
+    return _Tokens(input=max(0, now.input - before.input), output=max(0, now.output - before.output), cached=cached)
+
+
+def _named(meta: Mapping[str, object] | None) -> str | None:
+    name = (meta or {}).get("_claude/model")
+    return name if isinstance(name, str) and name else None
+
+
+def _of_turn(given: object) -> _Tokens | None:
+    """Return the tokens of a turn. Some agents count cached tokens as input and others do not; their totals decide."""
+    try:
+        usage = Usage.model_validate(given)
+    except ValidationError:
+        return None
+    read, written, thought = usage.cached_read_tokens, usage.cached_write_tokens or 0, usage.thought_tokens or 0
+    cached = (read or 0) + written
+    apart = usage.total_tokens - usage.input_tokens - usage.output_tokens
+    new = usage.input_tokens - (read or 0) if apart in (0, thought) else usage.input_tokens + written
+    output = usage.output_tokens if apart in (0, cached) else usage.output_tokens + thought
+    return _Tokens(input=max(0, new), output=output, cached=read)
+
+
+def _by_model(answer: JsonObject) -> Iterator[tuple[str, _Tokens]]:
+    quota = _object(_object(answer.get("_meta")).get("quota"))
+    listed = quota.get("model_usage")
+    for each in listed if _is_list(listed) else ():
+        entry = _object(each)
+        model, count = entry.get("model"), _object(entry.get("token_count"))
+        tokens = _of_model(count)
+        if isinstance(model, str) and tokens is not None:
+            yield model, tokens
+
+
+def _of_model(count: JsonObject) -> _Tokens | None:
+    """Return the tokens of one model, as claude and codex report it, or gemini, which does not count cached ones."""
+    new, output = _number(count, *_INPUT), _number(count, *_OUTPUT)
+    if new is None or output is None:
+        return None
+    return _Tokens(
+        input=new + (_number(count, *_WRITTEN) or 0), output=output, cached=_number(count, "cachedInputTokens")
+    )
+
+
+_INPUT = ("inputTokens", "input_tokens")
+_OUTPUT = ("outputTokens", "output_tokens")
+_WRITTEN = ("cachedWriteTokens", "cacheWriteInputTokens")
+
+
+def _number(count: JsonObject, *names: str) -> int | None:
+    found = next((count[name] for name in names if name in count), None)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)

@@ -1,0 +1,202 @@
+"""Amp's output during a turn, one JSON object per line, as updates of the protocol."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from segue.drivers.amp.command import fields
+from segue.drivers.amp.permission_socket import AmpQuestion
+from segue.drivers.skeleton import payloads
+from segue.drivers.skeleton.jsonrpc import INTERNAL_ERROR, RequestError
+from segue.drivers.skeleton.payloads import Payload, ToolKind
+from segue.drivers.text import shortened
+
+LONGEST_TITLE = 200
+_SOON = 1.0
+Tell = Callable[[Any], Awaitable[None]]
+
+_KINDS: Mapping[str, ToolKind] = {
+    "Read": "read",
+    "view_media": "read",
+    "Glob": "search",
+    "glob": "search",
+    "Grep": "search",
+    "finder": "search",
+    "edit_file": "edit",
+    "create_file": "edit",
+    "apply_patch": "edit",
+    "delete_file": "delete",
+    "Bash": "execute",
+    "shell_command": "execute",
+    "async_shell_command": "execute",
+    "web_search": "fetch",
+    "read_web_page": "fetch",
+}
+_ASKED = ("edit", "delete", "execute")
+"""Kinds of tools that Amp runs on this machine, and never without permission; its server has tools of its own."""
+_PATHS = ("path", "file_path", "absolute_path")
+_SHOWN = ("cmd", "command", *_PATHS, "pattern", "query", "url")
+
+
+@dataclass(slots=True)
+class _Call:
+    tool: str
+    input: Mapping[str, Any]
+    asked: bool = False
+    open: bool = True
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """Tokens of the messages of a turn; those that were read from a cache are no input."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+    def add(self, usage: Mapping[str, Any]) -> int:
+        """Count a message; the answer is what the conversation holds with it."""
+        new = _count(usage, "input_tokens") + _count(usage, "cache_creation_input_tokens")
+        cached, output = _count(usage, "cache_read_input_tokens"), _count(usage, "output_tokens")
+        self.input, self.output, self.cached = self.input + new, self.output + output, self.cached + cached
+        return new + cached + output
+
+    def of_the_turn(self) -> Payload | None:
+        used = self.input + self.output + self.cached
+        return payloads.tokens(self.input, self.output, self.cached) if used else None
+
+
+@dataclass(slots=True)
+class AmpReporter:
+    """Updates of one turn."""
+
+    tell: Tell
+    _calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
+    _tokens: _Tokens = field(default_factory=_Tokens)
+    _spoke: bool = False
+    """True if the last update was text of a message, so that the next one begins a paragraph."""
+    _early: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list[tuple[str, Mapping[str, Any]]])
+    """Calls whose permission was requested before they were reported."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def hear(self, said: Mapping[str, Any]) -> None:
+        """Take one object of Amp's output."""
+        message = fields(said.get("message"))
+        match said.get("type"):
+            case "assistant":
+                await self._assistant(message)
+            case "user":
+                for block in _blocks(message):
+                    if block.get("type") == "tool_result":
+                        await self._end(str(block.get("tool_use_id")), _text(block.get("content")), block)
+            case _:
+                pass
+
+    def usage(self) -> Payload | None:
+        return self._tokens.of_the_turn()
+
+    async def broken_off(self, how: str) -> None:
+        words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
+        for call_id in [call_id for call_id, call in self._calls.items() if call.open]:
+            await self._end(call_id, words, {"is_error": True})
+
+    # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
+
+    async def asks(self, question: AmpQuestion) -> str:
+        """Return the call that a question is about; one that is never reported (a subagent's) gets a new id."""
+        found = self._asked(question)
+        with suppress(TimeoutError):
+            # A question may overtake the call that it is about.
+            async with asyncio.timeout(_SOON):
+                while found is None:
+                    self._news.clear()
+                    await self._news.wait()
+                    found = self._asked(question)
+        if found is None:
+            self._early.append((question.tool, question.input))
+            return f"asked-{len(self._early)}"
+        self._calls[found].asked = True
+        return found
+
+    def _asked(self, question: AmpQuestion) -> str | None:
+        waiting = {
+            call_id: call
+            for call_id, call in self._calls.items()
+            if call.open and not call.asked and call.tool == question.tool
+        }
+        same = (call_id for call_id, call in waiting.items() if call.input == question.input)
+        return question.call if question.call in waiting else next(same, next(iter(waiting), None))
+
+    async def answered(self, call_id: str, *, allowed: bool) -> None:
+        """End a call that was not reported when its question is answered: no result will come."""
+        if call_id not in self._calls:
+            status = "completed" if allowed else "failed"
+            await self.tell(payloads.call_ended(call_id, status))
+
+    # ── what Amp tells ──────────────────────────────────────────────────────────────────────────────
+
+    async def _assistant(self, message: Mapping[str, Any]) -> None:
+        for block in _blocks(message):
+            match block:
+                case {"type": "text", "text": str(text)} if text:
+                    await self.tell(payloads.message(f"\n\n{text}" if self._spoke else text))
+                    self._spoke = True
+                case {"type": "thinking", "thinking": str(thought)} if thought:
+                    await self.tell(payloads.thought(thought))
+                case {"type": "tool_use", "id": str(call_id), "name": str(tool)} if call_id not in self._calls:
+                    await self._begin(call_id, tool, fields(block.get("input")))
+                case _:
+                    pass
+        if usage := fields(message.get("usage")):
+            used = self._tokens.add(usage)
+            await self.tell(payloads.window(used, 0))
+
+    async def _begin(self, call_id: str, tool: str, given: Mapping[str, Any]) -> None:
+        self._spoke = False
+        self._calls[call_id] = _Call(tool, given, asked=(tool, given) in self._early)
+        self._news.set()
+        await self.tell(payloads.call_started(call(call_id, tool, given), "in_progress"))
+
+    async def _end(self, call_id: str, output: str, result: Mapping[str, Any]) -> None:
+        if (call := self._calls.get(call_id)) is None or not call.open:
+            return
+        self._spoke = call.open = False
+        status = "failed" if result.get("is_error") else "completed"
+        await self.tell(payloads.call_ended(call_id, status, output))
+        if status == "completed" and not call.asked and _KINDS.get(call.tool) in _ASKED:
+            raise RequestError(INTERNAL_ERROR, f"Amp used {call.tool} without asking, so its turn was stopped.")
+
+
+def call(call_id: str, tool: str, given: Mapping[str, Any]) -> Payload:
+    """Return a call of a tool, as the protocol writes it."""
+    return payloads.call(call_id, title(tool, given), _KINDS.get(tool, "other"), paths=_paths(given), given=given)
+
+
+def title(tool: str, given: Mapping[str, Any]) -> str:
+    shown = next((str(given[key]) for key in _SHOWN if given.get(key)), "") or (_json(given) if given else "")
+    return shortened(f"{tool} {shown}".strip(), LONGEST_TITLE)
+
+
+def _paths(given: Mapping[str, Any]) -> Iterator[str]:
+    yield from (given[key] for key in _PATHS if isinstance(given.get(key), str))
+
+
+def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    return [fields(block) for block in cast(list[object], content)] if isinstance(content, list) else []
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else _json(content)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,117 @@
+"""Messages of an old conversation, in an order that a model accepts, and the faults found in it.
+
+Claude Code resumes from its own file, which is not changed: faults are reported, not repaired.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from claude_agent_sdk import SessionMessage
+
+INTERRUPTED = "[interrupted]"
+_NO_MESSAGES: tuple["StoredMessage", ...] = ()
+
+Block = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """Message of one side, in the vendor's own blocks."""
+
+    role: str
+    content: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconstruction:
+    """A conversation in which every call has one result, right after it, and where that was not so."""
+
+    messages: tuple[StoredMessage, ...] = _NO_MESSAGES
+    interrupted: tuple[str, ...] = ()
+    """Calls that were begun and whose result is unknown."""
+    gaps: tuple[str, ...] = ()
+
+
+def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
+    """Return whether a conversation can be resumed: it has a token and at least one message."""
+    return bool(token) and bool(messages)
+
+
+def reconstruct(stored: Sequence[SessionMessage], at: str | None = None) -> Reconstruction:
+    """Pair calls with their results; the content of messages is unchanged. Messages after `at` are left out."""
+    messages = [_message(each) for each in _until(stored, at)]
+    mending = _Mending()
+    for message, following in zip(messages, [*messages[1:], None], strict=False):
+        mending.take(message, following)
+    return Reconstruction(
+        messages=tuple(mending.messages), interrupted=tuple(mending.interrupted), gaps=tuple(mending.gaps)
+    )
+
+
+def _until(stored: Sequence[SessionMessage], at: str | None) -> Sequence[SessionMessage]:
+    last = next((number for number, each in enumerate(stored, start=1) if each.uuid == at), len(stored))
+    return stored[:last]
+
+
+class _Mending:
+    def __init__(self) -> None:
+        self.messages: list[StoredMessage] = []
+        self.interrupted: list[str] = []
+        self.gaps: list[str] = []
+        self._open: dict[str, str] = {}
+
+    def take(self, message: StoredMessage, following: StoredMessage | None) -> None:
+        content = tuple(self._kept(message))
+        if content:
+            self.messages.append(StoredMessage(role=message.role, content=content))
+        self._open |= {str(block["id"]): called(block) for block in content if block["type"] == "tool_use"}
+        if self._open and _over(message, following):
+            self._close()
+
+    def _kept(self, message: StoredMessage) -> Iterator[Block]:
+        for block in message.content:
+            if block["type"] == "tool_result" and self._open.pop(str(block.get("tool_use_id")), None) is None:
+                self.gaps.append("a result has no call")
+            elif block["type"] == "thinking" and not block.get("thinking") and not block.get("signature"):
+                self.gaps.append("a thought is empty")
+            else:
+                yield block
+
+    def _close(self) -> None:
+        results = tuple(
+            {"type": "tool_result", "tool_use_id": call, "content": INTERRUPTED, "is_error": True}
+            for call in self._open
+        )
+        self.messages.append(StoredMessage(role="user", content=results))
+        self.interrupted += self._open.values()
+        self.gaps += [f"{call} has no result" for call in self._open.values()]
+        self._open.clear()
+
+
+def called(block: Block) -> str:
+    """Return a short form of a call."""
+    given: object = block.get("input")
+    words = [str(value) for value in given.values()] if _is_object(given) else []
+    return f"{block.get('name')}({words[0][:200] if words else ''})"
+
+
+def _over(message: StoredMessage, following: StoredMessage | None) -> bool:
+    """Return whether no result can follow: calls of one answer may be several messages, and so may their results."""
+    if following is None or message.role == "user" != following.role:
+        return True
+    return following.role == "user" and not any(block["type"] == "tool_result" for block in following.content)
+
+
+def _message(stored: SessionMessage) -> StoredMessage:
+    said: object = stored.message.get("content") if _is_object(stored.message) else None
+    if isinstance(said, str):
+        return StoredMessage(role=stored.type, content=({"type": "text", "text": said},))
+    blocks: list[object] = said if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return StoredMessage(
+        role=stored.type, content=tuple(each for each in blocks if _is_object(each) and "type" in each)
+    )
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)

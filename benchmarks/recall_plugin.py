@@ -10,8 +10,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
 from segue.journal.search import SHELF, SearchIndex, Shelf
-from segue.memory.asking import ranked
-from segue.memory.words import names
+from segue.memory.recall import ranked
+from segue.memory.terms import names
 from segue.model.ids import Seq, WorkflowId
 from segue.model.memories import Clipping
 from segue.store.tables import metadata

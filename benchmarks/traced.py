@@ -14,7 +14,7 @@ from typing import Any
 
 from segue.drivers import acp
 from segue.model import crash
-from segue.workspace.git import Answer, Calls
+from segue.workspace.git import Calls, GitOutput
 
 GIT, GIT_END = "git", "git.end"
 GUARDIAN, GUARDED = "guardian", "guardian.up"
@@ -44,7 +44,7 @@ def trace(file: Path) -> None:
     def mark(name: str) -> None:
         os.write(descriptor, f"{monotonic():.6f} {name}\n".encode())
 
-    def marked_ask(calls: Calls, *words: str, **more: Any) -> Answer:
+    def marked_ask(calls: Calls, *words: str, **more: Any) -> GitOutput:
         mark(GIT)
         try:
             return ask(calls, *words, **more)

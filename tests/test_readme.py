@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.model.work import WorkSettings
+from segue.model.work_settings import WorkSettings
 from segue.settings.fields import Settings
 from segue.settings.page import sentences
 

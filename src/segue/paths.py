@@ -1,4 +1,4 @@
-"""Where things are: the data directory and what lies in it. Standard library only."""
+"""Paths of the data directory and its contents. Standard library only."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ PRIVATE_FILE = 0o600
 
 
 def home() -> Path:
-    """The data directory: $SEGUE_HOME, or the platform's own place for data."""
-    told = os.environ.get("SEGUE_HOME")
-    if told:
-        return Path(told).expanduser().absolute()
+    """Return the data directory: $SEGUE_HOME, or the platform's own place for data."""
+    chosen = os.environ.get("SEGUE_HOME")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "segue"
     data = os.environ.get("XDG_DATA_HOME", "")
@@ -23,7 +23,7 @@ def home() -> Path:
 
 
 def ensure_home() -> Path:
-    """The data directory, made if it is not there, and open to its owner only."""
+    """Create the data directory if it is missing, restrict it to its owner, and return it."""
     directory = home()
     try:
         directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def ensure_home() -> Path:
 
 
 def database_url() -> str:
-    """$SEGUE_DATABASE_URL, or the SQLite file in the data directory."""
+    """Return $SEGUE_DATABASE_URL, or the URL of the SQLite file in the data directory."""
     return os.environ.get("SEGUE_DATABASE_URL") or f"sqlite:///{database_file()}"
 
 
@@ -51,22 +51,22 @@ def settings_file() -> Path:
 
 
 def token_file() -> Path:
-    """The secret that every caller of the server has to show."""
+    """Return the file of the secret that every caller of the server must present."""
     return home() / "token"
 
 
 def server_file() -> Path:
-    """Who serves this data directory, and where it listens."""
+    """Return the file with the address of the server of this data directory."""
     return home() / "server.json"
 
 
 def lock_file() -> Path:
-    """Locked by the server for as long as it lives."""
+    """Return the file that the server locks while it runs."""
     return home() / "lock"
 
 
 def start_lock_file() -> Path:
-    """Locked by a caller while it starts a server, so that two callers do not start two."""
+    """Return the file that a caller locks while it starts a server, so that two callers do not start two."""
     return home() / "start.lock"
 
 
@@ -74,17 +74,13 @@ def server_log() -> Path:
     return home() / "server.log"
 
 
-def worktrees() -> Path:
-    return home() / "worktrees"
-
-
 def open_private(path: Path, flags: int) -> int:
-    """A file descriptor of `path`; where this makes the file, only its owner may read it."""
+    """Open `path` and return the descriptor; a file that is created is readable by its owner only."""
     return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` as a whole: readers see the old content or the new one, also after a crash."""
+    """Replace `path` atomically: readers see the old content or the new one, even after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:

@@ -192,7 +192,7 @@ def test_what_was_seen_with_a_stand_in_certifies_nothing() -> None:
 
 
 def test_an_agent_that_can_only_be_started_is_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certify.proof.programs.versions", lambda agent: f"{agent} 1")
+    monkeypatch.setattr("certify.proof.installed_programs.versions", lambda agent: f"{agent} 1")
     introduction = Introduction(name="amp", version="1", capabilities=Capabilities(resume=True))
     row = unplayed(CANDIDATES["amp"], introduction, "2030-01-01")
     assert "| native | **not certified** (its vendor's server cannot be had here) |" in page([row.document()], [], [])

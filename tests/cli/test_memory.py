@@ -8,7 +8,7 @@ import pytest
 from segue import client
 from segue.cli.output import moment
 from segue.model.ids import Seq, SessionId, WorkflowId
-from segue.model.memories import Found, MemoryId, Provenance, Question, Recollection
+from segue.model.memories import Found, MemoryId, Provenance, RecallQuery, Recollection
 from tests.server.standin_service import NOON, Standin
 
 AT = moment(NOON.isoformat())
@@ -40,9 +40,9 @@ class Remembering:
     def __init__(self, verdict: str, *results: Found) -> None:
         found = len(results[:1]) if verdict != "not_found" else 0
         self.answer = Recollection(verdict=verdict, query="", results=results, found=found, access_log_id=1)
-        self.asked: list[Question] = []
+        self.asked: list[RecallQuery] = []
 
-    async def recall(self, question: Question) -> Recollection:
+    async def recall(self, question: RecallQuery) -> Recollection:
         self.asked.append(question)
         return self.answer
 
@@ -60,7 +60,7 @@ def test_what_was_found_is_printed_with_where_it_comes_from(segue: Any, service:
         f"memory  id-1  {AT}  0.50  (more than 180 days old: check it before you rely on it)\n"
         "  Helium, not hydrogen.\n"
     )
-    assert service.memory.asked == [Question(query="zeppelin landing", limit=3)]
+    assert service.memory.asked == [RecallQuery(query="zeppelin landing", limit=3)]
 
 
 def test_the_whole_text_is_printed_on_request(segue: Any, service: Standin) -> None:

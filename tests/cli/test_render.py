@@ -194,7 +194,7 @@ def test_how_an_agent_comes_back_and_what_fails_becomes_a_line(event: Any, expec
         (e.ToolCalled(call_id="c", title="Bash", tool="execute", input={"command": "make"}), "→ Bash: make"),
         (e.ToolCalled(call_id="c", title="`make`", tool="execute", input={"command": "make"}), "→ `make`"),
         (e.ToolCalled(call_id="c", title="shell", tool="execute", input={"command": ["make"]}), "→ shell"),
-        (e.Standing(directory="/x"), None),
+        (e.WorkLocation(directory="/x"), None),
     ],
 )
 def test_a_conversation_held_elsewhere_becomes_lines(event: Any, expected: str | None) -> None:

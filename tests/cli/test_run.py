@@ -357,7 +357,7 @@ def test_bad_settings_of_a_repository_are_refused(segue: Any, service: Standin) 
     Path("segue.toml").write_text("port = 80\n")
     result = segue("run", "Do it", "--detach")
     assert result.exit_code == 1
-    assert "segue.toml sets port, which is not a repository's to set." in result.stderr
+    assert "segue.toml sets port, which a repository may not set." in result.stderr
     assert [asked for asked in service.asked if asked[0] == "create"] == []
 
 

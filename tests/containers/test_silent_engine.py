@@ -16,10 +16,10 @@ from segue.model.agents import AgentConfiguration, Container
 from segue.workspace import engine_api
 from segue.workspace.containers import managed
 from segue.workspace.engine_api import EngineApi, EngineError
-from tests.orchestrator.conftest import repository, theatre
+from tests.orchestrator.conftest import first_commit, repository, theatre
 from tests.orchestrator.theatre import Theatre
 
-__all__ = ["repository", "theatre"]
+__all__ = ["first_commit", "repository", "theatre"]
 
 pytestmark = pytest.mark.anyio
 

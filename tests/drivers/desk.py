@@ -8,7 +8,7 @@ from typing import Any
 from segue.journal import Journal, open_journal
 from segue.model.events import Warned
 from segue.model.ids import WorkflowId, new_attempt_id
-from segue.orchestrator.run.conversation_keeper import Keeper
+from segue.orchestrator.run.agent_start import Keeper
 from segue.orchestrator.run.recorder import Recorder
 from tests.journal.statements import execute
 from tests.journal.workflows import BOOT, TickingClock, begun

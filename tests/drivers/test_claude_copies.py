@@ -17,7 +17,7 @@ from stand_in import OVER, StandIn, said, words
 from segue.drivers import Launch, load
 from segue.drivers.environment import allowed
 from segue.model import errors
-from segue.model.kept import ConversationKey
+from segue.model.conversations import ConversationKey
 from segue.testing.rehearsal.launch import turn
 from tests.journal.workflows import TickingClock
 

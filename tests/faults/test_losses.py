@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from segue.model import events as e
+from segue.model.checkpoint import CheckpointType
 from segue.model.ids import AttemptId, CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId
 from segue.model.plan import Issue, Plan, Task
 from segue.model.status import Permissions, Way
@@ -39,7 +40,7 @@ EVENTS: tuple[e.Event, ...] = (
     e.TaskCompleted(task_id=TASK, attempt=ATTEMPT),
     e.CheckpointCreated(
         checkpoint_id=CheckpointId("ckpt-001"),
-        type=e.CheckpointType.PAUSE,
+        type=CheckpointType.PAUSE,
         snapshot=True,
         clean_boundary=True,
         commit=None,

@@ -10,7 +10,6 @@ import pytest
 
 from segue.model.errors import ServerError
 from segue.model.events import RetryScheduled, RunStarted
-from segue.orchestrator.settling.retry_schedule import BY_SETTING, TOO_OFTEN
 from segue.testing.reckoning import reckon
 from segue.testing.stage import Stage
 from segue.testing.work import Work
@@ -21,6 +20,9 @@ from tests.faults.test_retries import until_dead, with_retries
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
+
+BY_SETTING = "the server was started anew, and the setting `recovery` says that the work goes on"
+TOO_OFTEN = "the server was stopped in the middle of the work again and again, so a person has to look"
 
 
 async def test_no_agent_runs_after_a_kill_and_a_restart_until_resume(stage: Stage) -> None:

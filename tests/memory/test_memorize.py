@@ -10,7 +10,7 @@ from segue.journal import Journal
 from segue.memory import Memory
 from segue.model import events as e
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound, WorkflowNotFound
-from segue.model.memories import Keeping, Memorized, Note, Question
+from segue.model.memories import Keeping, Memorized, Note, RecallQuery
 from tests.journal.statements import execute
 from tests.journal.workflows import TickingClock, begun
 from tests.memory.test_recall import findings_at, with_snapshot
@@ -44,7 +44,7 @@ async def test_an_entry_is_found_by_its_words_labels_and_domain(memory: Memory) 
     await store(memory, RETRIES, domain="payments", tags=("backoff",))
     for query in ("capped retries", "backoff", "payments"):
         assert await found_by(memory, query) == [RETRIES], query
-    recalled = await memory.recall(Question(query="exponential jitter"))
+    recalled = await memory.recall(RecallQuery(query="exponential jitter"))
     assert (recalled.verdict, recalled.results[0].kind) == ("recalled", "memory")
 
 
@@ -197,7 +197,7 @@ async def test_an_entry_is_found_for_as_long_as_it_was_meant_to_be(memory: Memor
         assert await found_by(memory, "retries") == [RETRIES]
         clock.time += timedelta(minutes=2)
         assert await found_by(memory, "retries") == []
-        assert (await memory.recall(Question(query=entry.tag))).results == ()
+        assert (await memory.recall(RecallQuery(query=entry.tag))).results == ()
         with pytest.raises(MemoryNotFound, match="expired"):
             await memory.get_memory_by_id(entry.id)
 

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.recall_plugin import build
 from segue.journal.search import SHELF, Occurrences
 from segue.memory.ranking import Ranked, rank
-from segue.memory.words import LONGEST, likeness, names, wanted
+from segue.memory.terms import LONGEST, likeness, names, query_terms
 
 FIRST = 7 * SHELF + 10
 
@@ -49,13 +49,13 @@ def test_identifiers_are_taken_apart_and_put_together() -> None:
         *("get", "user", "name", "http", "server"),
         "snakecasename",
     ]
-    asked = wanted("where is the getUserName of user_id?")
+    asked = query_terms("where is the getUserName of user_id?")
     assert asked.words == ("get", "user", "name", "id")
     assert asked.wholes == ("getusername", "userid")
 
 
 def test_a_question_of_nothing_but_small_words_is_looked_for_all_the_same() -> None:
-    assert wanted("what is it").words == ("what", "is", "it")
+    assert query_terms("what is it").words == ("what", "is", "it")
 
 
 def test_likeness_goes_from_nothing_in_common_to_the_same() -> None:
@@ -73,4 +73,4 @@ def test_the_plugin_for_scorers_asks_the_products_own_index() -> None:
 
 @pytest.mark.parametrize("text", ["a" * 200_000, "_a" * 100_000, "aA" * 100_000, "deadbeef" * 25_000])
 def test_what_is_too_long_to_be_a_word_is_cut_before_names_are_looked_for(text: str) -> None:
-    assert all(len(word) <= LONGEST for word in (*wanted(text).all, *names(text).split()))
+    assert all(len(word) <= LONGEST for word in (*query_terms(text).all, *names(text).split()))

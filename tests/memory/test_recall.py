@@ -12,7 +12,7 @@ from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark
 from segue.model.errors import BadInput, NotFound, WorkflowNotFound
 from segue.model.findings import Decision, ErrorRecord, Findings
 from segue.model.ids import PromptId, SessionId, TaskId, WorkflowId
-from segue.model.memories import Question, Recollection
+from segue.model.memories import RecallQuery, Recollection
 from segue.model.plan import TaskStatus
 from segue.model.status import Trigger
 from tests.journal.statements import execute
@@ -33,7 +33,7 @@ def say(*texts: str) -> list[e.Event]:
 
 
 async def recall(memory: Memory, query: str, **more: object) -> Recollection:
-    return await memory.recall(Question(query=query, **more))
+    return await memory.recall(RecallQuery(query=query, **more))
 
 
 async def test_words_find_the_message_that_has_them_and_where_it_comes_from(journal: Journal, memory: Memory) -> None:

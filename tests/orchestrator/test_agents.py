@@ -1,28 +1,29 @@
 """The agents there are, and those whose driver is not installed."""
 
-from dataclasses import replace
-
 import pytest
 
 from segue import drivers
 from segue.model.agents import AgentConfiguration, Choices, Container, Limits, Review
 from segue.model.errors import BadSettings, UnknownAgent
-from segue.model.views import Successor
-from segue.orchestrator.runtime import agents
+from segue.model.views import AgentCheck, AgentView, Successor
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
+
+
+async def listed_and_checked(theatre: Theatre, agent: AgentConfiguration) -> tuple[AgentView, AgentCheck]:
+    theatre.agents[agent.name] = agent
+    async with theatre.open() as play:
+        [listed] = [each for each in await play.orchestrator.agents(play.environment) if each.name == agent.name]
+        return listed, await play.orchestrator.check_agent(agent.name, play.environment)
 
 
 async def test_an_agent_whose_driver_is_not_installed_is_missing_and_says_what_installs_it(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(drivers.EXTRAS, "api", ("a_library_that_is_not_there",))
-    async with theatre.open() as play:
-        agent = AgentConfiguration(name="api", command=("sh",), driver="api", install="pip install 'segue[api]'")
-        services = replace(play.services, agents={"api": agent})
-        [listed] = agents.agents(services, play.environment)
-        check = await agents.check(services, "api", play.environment)
+    agent = AgentConfiguration(name="api", command=("sh",), driver="api", install="pip install 'segue[api]'")
+    listed, check = await listed_and_checked(theatre, agent)
     assert listed.program is None
     assert (check.ok, check.problem) == (
         False,
@@ -51,11 +52,8 @@ async def test_an_agent_that_nobody_knows_may_stand_in_settings_that_the_server_
 
 
 async def test_a_program_that_an_agents_command_needs_must_be_there_too(theatre: Theatre) -> None:
-    async with theatre.open() as play:
-        agent = AgentConfiguration(name="amp", command=("sh",), needs="no-such-amp", install="npm install -g amp")
-        services = replace(play.services, agents={"amp": agent})
-        [listed] = agents.agents(services, play.environment)
-        check = await agents.check(services, "amp", play.environment)
+    agent = AgentConfiguration(name="amp", command=("sh",), needs="no-such-amp", install="npm install -g amp")
+    listed, check = await listed_and_checked(theatre, agent)
     assert listed.program is None
     assert (check.problem, check.hint) == (
         "The program no-such-amp was not found.",
@@ -88,7 +86,7 @@ async def test_an_agent_is_not_started_on_the_machine_when_its_settings_name_a_c
         theatre.choices = Choices(review=Review(agent="mine"))
         with pytest.raises(BadSettings, match=f"^{refused}$"):
             await play.begin("turns: []")
-        check = await agents.check(play.services, "mine", play.environment)
+        check = await play.orchestrator.check_agent("mine", play.environment)
         assert (check.ok, check.problem) == (False, refused)
 
 

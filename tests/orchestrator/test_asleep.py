@@ -1,13 +1,9 @@
 """The machine sleeps in the middle of the work: that is nobody's silence, and nobody's missing answer."""
 
-import time
-from datetime import timedelta
-
 import pytest
 
 from segue.model import events as e
 from segue.model.views import Answer
-from segue.orchestrator.runtime.system_clock import SystemClock
 from tests.orchestrator.test_workflows import HELD, worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -72,17 +68,3 @@ async def test_an_agent_that_is_silent_on_the_day_after_hangs(theatre: Theatre) 
         await theatre.clock.advance(1200)
         await theatre.sweep()
         assert "the agent gave no sign within 1200 seconds" in (await theatre.until("build-it", "paused")).reason
-
-
-def test_the_machines_clock_tells_sleep_from_waking() -> None:
-    slept = 0.0
-    clock = SystemClock(awake=lambda: time.monotonic() - slept)
-    before = clock.now() - timedelta(seconds=1)
-    assert clock.away_since(before) == timedelta()
-    slept += 30
-    assert clock.away_since(before) == timedelta()
-    slept += 3600
-    assert 3629 < clock.away_since(before).total_seconds() < 3631
-    slept += 600
-    assert 4229 < clock.away_since(before).total_seconds() < 4231
-    assert clock.away_since(clock.now()) == timedelta()

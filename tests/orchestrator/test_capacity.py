@@ -9,7 +9,6 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.orchestrator.run.capacity_meter import ladder_of
 from segue.settings import BUILT_IN_AGENTS
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -141,15 +140,6 @@ async def test_the_closest_word_on_capacity_counts(
         assert await rungs(theatre) == expected
 
 
-def test_what_is_said_of_everybody_does_not_take_over_from_compaction_nor_from_a_window_that_is_known() -> None:
-    said = {"fork": 0.5, "warn": 0.6, "known_window": 10_000}
-    claude = AgentConfiguration(name="claude", command=("claude",), compacts=True)
-    ladder = ladder_of(said, claude, "claude-opus-4-5")
-    assert (ladder.warn, ladder.fork, ladder.known_window) == (0.6, None, 200_000)
-    assert ladder_of(said, claude, None).known_window == 10_000
-    assert ladder_of(said, replace(claude, capacity={"fork": 0.7}), None).fork == 0.7
-
-
 async def test_work_that_paused_because_its_window_is_full_goes_on_in_a_new_session(theatre: Theatre) -> None:
     script = """
 turns:
@@ -209,12 +199,6 @@ async def test_a_model_that_nobody_chose_is_known_by_what_the_agent_calls_it(the
         await theatre.begin(f"models: [large, small]\n{filling(60_000)}")
         await theatre.until("build-it", "completed")
         assert await rungs(theatre) == ["warn"]
-
-
-def test_the_window_of_a_model_is_found_by_the_name_that_the_agent_gives_it() -> None:
-    agent = AgentConfiguration(name="any", command=("any",), model_capacity={"best": {"warn": 0.5}})
-    ladder = ladder_of({}, agent, "best", "claude-opus-4-5-20251101")
-    assert (ladder.warn, ladder.known_window) == (0.5, 200_000)
 
 
 async def test_a_pause_makes_nobody_forget_what_was_said_and_counted_of_a_conversation(theatre: Theatre) -> None:

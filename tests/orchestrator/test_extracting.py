@@ -15,7 +15,6 @@ from segue.model.findings import Decision, Findings, Spending
 from segue.model.ids import CheckpointId, Seq
 from segue.model.views import WorkflowView
 from segue.orchestrator.runtime.extraction import NOT_INSTALLED, Extraction, extract, extract_by_model
-from segue.orchestrator.settling.run_ends import DEAF
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.snapshot.extraction import KINDS, Spoken
@@ -289,7 +288,10 @@ async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit
         await theatre.clock.advance(theatre.services.rules.extraction.timeout)
         view = await theatre.as_time_goes_by("build-it", "paused")
         (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
-        assert (snapshot.trigger, snapshot.reason) == (trigger, f"{reason}; {DEAF}")
+        assert (snapshot.trigger, snapshot.reason) == (
+            trigger,
+            f"{reason}; the agent was asked for a report and could not be stopped",
+        )
         (ended,) = await theatre.events("build-it", e.RunEnded)
         assert ended.outcome == "paused"
 

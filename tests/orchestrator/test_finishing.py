@@ -395,6 +395,7 @@ async def test_without_a_name_for_git_the_task_is_done_all_the_same(
 @pytest.mark.usefixtures("named")
 async def test_a_hook_of_the_repository_may_refuse_a_commit(theatre: Theatre) -> None:
     hook = theatre.repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho the linter says no\nexit 1\n")
     hook.chmod(0o755)
     theatre.choices = Choices(commit=CommitPolicy.TASK)

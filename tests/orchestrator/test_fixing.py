@@ -9,9 +9,6 @@ from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.status import Role, Trigger, WorkflowStatus
-from segue.orchestrator.run.fixer import Advice, read_advice
-from segue.orchestrator.runtime.run_handle import Stop
-from segue.snapshot.extraction import Unreadable
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
@@ -169,8 +166,8 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
 async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_shell(theatre: Theatre) -> None:
     def tear_away(name: str) -> None:
         if name == "run.paused.after":
-            (live,) = theatre.services.live.values()
-            live.tear_away(Stop(trigger=Trigger.CRASH, reason="the sweep found it late"))
+            (workflow_id,) = theatre.services.live
+            theatre.tear_away_at_once(workflow_id, "the sweep found it late")
 
     async with theatre.open(retry_attempts=2, environment={}, sweep_interval=36000.0):
         await theatre.begin(failing(advice("rewind", "Begin with the tests.")))
@@ -236,13 +233,6 @@ async def test_a_fixer_whose_quota_is_used_up_is_asked_about_the_same_step_when_
         await theatre.as_time_goes_by("build-it", "completed")
         (told,) = await theatre.events("build-it", e.FixerAdvised)
         assert (told.step, told.verdict) == ("a", "fix")
-
-
-def test_advice_is_read_from_whatever_stands_around_it() -> None:
-    told = 'Here it is:\n```json\n{"verdict": "rewind", "advice": "Start over."}\n```'
-    assert read_advice(told) == Advice(verdict="rewind", advice="Start over.")
-    assert isinstance(read_advice('{"verdict": "perhaps", "advice": ""}'), Unreadable)
-    assert isinstance(read_advice("No idea."), Unreadable)
 
 
 # ── inside a run ────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from segue.model.codec import decode
 from segue.model.errors import AgentMissing, BadInput, WrongState
 from segue.model.status import Carrying, SessionStatus, Way
 from segue.model.views import Successor
+from tests.orchestrator.races import failing
 from tests.orchestrator.test_resuming import session_of, worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -144,12 +145,9 @@ async def test_a_run_keeps_the_variables_of_whoever_asked_for_it(theatre: Theatr
 async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(*_: object) -> None:
-        raise ValueError("no")
-
     async with theatre.open():
         await paused(theatre)
-        monkeypatch.setattr("segue.orchestrator.run.dialogue.compile_workflow", fails)
+        failing(monkeypatch, "compile context", ValueError("no"))
         await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
         await theatre.until("build-it", "completed")
         (carried,) = await theatre.events("build-it", e.ContextCarried)

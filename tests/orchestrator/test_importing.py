@@ -17,7 +17,6 @@ from segue.model.errors import BadInput, NotARepository, NotASession, SessionNot
 from segue.model.facts import SessionFacts
 from segue.model.status import SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import Imported, NewImport
-from segue.orchestrator.requests import imports
 from segue.snapshot.facts import facts_of
 from segue.snapshot.facts.journal import lines_of
 from tests.orchestrator.theatre import Theatre, git
@@ -149,11 +148,11 @@ async def test_a_session_that_ends_in_a_call_says_so(theatre: Theatre, tmp_path:
 @pytest.mark.parametrize("end", [b'{"type": "assistant", "mess', b"\0" * 4096])
 async def test_a_torn_last_line_costs_itself_only(theatre: Theatre, tmp_path: Path, end: bytes) -> None:
     file = settled(kettle_session(), theatre.repository).write(tmp_path)
-    whole = imports.hear(file)
+    whole = len(list(read(file).lines))
     file.write_bytes(file.read_bytes() + b'{"type": "gossip"}\n' + end)
     async with theatre.open():
         answer = await imported(theatre, file)
-    assert (answer.lines, answer.unread_lines) == (len(whole.events), 2)
+    assert (answer.lines, answer.unread_lines) == (whole, 2)
     # Something was being written when it stopped.
     assert not answer.clean_boundary
 
@@ -359,24 +358,26 @@ async def test_the_newest_session_of_an_agent_is_found(theatre: Theatre, tmp_pat
         (b'{"type": "session_meta", "payload": {"cwd": "/"}}\n', "no conversation yet"),
     ],
 )
-def test_a_file_that_is_no_session_gets_a_clear_answer(tmp_path: Path, content: bytes | None, why: str) -> None:
+async def test_a_file_that_is_no_session_gets_a_clear_answer(
+    theatre: Theatre, tmp_path: Path, content: bytes | None, why: str
+) -> None:
     file = tmp_path / "x.jsonl"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(NotASession, match=why):
-        imports.hear(file)
+    async with theatre.open():
+        with pytest.raises(NotASession, match=why):
+            await imported(theatre, file)
 
 
-def test_what_cannot_be_a_session_is_refused_unread(tmp_path: Path) -> None:
-    with pytest.raises(NotASession, match="is not a file"):
-        imports.hear(tmp_path)
-    with pytest.raises(NotASession, match="cannot be read"):
-        imports.hear(tmp_path / ("x" * 300))
+async def test_what_cannot_be_a_session_is_refused_unread(theatre: Theatre, tmp_path: Path) -> None:
     huge = tmp_path / "huge.jsonl"
     with huge.open("wb") as stream:
-        stream.truncate(imports.LARGEST + 1)
-    with pytest.raises(NotASession, match="too large"):
-        imports.hear(huge)
+        stream.truncate(300 * 1024 * 1024 + 1)
+    refused = {tmp_path: "is not a file", tmp_path / ("x" * 300): "cannot be read", huge: "too large"}
+    async with theatre.open():
+        for file, why in refused.items():
+            with pytest.raises(NotASession, match=why):
+                await imported(theatre, file)
 
 
 async def test_the_file_stays_as_it_is(theatre: Theatre, tmp_path: Path) -> None:
@@ -391,13 +392,14 @@ async def test_the_file_stays_as_it_is(theatre: Theatre, tmp_path: Path) -> None
 
 def test_what_an_agent_adds_meanwhile_is_left_for_another_time(tmp_path: Path) -> None:
     file = kettle_session().write(tmp_path)
-    expected = imports.hear(file)
+    whole = read(file)
+    lines = list(whole.lines)
     recording = read(file)
     next(recording.lines)
     with file.open("ab") as agent:
         agent.write(b'{"type": "user", "message": {"content": "And another thing."}}\n' * 100)
     told = list(recording.lines)
-    assert (len(told) + 1, recording.tally.sha256) == (len(expected.events), expected.tally.sha256)
+    assert (len(told) + 1, recording.tally.sha256) == (len(lines), whole.tally.sha256)
 
 
 # ── going on ────────────────────────────────────────────────────────────────────────────────────────

@@ -5,52 +5,17 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import WrongState
-from segue.model.ids import WorkflowId
 from segue.model.status import Trigger, WorkflowStatus
 from segue.model.views import Prompted
-from segue.orchestrator.requests.launches import Launching
-from segue.orchestrator.run.lifecycle import Run
-from segue.orchestrator.run.turns import Turns
+from tests.orchestrator.races import Held, noticed
 from tests.orchestrator.test_pause_races import told_as_it_is
 from tests.orchestrator.theatre import WITHIN, Theatre
 
 pytestmark = pytest.mark.anyio
 
+LEAVING = "wait until the agent is gone"
 ONE = "[{id: a, title: Do A}]"
 SCRIPT = "turns: [{match: Do A, do: [{say: A is there.}]}]"
-
-
-class Held:
-    """A step of the run that waits until it may."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, where: type, name: str, *, time: int = 1) -> None:
-        self.there, self.go, self._before = anyio.Event(), anyio.Event(), time
-        self._step = getattr(where, name)
-
-        async def slowly(*what, **more):
-            self._before -= 1
-            if not self._before:
-                self.there.set()
-                await self.go.wait()
-            return await self._step(*what, **more)
-
-        monkeypatch.setattr(where, name, slowly)
-
-    async def until_there(self) -> None:
-        with anyio.fail_after(WITHIN):
-            await self.there.wait()
-
-
-def waiting_for_it_to_leave(monkeypatch: pytest.MonkeyPatch) -> anyio.Event:
-    """Set when somebody has found an agent that is being put away, and waits until it is gone."""
-    waits, until_gone = anyio.Event(), Launching._until_gone
-
-    async def noticed(launching: Launching, workflow_id: WorkflowId) -> None:
-        waits.set()
-        await until_gone(launching, workflow_id)
-
-    monkeypatch.setattr(Launching, "_until_gone", noticed)
-    return waits
 
 
 async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
@@ -61,7 +26,7 @@ async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
 async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finishing, waits = Held(monkeypatch, Run, "_finish"), waiting_for_it_to_leave(monkeypatch)
+    finishing, waits = Held(monkeypatch, "finish"), noticed(monkeypatch, LEAVING)
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=ONE)
         await finishing.until_there()
@@ -83,7 +48,7 @@ async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_t
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        finishing = Held(patched, Run, "_finish")
+        finishing = Held(patched, "finish")
         async with theatre.open():
             await theatre.begin(SCRIPT, plan=ONE)
             await finishing.until_there()
@@ -100,7 +65,7 @@ async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_t
 async def test_a_resume_another_way_lets_the_last_steps_be_done(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finishing, waits = Held(monkeypatch, Run, "_finish"), waiting_for_it_to_leave(monkeypatch)
+    finishing, waits = Held(monkeypatch, "finish"), noticed(monkeypatch, LEAVING)
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=ONE)
         await finishing.until_there()
@@ -119,7 +84,7 @@ async def test_a_resume_another_way_lets_the_last_steps_be_done(
 async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wait_for_nobody(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    speaking = Held(monkeypatch, Turns, "take", time=2)
+    speaking = Held(monkeypatch, "take messages", time=2)
     script = "turns: [{match: Do A, do: [{wait_for: go}]}]"
     async with theatre.open():
         await theatre.begin(script, plan=ONE)
@@ -138,7 +103,7 @@ async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wai
 async def test_who_speaks_while_a_cancelled_run_is_torn_away_is_told_that_it_is_over(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settling = Held(monkeypatch, Run, "_settle")
+    settling = Held(monkeypatch, "settle")
     async with theatre.open():
         await theatre.begin("turns: [{match: Do A, do: [{hang: true}]}]", plan=ONE)
         await theatre.until_prompted(1)

@@ -8,8 +8,7 @@ import pytest
 from segue.model import crash
 from segue.model import events as e
 from segue.model.pictures import Shown
-from segue.orchestrator.opening import STOPPED
-from segue.orchestrator.settling.run_ends import RunStopped
+from tests.orchestrator.races import torn
 from tests.orchestrator.test_pictures import PNG
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -113,7 +112,7 @@ async def test_what_was_taken_and_did_not_go_out_waits_again_all_of_it(theatre: 
     def tear_away(point: str) -> None:
         if point == "turn.start.after":
             crash.arm(None)
-            raise RunStopped(STOPPED)
+            raise torn("the server was stopped in the middle of the work")
 
     async with theatre.open():
         ids = await said_meanwhile(theatre)

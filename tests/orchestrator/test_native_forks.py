@@ -7,10 +7,8 @@ import pytest
 from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
-from segue.model.status import Carrying, Purpose, SessionStatus, Way, WorkflowStatus
+from segue.model.status import Carrying, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Resumed, Successor
-from segue.orchestrator.runtime.queued_runs import queue
-from segue.resume.planner import ResumePlan
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_resuming import session_of
 from tests.orchestrator.test_workflows import worktree_of
@@ -134,8 +132,7 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatr
         def as_planned_before(t: Transaction) -> None:
             t.sessions.set_carrying(t.sessions.current().id, Carrying.NOTHING)
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="resumed")
-            plan = ResumePlan(way=Way.FORK, reason="the original stood still then")
-            queue(theatre.services, t, t.sessions.current().id, plan, Purpose.WORK, theatre.environment)
+            theatre.queue_fork(t, "the original stood still then")
 
         await theatre.services.journal.transact(view.id, as_planned_before)
         await theatre.until(FORK, "completed")

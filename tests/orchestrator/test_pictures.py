@@ -6,12 +6,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from segue.drivers import Image
 from segue.model import events as e
 from segue.model.errors import BadInput
 from segue.model.pictures import LARGEST, Picture, Shown
 from segue.model.views import Prompted
-from segue.orchestrator.run.turns import NO_PICTURES, NOTHING_TO_INTERRUPT, Turns
+from tests.orchestrator.races import Held
 from tests.orchestrator.test_resuming import SCRIPT, paused, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
@@ -22,6 +21,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"pixels" * 100
 SKETCH = Shown(name="the\nsketch.png", data=PNG)
 SEEN = Picture(name="the sketch.png", media_type="image/png", sha256=sha256(PNG).hexdigest(), size=len(PNG))
 WORDS = "Like this, please.\n\n[Picture: the sketch.png]"
+NO_PICTURES = "the agent takes no pictures, so neither they nor the words were sent"
+BETWEEN_TURNS = "The agent is between two turns, and gets it before the next one."
 BLIND = "\ncapabilities: {images: false}\n"
 
 
@@ -111,22 +112,15 @@ async def test_pictures_that_an_agent_turns_out_not_to_take_are_given_back_with_
 async def test_while_pictures_are_read_there_is_nothing_to_interrupt_yet(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, go_on = anyio.Event(), anyio.Event()
-
-    async def slowly(_turns: Turns, _prompt: e.PromptQueued) -> list[Image]:
-        begun.set()
-        await go_on.wait()
-        return []
-
     async with theatre.open():
         await paused(theatre)
-        monkeypatch.setattr(Turns, "_images", slowly)
+        reading = Held(monkeypatch, "read pictures")
         async with anyio.create_task_group() as group:
             group.start_soon(show, theatre, SKETCH)
-            await begun.wait()
+            await reading.until_there()
             said = await theatre.orchestrator.prompt("build-it", "Use tabs.", theatre.environment, False, now=True)
-            assert (said.interrupted, said.reason) == (False, NOTHING_TO_INTERRUPT)
-            go_on.set()
+            assert (said.interrupted, said.reason) == (False, BETWEEN_TURNS)
+            reading.go.set()
         await theatre.until_prompted(3)
         await standing_still(theatre)
         assert [each["text"] for each in theatre.diary("prompt")][-2:] == [WORDS, "Use tabs."]

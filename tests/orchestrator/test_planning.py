@@ -16,8 +16,6 @@ from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Answer, Answered, NewFork, PlanText, Resumed, Successor, WorkflowView
-from segue.orchestrator.run.plan_proposals import read_proposal
-from segue.snapshot.extraction import Unreadable
 from segue.state.fold import fold
 from tests.orchestrator.theatre import TWO_TASKS, Theatre
 
@@ -141,31 +139,6 @@ async def test_an_own_plan_skips_the_proposal(theatre: Theatre) -> None:
 
 
 # ── what is no plan ─────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ("Let me just begin.", "The answer holds no JSON object with tasks."),
-        (fenced([]), "It has no tasks."),
-        (fenced([{"id": "a"}]), "tasks.0.title: Field required"),
-        (fenced([{"id": "a", "title": " "}]), "Task 'a' has no title."),
-        (fenced([{"id": "an id", "title": "A"}]), "'an id' is no id."),
-        (fenced([{"id": "@plan", "title": "A"}]), "'@plan' is no id."),
-        (fenced([{"id": "a", "title": "A"}] * 2), "Two tasks of the plan are called 'a'."),
-        (fenced([{"id": "done", "title": "A"}]), "Two tasks of the plan are called 'done'."),
-        (fenced([{"id": "a", "title": "A", "depends_on": ["z"]}]), "Task 'a' depends on 'z'"),
-        (
-            fenced([{"id": "a", "title": "A", "depends_on": ["b"]}, {"id": "b", "title": "B", "depends_on": ["a"]}]),
-            "circle",
-        ),
-        (fenced([{"id": f"t{n}", "title": "A"} for n in range(4)]), "It has 4 tasks, and there may be 3 at most."),
-    ],
-)
-def test_a_proposal_is_checked_by_code(answer: str, reason: str) -> None:
-    read = read_proposal(answer, [Task(id=TaskId("done"), title="Done")], 3)
-    assert isinstance(read, Unreadable)
-    assert reason in read.reason
 
 
 async def test_a_proposal_that_cannot_be_used_is_repaired_once(theatre: Theatre) -> None:

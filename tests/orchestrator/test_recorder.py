@@ -31,7 +31,7 @@ def said(text: str) -> TextDelta:
 
 async def test_pieces_of_one_message_become_one_event(recorder: Recorder) -> None:
     for piece in ("Hel", "lo ", "there"):
-        await recorder.hear(said(piece))
+        await recorder.add_text(said(piece))
     assert await written(recorder) == []
     await recorder.flush()
     assert await written(recorder) == [AgentMessage(text="Hello there")]
@@ -39,10 +39,10 @@ async def test_pieces_of_one_message_become_one_event(recorder: Recorder) -> Non
 
 async def test_an_event_comes_after_the_text_before_it_and_a_thought_is_not_a_message(recorder: Recorder) -> None:
     called = ToolCalled(call_id="c", title="Write", tool="edit")
-    await recorder.hear(TextDelta(role="thought", text="Hm."))
-    await recorder.hear(said("I write."))
+    await recorder.add_text(TextDelta(role="thought", text="Hm."))
+    await recorder.add_text(said("I write."))
     await recorder.record(called)
-    await recorder.hear(said("Done."))
+    await recorder.add_text(said("Done."))
     await recorder.flush()
     assert await written(recorder) == [
         AgentThought(text="Hm."),
@@ -54,9 +54,9 @@ async def test_an_event_comes_after_the_text_before_it_and_a_thought_is_not_a_me
 
 async def test_a_secret_in_two_pieces_is_still_recognised(recorder: Recorder) -> None:
     token = "ghp_" + "a1B2" * 9
-    await recorder.hear(said(f"The token is {token[:20]}"))
-    await recorder.flush_words()
-    await recorder.hear(said(f"{token[20:]} and that is it"))
+    await recorder.add_text(said(f"The token is {token[:20]}"))
+    await recorder.flush_whole_words()
+    await recorder.add_text(said(f"{token[20:]} and that is it"))
     await recorder.flush()
     text = "".join(event.text for event in await written(recorder))
     assert text == "The token is [redacted:github-token] and that is it"
@@ -64,8 +64,8 @@ async def test_a_secret_in_two_pieces_is_still_recognised(recorder: Recorder) ->
 
 async def test_a_secret_of_several_words_is_still_recognised(recorder: Recorder) -> None:
     for piece in ("Send it so:\n", "Authorization: ", "Bearer ", "0123456789abcdefABCDEF", " and no more"):
-        await recorder.hear(said(piece))
-        await recorder.flush_words()
+        await recorder.add_text(said(piece))
+        await recorder.flush_whole_words()
     await recorder.flush()
     text = "".join(event.text for event in await written(recorder))
     assert text == "Send it so:\nAuthorization: Bearer [redacted:authorization] and no more"
@@ -73,22 +73,22 @@ async def test_a_secret_of_several_words_is_still_recognised(recorder: Recorder)
 
 async def test_a_private_key_in_many_pieces_is_still_recognised(recorder: Recorder) -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIE\nvQIB\n-----END PRIVATE KEY-----"
-    await recorder.hear(said("Look: "))
+    await recorder.add_text(said("Look: "))
     for line in key.splitlines(keepends=True):
-        await recorder.hear(said(line))
-        await recorder.flush_words()
+        await recorder.add_text(said(line))
+        await recorder.flush_whole_words()
     await recorder.flush()
     text = "".join(event.text for event in await written(recorder))
     assert text == "Look: [redacted:private-key]"
 
 
 async def test_text_without_end_is_written_before_it_fills_the_memory(recorder: Recorder) -> None:
-    await recorder.hear(said("word " * (LONGEST_PIECE // 5 + 1)))
+    await recorder.add_text(said("word " * (LONGEST_PIECE // 5 + 1)))
     (event,) = await written(recorder)
     assert len(event.text) >= LONGEST_PIECE - 5
 
 
 async def test_a_word_without_end_is_written_too(recorder: Recorder) -> None:
-    await recorder.hear(said("x" * (LONGEST_PIECE + 1)))
+    await recorder.add_text(said("x" * (LONGEST_PIECE + 1)))
     (event,) = await written(recorder)
     assert len(event.text) == LONGEST_PIECE + 1

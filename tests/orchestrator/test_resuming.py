@@ -11,8 +11,6 @@ from segue.model.errors import BadInput, WrongState
 from segue.model.ids import AttemptId
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
-from segue.orchestrator.runtime.run_handle import Stop
-from segue.orchestrator.settling.recovery import CRASHED, settle
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre, git
 
@@ -321,7 +319,7 @@ async def test_what_a_dead_execution_still_says_is_dropped_and_counted(theatre: 
         assert isinstance(started, e.AgentStarted)
         session = await session_of(theatre)
         await theatre.event("build-it", e.ToolFinished)
-        await settle(theatre.services, session, 1, CRASHED)
+        assert await theatre.settle(session, 1, "the server was stopped in the middle of the work")
         late = e.AgentMessage(text="too late")
         await theatre.services.journal.append(
             view.id, late, late, session_id=session, run=1, attempt=AttemptId(started.execution)
@@ -357,9 +355,7 @@ async def test_a_live_run_shows_that_it_lives(theatre: Theatre) -> None:
                 assert before.last_seen_at is not None and now.last_seen_at is not None
                 if now.last_seen_at > before.last_seen_at:
                     break
-        theatre.services.live[(await theatre.orchestrator.workflow("build-it")).id].tear_away(
-            Stop(trigger=CRASHED.stop.trigger, reason="the test is over")
-        )
+        await theatre.tear_away("build-it", "the test is over")
 
 
 # ── the workspace ───────────────────────────────────────────────────────────────────────────────────

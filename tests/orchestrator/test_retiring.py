@@ -12,8 +12,6 @@ from segue.model.agents import Choices, Limits
 from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, Way, WorkflowStatus
 from segue.model.views import NewFork
-from segue.orchestrator.runtime import projections
-from segue.orchestrator.settling.retirement import EXPIRY
 from segue.workspace.private import private_directory
 from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
@@ -213,11 +211,12 @@ async def test_files_in_the_archive_can_be_written_again_and_stay_there(theatre:
 @pytest.mark.parametrize("moved", ["nothing", "the document"])
 async def test_an_archive_that_was_cut_off_is_finished_by_the_next_sweep(theatre: Theatre, moved: str) -> None:
     """A server that dies right after the row, or between the two files, leaves exactly this."""
+    expired = "nobody came back to it"
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         view, session_id = await theatre.orchestrator.workflow("build-it"), await session_of(theatre)
         await theatre.services.journal.transact(
-            view.id, lambda t: t.sessions.move(t.sessions.current().id, EXPIRY.to, reason=EXPIRY.reason)
+            view.id, lambda t: t.sessions.move(t.sessions.current().id, SessionStatus.EXPIRED, reason=expired)
         )
         await theatre.orchestrator.session_files(session_id)
         if moved == "the document":
@@ -258,7 +257,8 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
         assert put_away(theatre, session_id) == HERE
         assert await after(theatre, 120) == end
         assert put_away(theatre, session_id) == ARCHIVED
-        assert await projections.not_archived(theatre.services) == set()
+        assert list((theatre.root / "sessions").glob("*.jsonl")) == []
+        assert list((theatre.root / "agent-sessions").glob("*/session.json")) == []
 
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────────────────

@@ -9,9 +9,6 @@ from segue.model import events as e
 from segue.model.agents import Choices, Limits, Review, Verify
 from segue.model.errors import BadInput, UnknownAgent
 from segue.model.status import Role, SessionStatus
-from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.reviews import Verdict, read_verdict
-from segue.snapshot.extraction import Unreadable
 from segue.workspace.processes import marked
 from tests.orchestrator.test_finishing import answer, prompts, standing
 from tests.orchestrator.theatre import Theatre
@@ -238,14 +235,9 @@ async def test_what_a_reviewer_says_after_its_run_is_over_is_not_written_down(th
         started = (await theatre.event(view.id, e.RunStarted)).event
         assert isinstance(started, e.RunStarted)
         sessions = await theatre.orchestrator.sessions(view.id)
-        late = Recorder(
-            journal=theatre.services.journal,
-            workflow_id=view.id,
-            session_id=next(each.id for each in sessions if each.role is Role.REVIEWER),
-            run=None,
-            attempt=started.attempt,
-        )
-        await late.record(e.AgentMessage(text="One more thing."))
+        reviewer = next(each.id for each in sessions if each.role is Role.REVIEWER)
+        late = e.AgentMessage(text="One more thing.")
+        await theatre.services.journal.append(view.id, late, session_id=reviewer, attempt=started.attempt)
         assert "One more thing." not in [each.text for each in await theatre.events(view.id, e.AgentMessage)]
 
 
@@ -264,16 +256,6 @@ async def test_a_review_that_cannot_be_is_refused_at_once(
     async with theatre.open():
         with pytest.raises(error, match=says):
             await theatre.begin(script(YES))
-
-
-def test_a_verdict_is_read_from_whatever_stands_around_it() -> None:
-    told = 'Well.\n```json\n{"approved": false, "severity": null, "comments": ["x"]}\n```\nBye.'
-    assert read_verdict(told) == Verdict(approved=False, severity="low", comments=("x",))
-
-
-@pytest.mark.parametrize("told", ["fine", '{"approved": "perhaps"}', '{"approved": false, "comments": []}'])
-def test_a_verdict_that_says_nothing_is_asked_for_again(told: str) -> None:
-    assert isinstance(read_verdict(told), Unreadable)
 
 
 async def test_a_reviewer_without_quota_is_the_last_that_is_asked_and_is_waited_for(theatre: Theatre) -> None:

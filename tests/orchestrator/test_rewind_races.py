@@ -4,23 +4,18 @@ whole or not at all, and the journal says which."""
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
 import anyio
 import pytest
 
-from segue.journal.rows import WorkflowRow
 from segue.model import crash
 from segue.model import events as e
 from segue.model.agents import Review
-from segue.model.errors import DatabaseUnusable
-from segue.model.ids import WorkflowId
+from segue.model.errors import DatabaseUnusable, WrongState
 from segue.model.status import WorkflowStatus
 from segue.model.views import Action
-from segue.orchestrator.requests import launches, rewinds
-from segue.orchestrator.requests.launches import FilesMoving, Launching
-from segue.orchestrator.requests.resumption import Resuming
+from segue.workspace.checkpoints import restore
+from tests.orchestrator.races import Held, noticed, waiting_briefly_for_files
 from tests.orchestrator.test_going_back import Died, after_two_tasks, dying_at, files, go_back, snapshots_of
 from tests.orchestrator.test_pause_races import told_as_it_is
 from tests.orchestrator.test_workflows import worktree_of
@@ -44,28 +39,12 @@ turns:
 """
 
 
-class Held:
-    """Where a part of going back stands still: before it is done, or before it is written down."""
+class HeldRewind(Held):
+    """A part of going back that waits: before it is done, or before it is written down."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, part: str = "restore", *, before: bool = False) -> None:
-        self.there, self.go = anyio.Event(), anyio.Event()
-        self._part = getattr(rewinds, part)
-        self._before = before
-        self._waits, until_still = anyio.Event(), Launching.until_still
-
-        async def noticed(launching: Launching, workflow_id: WorkflowId) -> None:
-            if self.there.is_set():
-                self._waits.set()
-            await until_still(launches, workflow_id)
-
-        monkeypatch.setattr(rewinds, part, self._slowly)
-        monkeypatch.setattr(Launching, "until_still", noticed)
-
-    async def _slowly(self, *what: Any) -> Any:
-        done = None if self._before else await self._part(*what)
-        self.there.set()
-        await self.go.wait()
-        return await self._part(*what) if self._before else done
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step: str = "restore files", *, after: bool = True) -> None:
+        super().__init__(monkeypatch, step, after=after)
+        self._waits = noticed(monkeypatch, "wait until the files are still", when=lambda *_: self.there.is_set())
 
     async def while_time_goes_by(self, theatre: Theatre) -> None:
         with anyio.fail_after(WITHIN):
@@ -73,18 +52,8 @@ class Held:
                 await self.there.wait()
 
     async def let_go_while(self, call: Callable[[], Awaitable[Action]]) -> Action:
-        """What is answered to somebody who asks in the middle of it."""
-        answers: list[Action] = []
-
-        async def ask() -> None:
-            answers.append(await call())
-
-        with anyio.fail_after(WITHIN):
-            async with anyio.create_task_group() as asking:
-                asking.start_soon(ask)
-                await self._waits.wait()
-                self.go.set()
-        return answers[0]
+        """Return the answer to a request that came in the middle of it."""
+        return await self.let_go_after(self._waits, call)
 
 
 def reviewed(theatre: Theatre) -> None:
@@ -115,7 +84,7 @@ def failing_at(point: str, error: Exception) -> Generator[None]:
 async def test_a_pause_in_the_middle_comes_after_it(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch, before: bool
 ) -> None:
-    held = Held(monkeypatch, before=before)
+    held = HeldRewind(monkeypatch, after=not before)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
@@ -133,7 +102,7 @@ async def test_a_pause_in_the_middle_comes_after_it(
 
 
 async def test_a_cancel_in_the_middle_comes_after_it(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(monkeypatch)
+    held = HeldRewind(monkeypatch)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
@@ -150,7 +119,7 @@ async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
 ) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
-        held = Held(monkeypatch)
+        held = HeldRewind(monkeypatch)
         async with anyio.create_task_group() as others:
             others.start_soon(go_back, theatre, first.id)
             await held.there.wait()
@@ -163,13 +132,7 @@ async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
 async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, tried, try_again = Held(monkeypatch, "require_worktree_of"), anyio.Event(), Resuming.try_again
-
-    async def and_tell(resuming: Resuming, row: WorkflowRow, due: datetime) -> None:
-        await try_again(resuming, row, due)
-        tried.set()
-
-    monkeypatch.setattr(Resuming, "try_again", and_tell)
+    held, tried = HeldRewind(monkeypatch, "require worktree"), noticed(monkeypatch, "try again", after=True)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
@@ -189,15 +152,15 @@ async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
 async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Held(monkeypatch)
-    monkeypatch.setattr(launches, "FILES_WITHIN", 0.1)
+    held = HeldRewind(monkeypatch)
+    waiting_briefly_for_files(monkeypatch)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
         await held.while_time_goes_by(theatre)
-        with pytest.raises(FilesMoving):
+        with pytest.raises(WrongState, match="being put in place"):
             await theatre.orchestrator.pause("build-it", "stop it", True)
-        with pytest.raises(FilesMoving):
+        with pytest.raises(WrongState, match="being put in place"):
             await theatre.orchestrator.cancel("build-it", "stop it")
         held.go.set()
         await theatre.until("build-it", "completed")
@@ -235,7 +198,7 @@ async def test_a_server_that_is_stopped_in_the_middle_puts_the_files_back_and_th
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         with monkeypatch.context() as patched:
-            held = Held(patched)
+            held = HeldRewind(patched)
             await theatre.begin(SCRIPT)
             await held.while_time_goes_by(theatre)
         assert names(theatre) == ["a.txt"]
@@ -260,7 +223,7 @@ async def test_a_server_that_dies_with_the_files_back_is_followed_by_one_that_do
         await theatre.until("build-it", "completed")
         (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
         assert "b.txt" in " ".join(rewound.undone)
-        saved = [each for each in await snapshots_of(theatre) if each.reason.startswith(rewinds.BEFORE)]
+        saved = [each for each in await snapshots_of(theatre) if each.reason.startswith("before going back to ")]
         assert [each.id for each in saved] == [rewound.saved]
 
 
@@ -281,7 +244,7 @@ async def test_files_that_are_back_by_half_are_brought_back_for_the_rest(theatre
         await theatre.until("build-it", "paused", "completed")
         commit = (await theatre.services.journal.checkpoints.get(back.workflow_id, back.saved or "")).commit
         assert commit is not None
-        await rewinds.restore(worktree_of(theatre), commit)
+        await restore(worktree_of(theatre), commit)
         assert files(worktree_of(theatre)) == before
 
 

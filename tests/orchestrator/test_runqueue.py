@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from sqlalchemy import text
 
 from segue.journal import Journal, Transaction, open_journal
 from segue.journal.rows import RunRow
-from segue.journal.runs import run_by_id
 from segue.model.errors import WrongState
 from segue.model.events import AgentMessage, RunEnded, RunQueued, Warned
 from segue.model.ids import BootId, SessionId, WorkflowId, new_attempt_id
 from segue.model.status import RunStatus, Way
 from segue.orchestrator.runtime.run_queue import RunId, RunQueue, open_queue
+from tests.journal.statements import execute
 from tests.journal.workflows import BOOT, TickingClock, new_workflow
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +47,7 @@ class Bench:
                 await self.news.wait()
 
     def add(self, t: Transaction, session_id: SessionId) -> int:
-        number = t.queue_run(session_id, RunQueued(way=Way.FIRST, reason="new"), self.boot)
+        number = t.runs.queue(session_id, RunQueued(way=Way.FIRST, reason="new"), self.boot)
         self.queue.enqueue(t, session_id, number)
         return number
 
@@ -58,7 +57,7 @@ class Bench:
         session_id = SessionId(f"s-{name}")
 
         def write(t: Transaction) -> int:
-            t.create_session(session_id, "rehearsal")
+            t.sessions.create(session_id, "rehearsal")
             number = self.add(t, session_id)
             if then is not None:
                 then(t)
@@ -67,7 +66,7 @@ class Bench:
         return session_id, await self.journal.create(new, write)
 
     async def row(self, run: RunId) -> RunRow:
-        return await self.journal.read(lambda c: run_by_id(c, *run))
+        return await self.journal.runs.get(*run)
 
 
 def workflow_of(run: RunId) -> WorkflowId:
@@ -110,7 +109,8 @@ async def test_a_run_whose_transaction_is_rolled_back_is_never_started(database_
 async def _jobs(bench: Bench) -> int:
     if bench.journal.is_embedded:
         return 0
-    return await bench.journal.read(lambda c: c.execute(text("SELECT count(*) FROM procrastinate_jobs")).scalar_one())
+    [(count,)] = await execute(bench.journal, "SELECT count(*) FROM procrastinate_jobs")
+    return count
 
 
 async def test_runs_of_many_workflows_are_executed_side_by_side(database_url: str, clock: TickingClock) -> None:
@@ -155,7 +155,7 @@ async def follow(bench: Bench, first: RunId) -> RunId:
     """End a run in the journal, and queue the session's next one."""
 
     def write(t: Transaction) -> int:
-        t.end_run(*first, RunEnded(outcome="paused", reason="enough"))
+        t.runs.end(*first, RunEnded(outcome="paused", reason="enough"))
         return bench.add(t, first[0])
 
     return first[0], await bench.journal.transact(workflow_of(first), write)
@@ -166,7 +166,7 @@ async def test_runs_that_an_earlier_boot_left_are_never_started(database_url: st
         bench.bodies[SessionId("s-active"), 1] = forever
         active = await bench.begin("active")
         await bench.until_started(1)
-        await bench.journal.transact(workflow_of(active), lambda t: t.claim_run(*active, new_attempt_id(), EARLIER))
+        await bench.journal.transact(workflow_of(active), lambda t: t.runs.claim(*active, new_attempt_id(), EARLIER))
     # As a server leaves it that is killed between its commit and the start.
     async with open_journal(database_url, clock) as journal:
         bench = Bench(journal, EARLIER)
@@ -249,9 +249,7 @@ async def test_only_ids_are_written_to_a_queue_of_its_own(database_url: str, clo
         bench.bodies[SessionId("s-work"), 1] = forever
         await bench.begin()
         await bench.until_started(1)
-        [arguments] = await bench.journal.read(
-            lambda c: c.execute(text("SELECT args FROM procrastinate_jobs")).scalars().all()
-        )
+        [(arguments,)] = await execute(bench.journal, "SELECT args FROM procrastinate_jobs")
         assert arguments == {"workflow_id": "w-work", "session_id": "s-work", "number": 1}
 
 

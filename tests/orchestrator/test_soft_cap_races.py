@@ -10,8 +10,7 @@ import pytest
 from segue.model import events as e
 from segue.model.status import SessionStatus, Trigger, Way
 from segue.model.views import Action, Successor
-from segue.orchestrator.run.lifecycle import Run
-from segue.orchestrator.settling.run_ends import End
+from tests.orchestrator.races import Held
 from tests.orchestrator.test_capacity import filling
 from tests.orchestrator.test_pause_races import at_once, cancelling, go, told_as_it_is
 from tests.orchestrator.theatre import WITHIN, Theatre
@@ -22,24 +21,11 @@ FULL = filling(81_000)
 IN_LINE = "turns: [{match: Hold the place, do: [{wait_for: go}]}]"
 
 
-class Window:
-    """Where a hand-over stands still that is decided and not written down yet."""
+class Window(Held):
+    """Place at which a hand-over waits that is decided and not written down yet."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.there, self.may_go = anyio.Event(), anyio.Event()
-        self._finish = Run._finish
-        window = self
-
-        async def slowly(run: Run, end: End) -> None:
-            await window.pass_by(run, end)
-
-        monkeypatch.setattr(Run, "_finish", slowly)
-
-    async def pass_by(self, run: Run, end: End) -> None:
-        if end.status == "in_progress":
-            self.there.set()
-            await self.may_go.wait()
-        await self._finish(run, end)
+        super().__init__(monkeypatch, "finish", when=lambda _, end: end.status == "in_progress")
 
     async def let_go_while(self, ask: Callable[[], Awaitable[Any]], theatre: Theatre, seen: type[e.Event]) -> Any:
         """What is answered to somebody whose word is taken down in the middle of it."""
@@ -52,7 +38,7 @@ class Window:
             async with anyio.create_task_group() as asking:
                 asking.start_soon(call)
                 await theatre.event("build-it", seen)
-                self.may_go.set()
+                self.go.set()
         return answers[0]
 
 
@@ -192,20 +178,11 @@ async def test_a_next_session_that_waited_for_its_place_when_the_server_died_is_
 async def test_a_next_session_whose_agent_never_came_up_is_the_one_that_goes_on(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opening, opened = anyio.Event(), Run._open_agent
-
-    async def hanging(run: Run, *what: Any) -> Any:
-        if run.tenure.workflow.session_count == 2:
-            opening.set()
-            await anyio.sleep_forever()
-        return await opened(run, *what)
-
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "_open_agent", hanging)
+        opening = Held(patched, "open agent", when=lambda run, *_: run.lease.workflow.session_count == 2)
         async with theatre.open():
             await theatre.begin(FULL)
-            with anyio.fail_after(WITHIN):
-                await opening.wait()
+            await opening.until_there()
     async with theatre.open():
         assert await sessions(theatre) == [SessionStatus.COMPLETED, SessionStatus.SUSPENDED]
         await goes_on_in_session_two(theatre)

@@ -27,7 +27,7 @@ async def test_silence_is_said_once_after_five_minutes_and_ends_nothing(theatre:
         await theatre.event("build-it", e.Warned)
         await theatre.clock.advance(1000)
         (said,) = await warnings(theatre)
-        assert said.startswith("Nothing was heard of the agent for ")
+        assert said.startswith("The agent has been silent for ")
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
 

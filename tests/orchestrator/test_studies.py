@@ -10,12 +10,10 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import CheckpointNotFound, DatabaseTooNew
-from segue.model.ids import CheckpointId
-from segue.model.snapshots import GitChanges, Page, Part
-from segue.orchestrator.requests.snapshots import meant
-from segue.orchestrator.runtime import snapshot_studies
+from segue.model.snapshots import GitChanges, MessagePage, Part
 from segue.resume.handover import PARTS
 from segue.snapshot.forms import session_form
+from tests.orchestrator.races import failing, reading_two_messages_at_once
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -105,10 +103,7 @@ async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_
 async def test_a_look_that_fails_leaves_the_snapshot_and_says_so(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*_: object) -> None:
-        raise RuntimeError("out of paper")
-
-    monkeypatch.setattr(snapshot_studies, "_study", broken)
+    failing(monkeypatch, "study", RuntimeError("out of paper"))
     async with paused(theatre):
         kept = await theatre.orchestrator.snapshot("build-it", "latest")
         assert kept.checkpoint.reason == "lunch"
@@ -160,7 +155,7 @@ async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_
         first = (await theatre.orchestrator.workflow("build-it")).last_snapshot
         await paused_again(theatre)
 
-        async def told(name: str, page: Page | None = None) -> list[Any]:
+        async def told(name: str, page: MessagePage | None = None) -> list[Any]:
             found = await theatre.orchestrator.detailed_history("build-it", name, Part.MESSAGES, page)
             assert isinstance(found, tuple)
             return list(found)
@@ -170,15 +165,15 @@ async def test_messages_end_where_the_snapshot_was_taken_and_can_be_had_page_by_
         assert [each.text for each in early[1:]] == [CHOICE, "A is there."]
         assert late[:3] == early
         assert [(each.role, each.task_id) for each in late[3:]] == [("user", "b"), ("agent", None)]
-        page = await told("latest", Page(limit=2))
+        page = await told("latest", MessagePage(limit=2))
         assert page == late[-2:]
-        assert await told("latest", Page(limit=2, before=page[0].seq)) == late[-4:-2]
+        assert await told("latest", MessagePage(limit=2, before=page[0].seq)) == late[-4:-2]
 
 
 async def test_long_conversations_are_read_in_several_goes(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with paused(theatre):
         whole = await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES)
-        monkeypatch.setattr("segue.orchestrator.requests.snapshots.MOST_READ", 2)
+        reading_two_messages_at_once(monkeypatch)
         assert await theatre.orchestrator.detailed_history("build-it", "latest", Part.MESSAGES) == whole
 
 
@@ -201,23 +196,6 @@ async def test_another_workflows_snapshot_is_not_this_ones(theatre: Theatre) -> 
         with pytest.raises(CheckpointNotFound, match="no snapshot yet"):
             await theatre.orchestrator.detailed_history("other", str(theirs), Part.DECISIONS)
         await theatre.orchestrator.cancel("other", "")
-
-
-IDS = [CheckpointId(f"ckpt-2026-01-0{day}-{number:03d}") for day, number in ((3, 12), (2, 7), (2, 2))]
-
-
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [("latest", 0), ("previous", 1), (IDS[2], 2), ("007", 1), ("7", 1), ("012", 0), ("12", 0)],
-)
-def test_a_snapshot_is_meant_by_its_id_its_number_or_its_place(name: str, number: int) -> None:
-    assert meant(IDS, name) == IDS[number]
-
-
-@pytest.mark.parametrize("name", ["1", "ckpt", "0", "last", "-007"])
-def test_a_name_that_no_snapshot_has_is_refused_with_a_sentence(name: str) -> None:
-    with pytest.raises(CheckpointNotFound, match=f"This workflow has no snapshot '{name}'"):
-        meant(IDS, name)
 
 
 def test_every_part_that_a_successor_is_told_of_can_be_had() -> None:

@@ -11,10 +11,8 @@ from segue.model import events as e
 from segue.model.agents import Choices, McpServer
 from segue.model.errors import BadInput
 from segue.model.status import Carrying, Way, WorkflowStatus
-from segue.orchestrator.requests.secrets import refuse_secrets
-from segue.orchestrator.run.lifecycle import Run
 from tests.drivers.literally import LiteralAgent, answer, update
-from tests.orchestrator.test_last_words import waiting_for_it_to_leave
+from tests.orchestrator.races import Held, noticed
 from tests.orchestrator.test_resuming import standing_still
 from tests.orchestrator.theatre import WITHIN, Theatre
 
@@ -49,27 +47,19 @@ def go(theatre: Theatre) -> None:
 async def test_a_resume_while_a_talk_is_put_away_starts_the_work(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, leaving, may_leave = Run._finish, anyio.Event(), anyio.Event()
-
-    async def slowly(run: Run, end) -> None:
-        if end.talked:
-            leaving.set()
-            await may_leave.wait()
-        await finish(run, end)
-
-    monkeypatch.setattr(Run, "_finish", slowly)
-    waits = waiting_for_it_to_leave(monkeypatch)
+    leaving = Held(monkeypatch, "finish", when=lambda _, end: end.talked)
+    waits = noticed(monkeypatch, "wait until the agent is gone")
     async with theatre.open(talk_linger=5.0):
         await crashed(theatre)
         await say(theatre, "Hello")
         await standing_still(theatre)
         with anyio.fail_after(WITHIN):
             async with theatre.time_going_by(6):
-                await leaving.wait()
+                await leaving.there.wait()
         async with anyio.create_task_group() as both:
             both.start_soon(theatre.resume, "build-it")
             await waits.wait()
-            may_leave.set()
+            leaving.go.set()
         view = await theatre.until("build-it", "completed")
     assert view.runs == 3
 
@@ -258,12 +248,6 @@ async def test_a_secret_anywhere_in_a_server_of_tools_is_refused(theatre: Theatr
     async with theatre.open():
         with pytest.raises(BadInput, match="looks like a secret"):
             await theatre.begin(SCRIPT)
-
-
-@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "KEYBOARD_LAYOUT", "MAX_TOKENS", "MONKEY", "tokenizer"])
-def test_a_name_that_only_sounds_like_a_secret_is_taken(name: str) -> None:
-    server = McpServer(name="x", command=("serve", f"--{name}=something"), variables={name: "something"})
-    refuse_secrets(Choices(mcp_servers=(server,)))
 
 
 async def test_a_name_in_place_of_a_secret_reads_back_as_it_was_written(theatre: Theatre) -> None:

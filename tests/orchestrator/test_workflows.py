@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -21,15 +20,10 @@ from segue.model.errors import (
     WorktreeInUse,
     WrongState,
 )
-from segue.model.ids import WorkflowId
-from segue.model.status import SessionStatus, Trigger, Way
+from segue.model.status import SessionStatus, Way
 from segue.model.views import Answer
-from segue.orchestrator.runtime.permissions import answer_question
-from segue.orchestrator.runtime.run_handle import Stop
-from segue.orchestrator.runtime.services import RuntimeServices
-from segue.orchestrator.settling import sweep as sweeping
-from segue.orchestrator.settling.recovery import settle, settling_for
 from segue.workspace.processes import marked
+from tests.orchestrator.races import failing
 from tests.orchestrator.theatre import Theatre, git
 
 pytestmark = pytest.mark.anyio
@@ -213,12 +207,7 @@ async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_el
         await theatre.event("another", e.PermissionRequested)
         broken = await theatre.orchestrator.workflow("build-it")
 
-        async def answer_others(services: RuntimeServices, workflow_id: WorkflowId, *words: Any, **more: Any) -> object:
-            if workflow_id == broken.id:
-                raise RuntimeError("a mistake")
-            return await answer_question(services, workflow_id, *words, **more)
-
-        monkeypatch.setattr(sweeping, "answer_question", answer_others)
+        failing(monkeypatch, "refuse question", RuntimeError("a mistake"), when=lambda _, id, *words: id == broken.id)
         await theatre.clock.advance(700)
         await theatre.sweep()
         await theatre.until("another", "completed")
@@ -367,8 +356,7 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
         await theatre.event("build-it", e.ToolFinished)
         assert view.session is not None
         lost = theatre.services.live.pop(view.id)
-        hanging = settling_for(Stop(trigger=Trigger.CRASH, reason="it hung"))
-        assert await settle(theatre.services, view.session.id, 1, hanging)
+        assert await theatre.settle(view.session.id, 1, "it hung")
         theatre.services.queue.forget(view.session.id, 1)
         await theatre.resume("build-it")
         (worktree_of(theatre) / "go").touch()
@@ -383,7 +371,7 @@ async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(
 async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre: Theatre) -> None:
     async with theatre.open(agents_at_once=1):
         agents = theatre.services.agents
-        async with theatre.services.places.one(theatre.clock.now()):
+        async with theatre.services.slots.one(theatre.clock.now()):
             await theatre.begin(SIMPLE)
             theatre.services.agents = {}
         await theatre.event("build-it", e.RunEnded)

@@ -10,16 +10,21 @@ from typing import Any
 
 import anyio
 
+from segue.journal import Transaction
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import Event, Record
-from segue.model.ids import NOTHING_SEEN, Seq
+from segue.model.ids import NOTHING_SEEN, Seq, SessionId, WorkflowId
 from segue.model.plan import Issue
-from segue.model.status import Permissions, WorkflowStatus
+from segue.model.status import Permissions, Purpose, Trigger, Way, WorkflowStatus
 from segue.model.views import NewWorkflow, PlanText, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.orchestrator.runtime.concurrency import alongside
+from segue.orchestrator.runtime.queued_runs import queue
+from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.runtime.services import RuntimeServices
+from segue.orchestrator.settling.recovery import settle, settling_for
 from segue.orchestrator.settling.sweep import sweep
+from segue.resume.planner import ResumePlan
 from segue.server.rules import rules_of
 from segue.settings import Settings
 from segue.testing.rehearsal.diary import DiaryEntry, bell_of, read_diary
@@ -204,5 +209,25 @@ class Theatre:
     async def sweep(self) -> None:
         await sweep(self.services)
 
+    async def settle(self, session_id: SessionId, run: int, reason: str) -> bool:
+        """Settle a run as crashed, whether or not it is still going on."""
+        return bool(await settle(self.services, session_id, run, settling_for(_crash(reason))))
+
+    async def tear_away(self, name: str, reason: str) -> None:
+        """End the live run of a workflow at once, as the sweep does with one that hangs."""
+        self.tear_away_at_once((await self.orchestrator.workflow(name)).id, reason)
+
+    def tear_away_at_once(self, workflow_id: WorkflowId, reason: str) -> None:
+        self.services.live[workflow_id].tear_away(_crash(reason))
+
+    def queue_fork(self, t: Transaction, reason: str) -> None:
+        """Queue a run of the current session that begins with a copy of the original's conversation."""
+        plan = ResumePlan(way=Way.FORK, reason=reason)
+        queue(self.services, t, t.sessions.current().id, plan, Purpose.WORK, self.environment)
+
     def diary(self, kind: str) -> list[DiaryEntry]:
         return [entry for entry in read_diary(self.agent_home / "diary.jsonl") if entry.kind == kind]
+
+
+def _crash(reason: str) -> Stop:
+    return Stop(trigger=Trigger.CRASH, reason=reason)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.model.status import Trigger
-from segue.protocol.budgets import Budget, Spent, Stopping, exceeded, unmeasured
+from segue.protocol.budgets import Budget, LimitReached, Spent, exceeded, unmeasured
 
 START = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NOW = START + timedelta(hours=2, minutes=5)
@@ -34,7 +34,7 @@ def test_a_used_up_budget_stops_the_work_and_says_why(budget: Budget, trigger: T
 
 def test_one_task_is_said_in_the_singular() -> None:
     stopping = exceeded(Budget(tasks=1), replace(SPENT, tasks=1), NOW)
-    assert stopping == Stopping(trigger=Trigger.TASK_COMPLETE, reason="1 task was done, as asked for.")
+    assert stopping == LimitReached(trigger=Trigger.TASK_COMPLETE, reason="1 task was done, as asked for.")
 
 
 def test_without_a_limit_nothing_stops() -> None:
@@ -50,9 +50,12 @@ def test_money_is_named_before_everything_else() -> None:
 def test_what_nobody_reports_stops_nothing_and_is_said() -> None:
     unknown = replace(SPENT, usd=None, tokens=None)
     assert exceeded(Budget(usd=0.01, tokens=1), unknown, NOW) is None
-    assert unmeasured(Budget(usd=1), unknown) == "The budget cannot be kept: nobody reports the cost of this work."
+    assert (
+        unmeasured(Budget(usd=1), unknown)
+        == "The budget cannot be enforced: the agents do not report the cost of this work."
+    )
     assert unmeasured(Budget(usd=1, tokens=1), unknown) == (
-        "The budget cannot be kept: nobody reports the tokens and the cost of this work."
+        "The budget cannot be enforced: the agents do not report the tokens and the cost of this work."
     )
 
 
@@ -65,7 +68,7 @@ def test_a_cost_that_was_estimated_stops_the_work_as_such() -> None:
 def test_a_cost_of_which_a_part_is_unknown_is_said() -> None:
     partly = replace(SPENT, complete=False)
     assert unmeasured(Budget(usd=100), partly) == (
-        "The budget may not be kept: what a part of this work costs is known to nobody."
+        "The budget may be exceeded: the cost of a part of this work is unknown."
     )
     assert unmeasured(Budget(tokens=10**7), partly) is None
 

@@ -5,15 +5,15 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration
 from segue.protocol.capacity import Compaction, Gauge, Ladder, Reached, Refresh, climb, ladder_for
-from segue.protocol.estimates import LONGEST_OUTPUT, Estimate, heard, news, prompted, reported
+from segue.protocol.estimates import LONGEST_OUTPUT, Estimate, add_event, add_prompt, add_report, due_report
 
 LONG = "word " * 4_000
 
 
 def after(*events: e.AgentEvent, prompt: str = "") -> Estimate:
-    estimate = prompted(Estimate(), prompt)
+    estimate = add_prompt(Estimate(), prompt)
     for event in events:
-        estimate = heard(estimate, event)
+        estimate = add_event(estimate, event)
     return estimate
 
 
@@ -27,13 +27,13 @@ def after(*events: e.AgentEvent, prompt: str = "") -> Estimate:
     ],
 )
 def test_all_that_an_agent_says_and_does_counts(event: e.AgentEvent) -> None:
-    found = news(after(event))
+    found = due_report(after(event))
     assert found is not None and found.estimated
     assert 5_000 <= (found.context_tokens or 0) <= 5_010
 
 
 def test_what_an_agent_is_told_counts() -> None:
-    assert news(after(prompt=LONG)) == e.UsageReported(context_tokens=5_000, estimated=True)
+    assert due_report(after(prompt=LONG)) == e.UsageReported(context_tokens=5_000, estimated=True)
 
 
 def test_an_output_that_agents_cut_counts_as_far_as_they_read_it() -> None:
@@ -42,30 +42,30 @@ def test_an_output_that_agents_cut_counts_as_far_as_they_read_it() -> None:
 
 def test_nothing_is_reckoned_for_an_agent_that_tells() -> None:
     told = after(e.UsageReported(context_tokens=12, window=100), e.TextDelta(role="message", text=LONG))
-    assert news(told) is None
+    assert due_report(told) is None
 
 
 def test_an_agent_that_says_nought_does_not_tell() -> None:
-    assert news(after(e.UsageReported(context_tokens=0), e.TextDelta(role="message", text=LONG))) is not None
+    assert due_report(after(e.UsageReported(context_tokens=0), e.TextDelta(role="message", text=LONG))) is not None
 
 
 def test_small_talk_is_not_worth_a_report_and_is_not_forgotten() -> None:
     once = after(e.TextDelta(role="message", text="x" * 7_000))
-    assert news(once) is None
-    assert news(heard(once, e.TextDelta(role="message", text="x" * 1_000))) is not None
+    assert due_report(once) is None
+    assert due_report(add_event(once, e.TextDelta(role="message", text="x" * 1_000))) is not None
 
 
 def test_a_conversation_that_goes_on_is_reckoned_on() -> None:
-    on = reported(Estimate(), e.UsageReported(context_tokens=30_000, estimated=True))
-    assert news(on) is None
-    more = news(heard(on, e.TextDelta(role="message", text=LONG)))
+    on = add_report(Estimate(), e.UsageReported(context_tokens=30_000, estimated=True))
+    assert due_report(on) is None
+    more = due_report(add_event(on, e.TextDelta(role="message", text=LONG)))
     assert more is not None and more.context_tokens == 35_000
 
 
 def test_the_model_is_the_one_that_was_asked_the_most() -> None:
     small = e.UsageReported(input_tokens=10, model="a-flash")
     large = e.UsageReported(input_tokens=1_000, model="a-pro")
-    found = news(after(small, large, small, e.TextDelta(role="message", text=LONG)))
+    found = due_report(after(small, large, small, e.TextDelta(role="message", text=LONG)))
     assert found is not None and found.model == "a-pro"
 
 

@@ -16,34 +16,34 @@ from segue.protocol.retries import (
     AskPerson,
     FailureClass,
     Fixer,
-    Outcome,
-    Policy,
     Retry,
+    RetryPolicy,
     Undo,
     Wait,
+    WorkFailure,
     backoff,
     next_step,
 )
-from segue.state.fold import Failed
+from segue.state.fold import FailedAttempt
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
-POLICY = Policy()
+POLICY = RetryPolicy()
 MINUTE = timedelta(minutes=1)
 
 
 def failed(
-    what: Failure | Outcome = Failure.TRANSPORT_LOST, step: str = "task-1", ago: timedelta = timedelta()
-) -> Failed:
-    return Failed(step=step, what=what, reason="It broke.", at=NOW - ago)
+    what: Failure | WorkFailure = Failure.TRANSPORT_LOST, step: str = "task-1", ago: timedelta = timedelta()
+) -> FailedAttempt:
+    return FailedAttempt(step=step, what=what, reason="It broke.", at=NOW - ago)
 
 
-def times(count: int, what: Failure | Outcome) -> list[Failed]:
+def times(count: int, what: Failure | WorkFailure) -> list[FailedAttempt]:
     """The same step, failing every two minutes until now."""
     return [failed(what, ago=2 * MINUTE * left) for left in reversed(range(count))]
 
 
 def test_every_failure_and_outcome_has_a_class_and_every_class_a_rule() -> None:
-    assert set(CLASSES) == set(chain(Failure, Outcome))
+    assert set(CLASSES) == set(chain(Failure, WorkFailure))
     assert set(RULES) == set(FailureClass) == set(CLASSES.values())
 
 
@@ -57,7 +57,7 @@ def test_a_passing_failure_is_tried_three_times_and_then_the_fixer_comes() -> No
 
 
 def test_failing_with_the_fixers_advice_asks_a_person() -> None:
-    history = [*times(3, Outcome.TESTS_FAILED), replace(failed(Outcome.TESTS_FAILED), after_fixer=True)]
+    history = [*times(3, WorkFailure.TESTS_FAILED), replace(failed(WorkFailure.TESTS_FAILED), after_fixer=True)]
     step = next_step(POLICY, history, NOW, 0)
     assert step == AskPerson(
         reason="task-1 failed (tests failed), with the fixer's advice too.", beside="with the fixer's advice too"
@@ -65,19 +65,19 @@ def test_failing_with_the_fixers_advice_asks_a_person() -> None:
 
 
 def test_whoever_wants_one_attempt_wants_no_second_agent_either() -> None:
-    once = Policy(attempts=1)
+    once = RetryPolicy(attempts=1)
     assert isinstance(next_step(once, [failed(Failure.TRANSPORT_LOST)], NOW, 0), AskPerson)
-    assert isinstance(next_step(once, [failed(Outcome.TESTS_FAILED)], NOW, 0), AskPerson)
+    assert isinstance(next_step(once, [failed(WorkFailure.TESTS_FAILED)], NOW, 0), AskPerson)
 
 
 def test_a_wrong_way_is_undone_before_it_is_tried_again() -> None:
-    step = next_step(POLICY, [failed(Outcome.WRONG_APPROACH)], NOW, 0)
+    step = next_step(POLICY, [failed(WorkFailure.WRONG_APPROACH)], NOW, 0)
     assert isinstance(step, Retry)
     assert step.undo is Undo.REWIND
 
 
 def test_a_wrong_way_is_planned_again_twice_and_then_a_person_is_asked() -> None:
-    wrong = [failed(Outcome.WRONG_APPROACH)]
+    wrong = [failed(WorkFailure.WRONG_APPROACH)]
     steps = [next_step(POLICY, wrong, NOW, 0, replans=replans) for replans in range(3)]
     assert [type(step) for step in steps] == [Retry, Retry, AskPerson]
     assert steps[2] == AskPerson(
@@ -87,7 +87,7 @@ def test_a_wrong_way_is_planned_again_twice_and_then_a_person_is_asked() -> None
 
 
 @pytest.mark.parametrize("what", [what for what, kind in CLASSES.items() if kind is FailureClass.PERSISTENT])
-def test_what_would_fail_again_asks_a_person_at_once(what: Failure | Outcome) -> None:
+def test_what_would_fail_again_asks_a_person_at_once(what: Failure | WorkFailure) -> None:
     step = next_step(POLICY, [failed(what)], NOW, 0)
     assert isinstance(step, AskPerson)
     assert step.reason.endswith(", and would again.")
@@ -99,7 +99,7 @@ def test_only_failures_of_the_same_step_in_a_row_count_as_its_attempts() -> None
         failed(ago=9 * MINUTE),
         failed(ago=6 * MINUTE),
         failed(step="task-2", ago=3 * MINUTE),
-        failed(Outcome.TESTS_FAILED),
+        failed(WorkFailure.TESTS_FAILED),
     ]
     step = next_step(POLICY, history, NOW, 0)
     assert isinstance(step, Retry)
@@ -107,7 +107,7 @@ def test_only_failures_of_the_same_step_in_a_row_count_as_its_attempts() -> None
 
 
 def test_failures_of_several_kinds_in_a_row_add_up() -> None:
-    history = [failed(ago=4 * MINUTE), failed(Failure.PROCESS_EXITED, ago=2 * MINUTE), failed(Outcome.TESTS_FAILED)]
+    history = [failed(ago=4 * MINUTE), failed(Failure.PROCESS_EXITED, ago=2 * MINUTE), failed(WorkFailure.TESTS_FAILED)]
     assert isinstance(next_step(POLICY, history, NOW, 0), Fixer)
 
 
@@ -133,9 +133,9 @@ def test_an_agent_that_does_not_stay_up_is_no_matter_for_the_fixer() -> None:
 
 
 def test_work_that_fails_may_fail_as_quickly_as_it_likes() -> None:
-    assert isinstance(next_step(POLICY, [failed(Outcome.TESTS_FAILED)] * 3, NOW, 0), Fixer)
+    assert isinstance(next_step(POLICY, [failed(WorkFailure.TESTS_FAILED)] * 3, NOW, 0), Fixer)
     crashes = [failed(Failure.PROCESS_EXITED)] * 2
-    assert isinstance(next_step(POLICY, [*crashes, failed(Outcome.TESTS_FAILED)], NOW, 0), Fixer)
+    assert isinstance(next_step(POLICY, [*crashes, failed(WorkFailure.TESTS_FAILED)], NOW, 0), Fixer)
 
 
 def test_a_loop_stops_at_the_first_quota_answer_and_says_when_it_is_over() -> None:
@@ -146,7 +146,7 @@ def test_a_loop_stops_at_the_first_quota_answer_and_says_when_it_is_over() -> No
 
 def test_a_quota_is_waited_for_only_if_the_user_chose_so() -> None:
     quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
-    waiting = Policy(wait_for_quota=True)
+    waiting = RetryPolicy(wait_for_quota=True)
     step = next_step(waiting, [quota], NOW, 0)
     assert step == Wait(
         until=NOW + timedelta(hours=3), reason="The agent's quota is used up until 2026-11-16 15:00 UTC."
@@ -157,13 +157,13 @@ def test_a_quota_is_waited_for_only_if_the_user_chose_so() -> None:
 
 def test_failures_of_another_kind_do_not_count_as_a_used_up_quota() -> None:
     quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
-    others = [failed(Failure.PROCESS_EXITED, ago=2 * MINUTE), failed(Outcome.TESTS_FAILED, ago=MINUTE)]
-    assert isinstance(next_step(Policy(wait_for_quota=True), [*others, quota], NOW, 0), Wait)
+    others = [failed(Failure.PROCESS_EXITED, ago=2 * MINUTE), failed(WorkFailure.TESTS_FAILED, ago=MINUTE)]
+    assert isinstance(next_step(RetryPolicy(wait_for_quota=True), [*others, quota], NOW, 0), Wait)
 
 
 def test_a_quota_that_is_full_again_already_is_not_waited_for_any_longer() -> None:
     quota = replace(failed(Failure.QUOTA, ago=MINUTE), reset_at=NOW - timedelta(seconds=1))
-    step = next_step(Policy(wait_for_quota=True), [quota], NOW, 0)
+    step = next_step(RetryPolicy(wait_for_quota=True), [quota], NOW, 0)
     assert isinstance(step, Wait)
     assert step.until == NOW
 
@@ -175,7 +175,7 @@ def test_a_retry_that_is_late_already_comes_now() -> None:
 
 chances = st.floats(min_value=0, max_value=1, exclude_max=True)
 failures = st.builds(
-    Failed,
+    FailedAttempt,
     step=st.sampled_from(["task-1", "task-2"]),
     what=st.sampled_from(list(CLASSES)),
     reason=st.just("It broke."),
@@ -209,7 +209,7 @@ def test_waits_grow(count, chance) -> None:
 
 @given(st.lists(failures, min_size=1, max_size=8), st.booleans(), chances)
 def test_nothing_is_tried_more_often_than_allowed_nor_in_the_past(history, wait_for_quota, chance) -> None:
-    match next_step(Policy(wait_for_quota=wait_for_quota), history, NOW, chance):
+    match next_step(RetryPolicy(wait_for_quota=wait_for_quota), history, NOW, chance):
         case Retry(at=at, attempt=attempt, of=of):
             assert NOW <= at <= NOW + timedelta(seconds=60)
             assert 2 <= attempt <= of == 3

@@ -7,7 +7,7 @@ import pytest
 from segue.model.ids import TaskId
 from segue.model.plan import Plan, Planning, Task
 from segue.model.status import Purpose, Trigger
-from segue.protocol.budgets import Stopping
+from segue.protocol.budgets import LimitReached
 from segue.protocol.steps import (
     AdoptPlan,
     AskForPlan,
@@ -25,9 +25,9 @@ from segue.protocol.steps import (
 
 TASK = Task(id=TaskId("lexer"), title="Write the lexer")
 PLAN = Plan(tasks=(TASK,))
-ASKED = Stopping(trigger=Trigger.PAUSE, reason="lunch")
-FULL = Stopping(trigger=Trigger.EXHAUSTION, reason="the context is full")
-SPENT = Stopping(trigger=Trigger.TIMEOUT, reason="the time is over")
+ASKED = LimitReached(trigger=Trigger.PAUSE, reason="lunch")
+FULL = LimitReached(trigger=Trigger.EXHAUSTION, reason="the context is full")
+SPENT = LimitReached(trigger=Trigger.TIMEOUT, reason="the time is over")
 
 DONE = Situation(purpose=Purpose.WORK)
 READY = replace(DONE, task=TASK)

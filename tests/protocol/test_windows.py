@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from segue.protocol.windows import AS_OF, MODELS, Tokens, cost, find, window
+from segue.protocol.windows import AS_OF, MODELS, TokenCounts, cost, find, window
 
-SOME = Tokens(input=1_000_000, cached=2_000_000, output=100_000, largest_request=90_000)
+SOME = TokenCounts(input=1_000_000, cached=2_000_000, output=100_000, largest_request=90_000)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_price_that_ends_is_unknown_from_the_next_day_on() -> None:
 
 @pytest.mark.parametrize(("largest", "known"), [(100_000, True), (100_001, False), (None, False)])
 def test_a_price_for_small_requests_says_nothing_of_larger_ones(largest: int | None, known: bool) -> None:
-    tokens = Tokens(input=1000, cached=0, output=10, largest_request=largest)
+    tokens = TokenCounts(input=1000, cached=0, output=10, largest_request=largest)
     assert (cost("claude-haiku-5-5", tokens, AS_OF) is not None) == known
 
 
@@ -60,7 +60,7 @@ def test_a_model_without_a_known_price_costs_nobody_knows_how_much(name: str | N
 
 
 def test_without_the_cached_tokens_there_is_no_cost() -> None:
-    assert cost("claude-opus-5", Tokens(input=1000, cached=None, output=10), AS_OF) is None
+    assert cost("claude-opus-5", TokenCounts(input=1000, cached=None, output=10), AS_OF) is None
 
 
 @pytest.mark.parametrize("name", MODELS)

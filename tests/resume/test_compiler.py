@@ -12,7 +12,7 @@ from segue.model.events import AgentMessage
 from segue.model.facts import ReviewFact, SessionFacts
 from segue.model.ids import CheckpointId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
-from segue.model.transcript import Said, Standing, UserSaid
+from segue.model.transcript import Said, UserSaid, WorkLocation
 from segue.resume.compiler import compile_context
 from segue.resume.exam import compile_examined, examine, probes
 from segue.resume.handover import Handover
@@ -153,7 +153,7 @@ def test_short_answers_give_way_to_what_says_something() -> None:
 
 
 def test_a_file_that_was_read_and_changed_is_told_once() -> None:
-    here = Standing(directory=DIRECTORY)
+    here = WorkLocation(directory=DIRECTORY)
     known = facts(here, *ran("1", "cat README.md", "# Boat"), *edited("2", f"{DIRECTORY}/README.md", "# Boats"))
     text = compile_context(known).text
     assert "M …/kettle/README.md" in text

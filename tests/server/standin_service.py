@@ -19,7 +19,7 @@ from segue.model.findings import ExamResult, Findings
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.pictures import Shown
 from segue.model.plan import TaskStatus
-from segue.model.snapshots import History, Message, Page, Part, Snapshot
+from segue.model.snapshots import History, Message, MessagePage, Part, Snapshot
 from segue.model.status import (
     Carrying,
     Permissions,
@@ -59,7 +59,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.orchestrator.requests.snapshots import FOUND, meant
+from segue.orchestrator.requests.snapshots import meant
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
 
@@ -444,15 +444,26 @@ class Standin:
     async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
         return compare(await self.snapshot(name, before), await self.snapshot(name, after))
 
-    async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
+    async def detailed_history(
+        self, name: str, snapshot_id: str, category: Part, page: MessagePage | None = None
+    ) -> History:
         found = await self.snapshot(name, snapshot_id)
         self._enter("detailed_history", name, snapshot_id, category, page)
         if category is Part.GIT_CHANGES:
             return git_changes(found.checkpoint)
         if category is Part.MESSAGES:
             return self.messages
-        assert found.findings is not None
-        return FOUND[category](found.findings)
+        findings = found.findings
+        assert findings is not None
+        match category:
+            case Part.DECISIONS:
+                return findings.decisions
+            case Part.ERRORS:
+                return findings.errors
+            case Part.REVIEWER_FEEDBACK:
+                return findings.feedback
+            case Part.TESTS:
+                return findings.tests
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         self._enter("limit", name, limits, wait_for_quota)

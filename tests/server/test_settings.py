@@ -8,7 +8,7 @@ from segue.model.agents import AgentConfiguration
 from segue.model.bounds import LONGEST, MOST
 from segue.model.errors import BadSettings
 from segue.model.status import Permissions
-from segue.model.work import WorkSettings
+from segue.model.work_settings import WorkSettings
 from segue.server.rules import rules_of
 from segue.settings import BUILT_IN_AGENTS, Settings, load
 from segue.settings.fields import SHARES, TOKENS
@@ -124,8 +124,8 @@ def test_every_key_of_an_agent_has_a_reader_and_a_sentence() -> None:
         ('agent = "nobody"', "names 'nobody', which is not among the agents"),
         ("agents = 1", "agents must be a table"),
         ("agents.mine = 1", "agents.mine must be a table"),
-        ('agents."" = {command = ["x"]}', "must be called something that has no / in it"),
-        ('agents."a/b" = {command = ["x"]}', "agents.a/b must be called something that has no / in it"),
+        ('agents."" = {command = ["x"]}', "must have a name without /"),
+        ('agents."a/b" = {command = ["x"]}', "agents.a/b must have a name without /"),
         ('agents.mine.driver = "acp"', "agents.mine has no command"),
         ('agents.mine.command = "my-agent"', "agents.mine.command must be a list of texts"),
         ("agents.mine.command = [1]", "agents.mine.command must be a list of texts"),
@@ -162,7 +162,7 @@ def test_a_bad_setting_is_refused_by_name(file: Path, text: str, words: str) -> 
 
 def test_a_model_that_reads_along_has_to_be_named(file: Path) -> None:
     file.write_text('extraction = "model"')
-    with pytest.raises(BadSettings, match="extraction_model names none"):
+    with pytest.raises(BadSettings, match="extraction_model is not set"):
         load(file, {})
     chosen = load(file, {"SEGUE_EXTRACTION_MODEL": "openai:gpt-5-mini", "SEGUE_EXTRACTION_TIMEOUT": "5"})
     assert (chosen.extraction, chosen.extraction_model, chosen.extraction_timeout) == ("model", "openai:gpt-5-mini", 5)

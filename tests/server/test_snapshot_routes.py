@@ -8,7 +8,7 @@ from segue.model.codec import decode_checkpoint, decode_findings, encode
 from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
 from segue.model.ids import CheckpointId, Seq, TaskId
 from segue.model.plan import Issue
-from segue.model.snapshots import Message, Page, Part, Snapshot
+from segue.model.snapshots import Message, MessagePage, Part, Snapshot
 from tests.server.knocking import Answer, knock
 from tests.server.standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, VIEW, Standin
 
@@ -148,7 +148,7 @@ async def test_messages_are_had_by_the_page(app: Any, service: Standin) -> None:
     ]
     await get(app, "/1/messages?limit=2&before=30")
     asked = [call[-1] for call in service.asked if call[0] == "detailed_history"]
-    assert asked == [Page(limit=50, before=None), Page(limit=2, before=30)]
+    assert asked == [MessagePage(limit=50, before=None), MessagePage(limit=2, before=30)]
     assert (await get(app, "/1/messages?limit=0")).status == 422
 
 

@@ -12,9 +12,9 @@ from segue.model.agents import Choices, CommitPolicy, Limits, Review, Verify
 from segue.model.errors import BadSettings
 from segue.model.plan import Issue
 from segue.model.views import NewWorkflow
-from segue.model.work import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
+from segue.model.work_settings import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
 from segue.protocol.capacity import Ladder
-from segue.protocol.retries import Policy
+from segue.protocol.retries import RetryPolicy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
 from segue.server.documents import ChosenRequest, StartRequest
@@ -147,7 +147,7 @@ def test_two_places_in_one_repository_are_refused(repository: Path) -> None:
 @pytest.mark.parametrize("key", SERVER_READERS)
 def test_a_repository_cannot_set_what_is_the_servers(repository: Path, key: str) -> None:
     (repository / "segue.toml").write_text(f"{key} = 1\n")
-    with pytest.raises(BadSettings, match=f"sets {key}, which is not a repository's to set") as refused:
+    with pytest.raises(BadSettings, match=f"sets {key}, which a repository may not set") as refused:
         work_of_repository(repository)
     assert "data directory" in refused.value.hint
 
@@ -191,11 +191,11 @@ def test_a_projects_file_that_names_us_must_be_readable(repository: Path, text: 
 @pytest.mark.parametrize("name", ["segue.toml", "pyproject.toml"])
 def test_a_repository_cannot_keep_the_server_with_what_has_no_end(repository: Path, name: str) -> None:
     (repository / name).symlink_to("/dev/null")
-    with pytest.raises(BadSettings, match="it is not a file"):
+    with pytest.raises(BadSettings, match="it is not a regular file"):
         work_of_repository(repository)
     (repository / name).unlink()
     os.mkfifo(repository / name)
-    with pytest.raises(BadSettings, match="it is not a file"):
+    with pytest.raises(BadSettings, match="it is not a regular file"):
         work_of_repository(repository)
 
 
@@ -236,7 +236,7 @@ def test_an_agent_that_is_not_there_is_refused_when_the_server_starts(tmp_path: 
 
 def test_the_rules_are_those_of_the_thinking_rooms_unless_something_is_set() -> None:
     rules = rules_of(Settings())
-    assert (rules.retries, rules.history, rules.lengths) == (Policy(), Cuts(), Lengths())
+    assert (rules.retries, rules.history, rules.lengths) == (RetryPolicy(), Cuts(), Lengths())
     assert asdict(Ladder()) == {**SHARES, **TOKENS}
 
 

@@ -12,7 +12,7 @@ from segue.model import events as e
 from segue.model.events import AgentMessage, TodoEntry, ToolCalled, UsageReported
 from segue.model.facts import SessionFacts
 from segue.model.ids import PromptId, Seq, TaskId, WorkflowId
-from segue.model.transcript import FilesChanged, Line, Said, Standing, Summarised, ToolProgressed, UserSaid
+from segue.model.transcript import FilesChanged, Line, Said, Summarised, ToolProgressed, UserSaid, WorkLocation
 from segue.snapshot.facts import Collector, facts_of
 from segue.snapshot.facts.commands import headline
 from segue.snapshot.facts.journal import lines_of
@@ -20,7 +20,7 @@ from segue.snapshot.facts.passages import MOST_NAMES
 from tests.recordings import DIRECTORY, edited, facts, ran, todo, transcript
 from tests.recordings.kettle import CORRECTION, REQUEST, kettle_lines
 
-HERE = Standing(directory=DIRECTORY, branch="main")
+HERE = WorkLocation(directory=DIRECTORY, branch="main")
 
 
 def test_an_empty_transcript_has_no_facts() -> None:
@@ -151,7 +151,7 @@ def test_branches_and_commits_are_known() -> None:
         *ran("1", "git checkout -b add-keel"),
         *ran("2", "git commit -m x", "[add-keel 1a2b3c4d] Add a keel"),
         *ran("3", 'git commit -qm "Quietly"'),
-        Standing(branch="HEAD"),
+        WorkLocation(branch="HEAD"),
     )
     assert found.branches == ("main", "add-keel")
     assert [(commit.hash, commit.subject) for commit in found.commits] == [("1a2b3c4d", "Add a keel"), ("", "Quietly")]
@@ -347,7 +347,7 @@ def test_an_edit_that_only_its_answer_tells_of_is_known_by_what_it_wrote() -> No
     path = "/tmp/work/lib/boil.py"
     told = f"--- {path}\n+++ {path}\n@@ -0,0 +1 @@\n+BOILS = 100"
     said: list[Said] = [
-        Standing(directory="/tmp/work"),
+        WorkLocation(directory="/tmp/work"),
         ToolCalled(call_id="c", title="Write boil.py", tool="edit", input={"file_path": path}, paths=(path,)),
         e.ToolFinished(call_id="c", status="completed", output=told),
         ToolCalled(call_id="d", title="Write", tool="edit", input={}, paths=("/tmp/scratch.py",)),

@@ -24,8 +24,8 @@ from segue.model.errors import AgentError, AgentMissing, BadSettings
 from segue.model.ids import PromptId, RequestId
 
 if TYPE_CHECKING:
+    from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
     from segue.model.events import AgentEvent, JsonObject
-    from segue.model.kept import ConversationKey, Kept, Page
 
 
 class Keeper(Protocol):
@@ -35,9 +35,9 @@ class Keeper(Protocol):
         """Add to a conversation; on disk when it returns, and without what is there already."""
         ...
 
-    async def read(self, key: ConversationKey, after: int = 0) -> Page: ...
+    async def read(self, key: ConversationKey, after: int = 0) -> EntryPage: ...
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[Kept]:
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
         """Find conversations, the latest first."""
         ...
 
@@ -112,7 +112,7 @@ class Left:
     introduction: Introduction
     updates: int
     characters: int
-    """Position of the last update read, as in `AgentHeard`."""
+    """Position of the last update read, as in `OutputRecorded`."""
     turn: PromptId | None = None
     """Prompt whose turn had not ended."""
     answers: tuple[PermissionAnswer | None, ...] = ()

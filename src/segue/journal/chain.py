@@ -1,4 +1,4 @@
-"""Appending to the chain: the one place where events become rows."""
+"""The hash chain: the one place where events become rows."""
 
 import hashlib
 import json
@@ -23,19 +23,19 @@ from segue.model.ids import AttemptId, Seq, SessionId, WorkflowId
 from segue.store.tables import events, write_time
 
 GENESIS = "0" * 64
-"""What the first event of a workflow is chained to."""
+"""Hash before a workflow's first event."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """An event on its way into the journal; not frozen, since the busiest path makes one for every event."""
+    """Event that is about to be appended; not frozen, because freezing costs time on the busiest path."""
 
     event: Event
     at: datetime
     session_id: SessionId | None = None
     run: int | None = None
     attempt: AttemptId | None = None
-    """The physical try that says so; when it does not own its run any more, it is not listened to."""
+    """Attempt that reports the event; the event is dropped when the attempt no longer owns its run."""
 
 
 def append_in(connection: Connection, workflow_id: WorkflowId, entries: Sequence[Entry]) -> Seq:
@@ -63,23 +63,23 @@ def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[
 
 
 def _append(cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
-    # The first statement takes the workflows' locks; a head read before it, or kept from earlier, may be stale.
+    # The first statement takes the workflows' locks; a head that was read before it may be stale.
     cursor.execute(_lock(mark, len(entries)), tuple(entries))
     heads = {workflow_id: _Head(seq, digest) for workflow_id, seq, digest in cursor.fetchall()}
     for workflow_id in entries:
         if workflow_id not in heads:
             raise WorkflowNotFound(f"No workflow has the id {workflow_id!r}.")
-    if rows := _chain(heads, _timely(cursor, mark, entries)):
+    if rows := _chain(heads, _without_late(cursor, mark, entries)):
         cursor.executemany(_insert(mark), rows)
         cursor.executemany(_seal(mark), [(head.seq, head.hash, name) for name, head in heads.items()])
         crash_point("journal.append")
     return {workflow_id: Seq(head.seq) for workflow_id, head in heads.items()}
 
 
-def _timely(
+def _without_late(
     cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]
 ) -> Mapping[WorkflowId, Sequence[Entry]]:
-    """Without what dead executions still had to say; that is counted."""
+    """Drop the entries of attempts that no longer own their run, and count them."""
     attempts = {entry.attempt for new in entries.values() for entry in new} - {None}
     if not attempts:
         return entries
@@ -121,18 +121,18 @@ def _seal(mark: str) -> str:
 
 @dataclass(slots=True)
 class _Head:
-    """Where a workflow's chain ends."""
+    """End of a workflow's chain."""
 
     seq: int
     hash: str
 
 
 _Row = tuple[str, int, str, str, str | None, int | None, str, str]
-"""In the order of the table's columns."""
+"""Values of a row, in the order of the table's columns."""
 
 
 def _chain(heads: Mapping[WorkflowId, _Head], entries: Mapping[WorkflowId, Sequence[Entry]]) -> list[_Row]:
-    """The rows to write; the heads move on to the last of them."""
+    """Make the rows to insert, and move the heads to the last of them."""
     bodies = iter(redact_all([_encode(entry.event) for new in entries.values() for entry in new]))
     rows: list[_Row] = []
     for workflow_id, new in entries.items():
@@ -146,7 +146,7 @@ def _chain(heads: Mapping[WorkflowId, _Head], entries: Mapping[WorkflowId, Seque
 
 
 def link(previous: str, workflow_id: str, seq: int, at: str, session_id: str | None, run: int | None, body: str) -> str:
-    """The hash of one row, chained to the row before it."""
+    """Return the hash of one row, chained to the row before it."""
     text = f"{previous}\0{workflow_id}\0{seq}\0{at}\0{session_id or ''}\0{run or ''}\0{body}"
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -155,21 +155,26 @@ def _encode(event: Event) -> bytes:
     try:
         return encode_event(event)
     except PydanticSerializationError:
-        # Half a surrogate pair, as a cut-off emoji leaves it, has no UTF-8 form.
-        return json.dumps(_mend(adapter(type(event)).dump_python(event)), ensure_ascii=False, default=str).encode()
+        # Half a surrogate pair, which a cut-off emoji leaves behind, has no UTF-8 form.
+        return json.dumps(
+            _replace_surrogates(adapter(type(event)).dump_python(event)), ensure_ascii=False, default=str
+        ).encode()
 
 
-def _mend(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):
-        return {_mend(key): _mend(item) for key, item in cast(dict[Any, Any], value).items()}
+        return {
+            _replace_surrogates(key): _replace_surrogates(item) for key, item in cast(dict[Any, Any], value).items()
+        }
     if isinstance(value, list | tuple):
-        return [_mend(item) for item in cast(list[Any], value)]
+        return [_replace_surrogates(item) for item in cast(list[Any], value)]
     return value
 
 
 def read_row(row: Row[Any]) -> Record:
+    """Decode a row of the table of events."""
     return Record(
         workflow_id=row.workflow_id,
         seq=row.seq,

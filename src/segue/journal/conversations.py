@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, upd
 
 from segue.journal.database import Database
 from segue.journal.redaction import redact_all
+from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
 from segue.model.events import JsonObject
 from segue.model.ids import SessionId
-from segue.model.kept import ConversationKey, Kept, Page
 from segue.store import tables as t
 
 # Characters after which a page ends; an entry may be a picture, and is not cut.
@@ -22,7 +22,7 @@ _MOST_ENTRIES = 200
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry as it is stored, without secrets."""
+    """Entry as it is stored, without secrets."""
 
     name: str | None
     text: str
@@ -42,11 +42,11 @@ class ConversationStore:
         stored = await run_sync(_encode, entries)
         await self._database.write_exclusively(lambda connection: _add(connection, key, stored, session_id, now))
 
-    async def page(self, key: ConversationKey, after: int) -> Page:
+    async def page(self, key: ConversationKey, after: int) -> EntryPage:
         """Return the entries after this number; none for an unknown conversation."""
         return await self._database.read(_page_of, key, after)
 
-    async def find(self, project: str | None, conversation: str | None) -> list[Kept]:
+    async def find(self, project: str | None, conversation: str | None) -> list[StoredConversation]:
         """Return the conversations of a directory, or the parts of one conversation, the latest first."""
         return await self._database.read(_find, project, conversation)
 
@@ -109,10 +109,10 @@ def _head(connection: Connection, key: ConversationKey) -> Row[tuple[object]] | 
     return connection.execute(select(t.kept_conversations).where(_has_key(key))).first()
 
 
-def _page_of(connection: Connection, key: ConversationKey, after: int) -> Page:
+def _page_of(connection: Connection, key: ConversationKey, after: int) -> EntryPage:
     head = _head(connection, key)
     if head is None:
-        return Page(entries=(), next=None)
+        return EntryPage(entries=(), next=None)
     query = (
         select(t.kept_entries.c.number, t.kept_entries.c.entry)
         .where(t.kept_entries.c.kept_id == head.id, t.kept_entries.c.number > after)
@@ -127,10 +127,10 @@ def _page_of(connection: Connection, key: ConversationKey, after: int) -> Page:
         size += len(row.entry)
         if size >= _PAGE:
             break
-    return Page(entries=tuple(entries), next=after if after < head.entries else None)
+    return EntryPage(entries=tuple(entries), next=after if after < head.entries else None)
 
 
-def _find(connection: Connection, project: str | None, conversation: str | None) -> list[Kept]:
+def _find(connection: Connection, project: str | None, conversation: str | None) -> list[StoredConversation]:
     kept = t.kept_conversations.c
     asked = ((kept.project, project), (kept.conversation, conversation))
     conditions = [column == value for column, value in asked if value is not None]
@@ -138,7 +138,7 @@ def _find(connection: Connection, project: str | None, conversation: str | None)
         return []
     query = select(t.kept_conversations).where(*conditions).order_by(kept.at.desc(), kept.id.desc())
     return [
-        Kept(
+        StoredConversation(
             key=ConversationKey(project=row.project, conversation=row.conversation, part=row.part),
             at=row.at,
             last=row.last,

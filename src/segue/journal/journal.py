@@ -1,4 +1,4 @@
-"""The journal: one object for all writes and reads."""
+"""Journal: one object for all writes and reads."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
@@ -87,6 +87,10 @@ class Journal:
         self._writer: GroupWriter[_Append, Seq] = GroupWriter(engines, _write_group, self._deliver)
         self._wakeups = _Wakeups()
         self._states: dict[WorkflowId, WorkflowState] = {}
+        self._commits: dict[WorkflowId, int] = {}
+        """Commits of each workflow since this journal was opened."""
+        self._folded_at: dict[WorkflowId, int] = {}
+        """Commits that each folded state contains."""
         self._database = Database(engines)
         self.workflows = WorkflowReads(self._database)
         self.sessions = SessionReads(self._database)
@@ -188,7 +192,12 @@ class Journal:
 
     def announce(self, workflow_id: WorkflowId) -> None:
         """Wake the workflow's followers after a commit."""
+        self._commits[workflow_id] = self._commits.get(workflow_id, 0) + 1
         self._wakeups.wake(workflow_id)
+
+    def next_commit(self, workflow_id: WorkflowId) -> anyio.Event:
+        """Return the event that the workflow's next commit sets; take it before reading what to wait for."""
+        return self._wakeups.next(workflow_id)
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -231,8 +240,7 @@ class Journal:
     async def wait(self, workflow_id: WorkflowId, after: Seq, limit: int = PAGE) -> list[Record]:
         """Wait for events after this number, and return them."""
         while True:
-            # Taken before reading, so that a commit between the two is not missed.
-            wakeup = self._wakeups.next(workflow_id)
+            wakeup = self.next_commit(workflow_id)
             if found := await self.records(workflow_id, after, limit):
                 return found
             await wakeup.wait()
@@ -247,8 +255,13 @@ class Journal:
     # ── state ───────────────────────────────────────────────────────────────────────────────────────
 
     async def state(self, workflow_id: WorkflowId) -> WorkflowState:
-        """Return the folded state; only events since the last call are read."""
-        return await self._folded(workflow_id)
+        """Return the folded state; only events since the last call are read, and nothing if there are none."""
+        commits = self._commits.get(workflow_id, 0)
+        if self._folded_at.get(workflow_id) == commits:
+            return self._states[workflow_id]
+        state = await self._folded(workflow_id)
+        self._folded_at[workflow_id] = commits
+        return state
 
     async def present(self, name: str) -> tuple[WorkflowRow, WorkflowState]:
         """Return a workflow and its state after the same event, so that waiting for the next event misses none."""
@@ -263,7 +276,10 @@ class Journal:
         while (state := self._states.get(workflow_id, WorkflowState())).seq < head:
             most = int(min(PAGE, head - state.seq))
             page = await self.records(workflow_id, state.seq, most)
-            self._states[workflow_id] = state = fold(page, state)
+            state = fold(page, state)
+            # Another caller may have folded more meanwhile.
+            if workflow_id not in self._states or state.seq > self._states[workflow_id].seq:
+                self._states[workflow_id] = state
             if len(page) < most:
                 break
         return state
@@ -271,6 +287,7 @@ class Journal:
     def forget(self, workflow_id: WorkflowId) -> None:
         """Free the memory of a workflow's state; the next call of `state` folds it again."""
         self._states.pop(workflow_id, None)
+        self._folded_at.pop(workflow_id, None)
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────
 

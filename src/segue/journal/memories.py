@@ -21,7 +21,7 @@ from segue.store import tables as t
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """An entry with its number in the search index and the key it was stored under."""
+    """Entry with its number in the search index and the key it was stored under."""
 
     number: int
     entry: MemoryEntry

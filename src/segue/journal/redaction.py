@@ -1,7 +1,6 @@
-"""Secrets never reach the disk: a table of patterns, applied to the JSON text that is about to be stored.
+"""Redaction of secrets: a table of patterns, applied to JSON text before it is stored.
 
-Every pattern takes only characters that stand for themselves inside a JSON string, or whole escapes, so a replacement
-cannot break it.
+Every pattern matches only plain characters of a JSON string, or whole escapes, so a replacement leaves valid JSON.
 """
 
 import json
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, cast
 
-# Where a word begins, seen in JSON: after an escape such as \n, or after a terminal's colour code, too.
+# Beginning of a word in JSON text: also after an escape such as \n, or after a terminal's colour code.
 _EDGE = r"(\b|\\[bfnrt]|\\u[0-9a-fA-F]{4}|[0-9]m)"
 
 _NAME = (
@@ -36,8 +35,7 @@ PATTERNS: dict[str, str] = {
     "authorization": r"((?i:authorization)[\\\"' ]*[:=][\\\"' ]*(?i:bearer|basic|token) +)[A-Za-z0-9._~+/=-]{12,}",
     "url-password": r"(://[^/\s:@\"\\]{1,100}:)[^/\s@\"\\]{3,200}@",
     "api-key-header": r"((?i:x-api-key|api-key|x-auth-token)[\\\"' ]*[:=][\\\"' ]*)[A-Za-z0-9._~+/=-]{12,}",
-    # Names as they stand in an environment, with whatever they are set to; code that merely mentions a password, or
-    # asks for one, is left alone.
+    # Names of environment variables with their values; code that only mentions or requests a password is not matched.
     "secret-variable/quoted": rf"({_NAME} ?[:=] ?[\\]*[\"'])[^\"'\\\s\$][^\"'\\\s]{{7,}}",
     "secret-variable/assigned": rf"({_NAME}=)[^\"'\\\s\$(){{}}<>,;\[\]]{{8,}}",
     "secret-variable/bare": rf"({_NAME} ?[:=] ?)[^\"'\\\s\$(){{}}<>,;\[\].]{{8,}}",
@@ -45,7 +43,7 @@ PATTERNS: dict[str, str] = {
 
 
 def _library() -> Any:
-    """google-re2 runs in linear time; where it has no wheel, the standard library's `re` stands in."""
+    """Import google-re2, which runs in linear time, or the standard library's `re` where it has no wheel."""
     try:
         return import_module("re2")
     except ImportError:
@@ -54,7 +52,7 @@ def _library() -> Any:
 
 _re = _library()
 _ANY = _re.compile("|".join(PATTERNS.values()).encode())
-# What stood around the secret is put back.
+# Text after the secret that the pattern matched, too.
 _AFTER = {"url-password": "@"}
 _EACH = [
     (_re.compile(pattern.encode()), rf"\1[redacted:{name.partition('/')[0]}]{_AFTER.get(name, '')}".encode())
@@ -63,17 +61,17 @@ _EACH = [
 
 
 def redact(text: bytes) -> bytes:
-    """The same text with every secret replaced by a note of what stood there; what was JSON stays JSON."""
+    """Replace every secret by a note of its kind; JSON stays JSON."""
     if _ANY.search(text) is None:
         return text
-    redacted = _noted(text)
-    if redacted != text and (document := _parsed(text)) is not None and _parsed(redacted) is None:
-        # A secret that is no string, such as a number under a telling name, cannot be replaced where it stands.
-        return json.dumps(_inside(document.value), ensure_ascii=False, separators=(",", ":")).encode()
+    redacted = _replace_secrets(text)
+    if redacted != text and (document := _parse(text)) is not None and _parse(redacted) is None:
+        # A secret that is not a string, such as a number in a field named PASSWORD, cannot be replaced in the text.
+        return json.dumps(_redact_value(document.value), ensure_ascii=False, separators=(",", ":")).encode()
     return redacted
 
 
-def _noted(text: bytes) -> bytes:
+def _replace_secrets(text: bytes) -> bytes:
     for pattern, note in _EACH:
         text = pattern.sub(note, text)
     return text
@@ -83,40 +81,43 @@ class _Document(NamedTuple):
     value: Any
 
 
-def _parsed(text: bytes) -> _Document | None:
+def _parse(text: bytes) -> _Document | None:
     try:
         return _Document(json.loads(text))
     except ValueError:
         return None
 
 
-def _inside(value: Any) -> Any:
-    """Value by value, each looked at beside its name."""
+def _redact_value(value: Any) -> Any:
+    """Redact a parsed document, each field's value together with its name."""
     match value:
         case str():
-            return _noted(value.encode(errors="replace")).decode()
+            return _replace_secrets(value.encode(errors="replace")).decode()
         case list():
-            return [_inside(item) for item in cast(list[Any], value)]
+            return [_redact_value(item) for item in cast(list[Any], value)]
         case dict():
-            return {_inside(name): _under(name, item) for name, item in cast(dict[str, Any], value).items()}
+            return {
+                _redact_value(name): _redact_field(name, item) for name, item in cast(dict[str, Any], value).items()
+            }
         case _:
             return value
 
 
-def _under(name: str, value: Any) -> Any:
+def _redact_field(name: str, value: Any) -> Any:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         assigned = f"{name}={value}"
-        if _noted(assigned.encode(errors="replace")).decode(errors="replace") != assigned:
+        if _replace_secrets(assigned.encode(errors="replace")).decode(errors="replace") != assigned:
             return "[redacted:secret-variable]"
-    return _inside(value)
+    return _redact_value(value)
 
 
 def redact_all(texts: Sequence[bytes]) -> Sequence[bytes]:
-    """Each of them redacted. Mostly there is nothing to find, and one look at all of them together tells."""
+    """Redact each of these texts. Most hold no secret, so all are searched together first."""
     if _ANY.search(b"\n".join(texts)) is None:
         return texts
     return [redact(text) for text in texts]
 
 
 def redact_text(text: str) -> str:
+    """Replace every secret of a text by a note of its kind."""
     return redact(text.encode(errors="replace")).decode()

@@ -27,7 +27,7 @@ from segue.model.status import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRow:
-    """A workflow's status, place and choices."""
+    """Status, place and choices of a workflow."""
 
     id: WorkflowId
     slug: str
@@ -55,7 +55,7 @@ class WorkflowRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """A session's status and place in its workflow."""
+    """Status of a session, and its place in its workflow."""
 
     id: SessionId
     workflow_id: WorkflowId
@@ -75,7 +75,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeRow:
-    """The latest agent process of a session, and the agent's id for the conversation."""
+    """Latest agent process of a session, and the agent's id for the conversation."""
 
     session_id: SessionId
     status: RuntimeStatus
@@ -93,7 +93,7 @@ class RuntimeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run's status, purpose and owner."""
+    """Status, purpose and owner of a run."""
 
     session_id: SessionId
     number: int
@@ -109,7 +109,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
-    """A task's status, and the attempt that works on it."""
+    """Status of a task, and the attempt that works on it."""
 
     id: TaskId
     status: TaskStatus
@@ -118,7 +118,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRow:
-    """A prompt's delivery status; its text is in the event `seq`."""
+    """Delivery status of a prompt; its text is in the event `seq`."""
 
     id: PromptId
     session_id: SessionId
@@ -131,7 +131,7 @@ class PromptRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRow:
-    """A permission request of an agent."""
+    """Permission request of an agent."""
 
     id: RequestId
     workflow_id: WorkflowId

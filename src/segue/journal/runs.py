@@ -1,4 +1,4 @@
-"""Runs in the journal: queries, and their changes inside a transaction."""
+"""Runs: queries, and their changes inside a transaction."""
 
 from collections.abc import Collection
 from typing import Any

@@ -1,4 +1,4 @@
-"""The search index: clippings of the journal, and the occurrences of a word in them.
+"""Search index: clippings of the journal, and the occurrences of a term in them.
 
 SQLite searches with FTS5, PostgreSQL with its own text search; questions and answers are the same for both.
 """
@@ -20,11 +20,11 @@ SHELF = 1 << 24
 EVERYWHERE = range(1 << 62)
 
 COMMON = 5
-"""A word that occurs in one of this many clippings is common, and tells little."""
+"""A term is common when more than one clipping in this many has it; a common term is not searched for."""
 SMALL = 200
-"""A word that occurs in no more clippings than this is never common."""
+"""A term is never common when this many clippings or fewer have it."""
 _SATURATION = 2.2
-"""Largest contribution of one word in FTS5's ranking, as a multiple of the word's rarity (k1 + 1)."""
+"""Largest contribution of one term in FTS5's ranking, as a multiple of the term's rarity (k1 + 1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class Shelf:
 
     workflow_id: WorkflowId
     number: int | None
-    """None while it has no shelf yet."""
+    """None before the first clipping."""
     seq: Seq
     clippings: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClippingRow:
-    """A clipping as it is stored."""
+    """Clipping as it is stored."""
 
     id: int
     workflow_id: WorkflowId | None
@@ -53,7 +53,7 @@ class ClippingRow:
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Occurrences of a word: the number of clippings, and its strength (0 to 1) in those where it is strongest."""
+    """Occurrences of a term: the number of clippings, and its strength (0 to 1) in those where it is strongest."""
 
     clippings: int
     strengths: Mapping[int, float]
@@ -86,7 +86,7 @@ _SQLITE = _Dialect(
         "AND rowid BETWEEN :first AND :last ORDER BY rank LIMIT :most"
     ),
 )
-# Punctuation becomes space first: PostgreSQL would take a path or a host for one word.
+# Punctuation becomes space first, because PostgreSQL would treat a path or a host as one word.
 _POSTGRES = _Dialect(
     add=text(
         "INSERT INTO clipping_index (id, words) SELECT id, to_tsvector('english', "
@@ -106,7 +106,7 @@ _DIALECTS = {"sqlite": _SQLITE, "postgresql": _POSTGRES}
 
 
 class SearchIndex:
-    """The search index, over one connection."""
+    """Search index, over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -190,7 +190,7 @@ class SearchIndex:
     def occurrences(
         self, words: Collection[str], total: int, *, rarest: int, most: int, within: range = EVERYWHERE
     ) -> dict[str, Occurrences]:
-        """Find the occurrences of the `rarest` of these words; the other words are only counted."""
+        """Find the occurrences of the `rarest` of these terms; the others are only counted."""
         counts = {
             word: self._connection.execute(self._dialect.count, {"word": _quoted(word)}).scalar_one() for word in words
         }
@@ -203,11 +203,11 @@ class SearchIndex:
         return found
 
     def _strongest(self, count: int, total: int) -> float:
-        """Return the largest possible strength. FTS5 multiplies by the word's rarity, which `memory` weighs itself."""
+        """Return the largest possible strength. FTS5 multiplies by the term's rarity, which `memory` weighs itself."""
         if self._connection.dialect.name != "sqlite":
             return 1.0
         rarity = math.log((total - count + 0.5) / (count + 0.5)) if 2 * count < total else 0.0
-        # FTS5 gives a word that is everywhere a rarity of nearly zero.
+        # FTS5 gives a term that is everywhere a rarity of nearly zero.
         return _SATURATION * max(rarity, 1e-6)
 
     def clippings(self, ids: Collection[int]) -> dict[int, ClippingRow]:
@@ -233,7 +233,7 @@ class SearchIndex:
 
 
 def _telling(counts: Mapping[str, int], total: int) -> list[str]:
-    """Sort the words that occur, the rarest first; leave out common ones unless all are common."""
+    """Sort the terms that occur, the rarest first; leave out common ones unless all are common."""
     known = sorted((word for word in counts if counts[word]), key=lambda word: (counts[word], word))
     common = max(SMALL, total // COMMON)
     return [word for word in known if counts[word] <= common] or known

@@ -1,4 +1,4 @@
-"""Sessions in the journal: queries, and their moves inside a transaction."""
+"""Sessions: queries, and their moves inside a transaction."""
 
 from collections.abc import Collection
 from datetime import datetime

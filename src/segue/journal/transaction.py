@@ -1,4 +1,4 @@
-"""One transaction on one workflow: guarded moves, each with its event, all or nothing."""
+"""Transaction on one workflow: guarded moves, each with its event, all or nothing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ from segue.store.tables import imports
 
 
 class Transaction:
-    """A transaction that holds a workflow's lock; what it reads stays true until it commits.
+    """Transaction that holds a workflow's lock; what it reads stays true until it commits.
 
     Its own methods change the workflow. Each part changes one subject of it.
     """
@@ -48,7 +48,7 @@ class Transaction:
         self.calls_when_committed: list[Callable[[], None]] = []
 
     def when_committed(self, call: Callable[[], None]) -> None:
-        """Have `call` made in the journal's event loop once this transaction has committed."""
+        """Call `call` in the journal's event loop after this transaction has committed."""
         self.calls_when_committed.append(call)
 
     @property
@@ -77,12 +77,15 @@ class Transaction:
 
     def catch_up(self, state: WorkflowState) -> WorkflowState:
         """Return the present state, from one that was folded before the lock was taken."""
+        if state.seq == self.head:
+            return state
         return fold(records_after(self._locked.connection, self.workflow_id, state.seq, NO_LIMIT), state)
 
     # ── the workflow ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def workflow(self) -> WorkflowRow:
+        """Row of the workflow."""
         return self._locked.row
 
     def move_workflow(self, after: WorkflowStatus, *, reason: str = "", trigger: Trigger | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Workflows in the journal: queries, creation, and the lock under which one is changed."""
+"""Workflows: queries, creation, and the lock under which one is changed."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
@@ -182,7 +182,7 @@ class WorkflowReads:
 
 
 def insert_workflow(connection: Connection, new: NewWorkflowRow, now: datetime) -> WorkflowCreated:
-    """Insert the first rows of a workflow, and return the event that tells of them."""
+    """Insert the first rows of a workflow, and return the event of its creation."""
     in_event_only = ("issue", "plan", "imported", "forked_from")
     row = {
         **{key: value for key, value in asdict(new).items() if key not in in_event_only},
@@ -241,7 +241,7 @@ def _collision(error: IntegrityError, new: NewWorkflowRow) -> SegueError:
 
 
 class LockedWorkflow:
-    """A workflow that one transaction has locked. The parts of the transaction write through it."""
+    """Workflow that one transaction has locked. The parts of the transaction write through it."""
 
     def __init__(self, connection: Connection, workflow_id: WorkflowId, now: datetime) -> None:
         self.connection = connection
@@ -252,6 +252,7 @@ class LockedWorkflow:
 
     @property
     def row(self) -> WorkflowRow:
+        """Row of the workflow, read again after each update."""
         if self._row is None:
             self._row = workflow_by_id(self.connection, self.id)
         return self._row

@@ -1,8 +1,8 @@
 """Recall and memorize over past work.
 
-`clippings` says what of the journal can be found again, `index` keeps the search index up, `words` and `ranking` say
-what answers a question best, `memorizing` puts entries down, and `adapter` is the one object for all of it. The index
-is derived: it can be thrown away and made again.
+`clippings` selects the searchable text of the journal, `index` keeps the search index up to date, `terms` and `ranking`
+find the best results, `memorizing` writes entries, and `adapter` is the one interface to all of it. The index is
+derived data: it can be deleted and built again.
 """
 
 from segue.memory.adapter import Memory

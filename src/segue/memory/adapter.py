@@ -1,11 +1,11 @@
-"""The memory, as one object: recall over everything, and entries that are stored, changed, read, searched, deleted."""
+"""Interface to the memory: recall over everything, and entries that are stored, changed, read, searched and deleted."""
 
 from dataclasses import replace
 from datetime import datetime
 
 from segue.journal import Journal, MemoryStore
 from segue.journal.redaction import redact_text
-from segue.memory.index import Index
+from segue.memory.index import SearchIndexer
 from segue.memory.memorizing import (
     LONGEST,
     check,
@@ -19,7 +19,7 @@ from segue.memory.memorizing import (
 )
 from segue.memory.recall import MEMORIZED, answers, by_words, is_over, judged
 from segue.memory.scan import without_private
-from segue.memory.sections import in_sections
+from segue.memory.workflow_summary import in_sections
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, SecretFound
 from segue.model.findings import Findings
@@ -33,17 +33,17 @@ from segue.model.memories import (
     MemoryEntry,
     MemoryId,
     Note,
-    Question,
+    RecallQuery,
     Recollection,
 )
 
 
 class Memory:
-    """What is remembered of past work; every operation leaves a row in the log, refusals too."""
+    """Memory of past work; every operation is logged, refused ones too."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._index = Index(journal)
+        self._index = SearchIndexer(journal)
 
     @property
     def _now(self) -> datetime:
@@ -51,8 +51,8 @@ class Memory:
 
     # ── recall ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def recall(self, question: Question) -> Recollection:
-        """What past work says about this. Nothing of it is changed."""
+    async def recall(self, question: RecallQuery) -> Recollection:
+        """Search past work. Nothing is changed."""
         question = replace(question, query=question.query.replace("\0", " ").strip())
         if not question.query:
             raise BadInput("There is nothing to look for.", hint="Give some words, or the name of a workflow.")
@@ -69,7 +69,7 @@ class Memory:
     async def search(
         self, query: str, *, limit: int = 5, threshold: float = 0.70, semantic: bool = False
     ) -> list[Found]:
-        """Entries that hold at least this share of the query's words."""
+        """Return the entries that contain at least this share of the query's terms."""
         if semantic:
             raise BadInput("Entries are searched by their words; there are no vectors to compare meanings with.")
         await self._index.catch_up()
@@ -83,6 +83,7 @@ class Memory:
     async def store_memory(
         self, content: str, *, importance: float = 0.5, tags: tuple[str, ...] = (), domain: str = "general"
     ) -> MemoryEntry:
+        """Store a new entry."""
         note = Note(content=content, importance=importance, tags=tags, domain=domain)
         return (await self.memorize(note, "new")).memory
 
@@ -94,11 +95,12 @@ class Memory:
         importance: float | None = None,
         tags: tuple[str, ...] | None = None,
     ) -> MemoryEntry:
+        """Replace the content of an entry."""
         note = Note(content=content, importance=importance, tags=tags)
         return (await self.memorize(note, "update", memory_id)).memory
 
     async def get_memory_by_id(self, name: str) -> MemoryEntry:
-        """By its id or its tag."""
+        """Return the entry with this id or tag."""
         entry = (await self._journal.read_memories(lambda store: entry_named(store, name))).entry
         await self._log("read", "done", entry.id)
         if is_over(entry, self._now):
@@ -106,6 +108,7 @@ class Memory:
         return entry
 
     async def delete(self, name: str) -> Forgotten:
+        """Delete the entry with this id or tag."""
         now = self._now
 
         def delete(store: MemoryStore) -> Forgotten:
@@ -118,13 +121,13 @@ class Memory:
         return await self._journal.write_memories(delete)
 
     async def accesses(self, memory_id: str) -> list[AccessRecord]:
-        """Everything that was done with an entry, also after it was deleted."""
+        """Return the log of an entry, even after its deletion."""
         return await self._journal.read_memories(lambda store: store.entries.accesses(MemoryId(memory_id)))
 
     # ── memorize ────────────────────────────────────────────────────────────────────────────────────
 
     async def memorize(self, note: Note, mode: MemorizeMode, name: str | None = None) -> Memorized:
-        """`update` names an entry by id or tag, or a workflow by id or slug; `auto` finds out which one is meant."""
+        """Store a note: `update` takes an entry by id or tag, or a workflow by id or slug; `auto` finds the entry."""
         try:
             check(note)
         except SecretFound:
@@ -142,7 +145,7 @@ class Memory:
             raise
 
     async def memorize_workflow(self, name: str) -> Memorized:
-        """Put down a workflow as it stands, in sections; there is one such entry for each."""
+        """Store the current state of a workflow, in sections; each workflow has one such entry."""
         now = self._now
 
         def memorize(store: MemoryStore) -> Memorized:
@@ -154,7 +157,7 @@ class Memory:
         return await self._journal.write_memories(memorize)
 
     async def memorize_checkpoint(self, checkpoint: Checkpoint, findings: Findings) -> Memorized:
-        """Put down how far the work was at a checkpoint, in sections; doing it twice stores it once."""
+        """Store the state of the work at a checkpoint, in sections; a repetition stores nothing."""
         now = self._now
 
         def memorize(store: MemoryStore) -> Memorized:

@@ -1,4 +1,4 @@
-"""What of the journal can be found again: a table from kinds of events to their words. Pure."""
+"""Searchable text of the journal: a table from kinds of events to their text. Pure."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from segue.model.memories import Clipping, ClippingKind
 from segue.model.plan import Plan
 
 RULES = 2
-"""Counted up whenever the same events would be clipped differently: what was clipped before is then clipped again."""
+"""Version of these rules; a new version makes the index clip all events again."""
 
 PIECE = 3_000
-"""Characters of one clipping; what people and agents say is cut into several."""
+"""Maximum characters of one clipping; longer messages are split into several."""
 MOST_PIECES = 12
 END = 1_000
-"""Characters of a long output that are kept from its end, where its outcome stands."""
+"""Characters that are kept from the end of a long output, where its outcome is."""
 
 _FOR_TERMINALS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
@@ -29,17 +29,17 @@ Words = Iterator[tuple[ClippingKind, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the events that are clipped speak of, and do not carry themselves."""
+    """Data that events refer to without containing it."""
 
     checkpoints: Mapping[CheckpointId, Checkpoint] = field(default_factory=dict[CheckpointId, Checkpoint])
     studies: Mapping[Seq, Findings] = field(default_factory=dict[Seq, Findings])
-    """For the event of a study, what the study before it had found."""
+    """Findings of the study before, for each event of a study."""
     sessions: Mapping[Seq, SessionId | None] = field(default_factory=dict[Seq, SessionId | None])
-    """For an event that findings come from, its session."""
+    """Session of each event that findings come from."""
 
 
 def clip(record: e.Record, known: Known) -> list[Clipping]:
-    """The clippings of one event; none of most kinds."""
+    """Return the clippings of an event; most kinds have none."""
     if isinstance(record.event, e.SnapshotStudied):
         return list(_studied(record, record.event.findings, known))
     return [
@@ -50,7 +50,7 @@ def clip(record: e.Record, known: Known) -> list[Clipping]:
 
 
 def _readable(words: str) -> str:
-    """Without what only a terminal understands, and without NULs, which no text of PostgreSQL's can hold."""
+    """Remove terminal sequences, and NULs, which PostgreSQL cannot store in a text."""
     return _FOR_TERMINALS.sub("", words).replace("\0", " ").strip()
 
 
@@ -63,7 +63,7 @@ def _words(event: e.Event, known: Known) -> Words:
 
 
 def _said(kind: ClippingKind) -> Callable[[Any], Words]:
-    """Somebody's words, all of them."""
+    """Return a function that yields all the text of an event, in pieces."""
 
     def words(event: e.AgentMessage) -> Words:
         for piece in _pieces(event.text):
@@ -95,7 +95,7 @@ def _finished(event: e.ToolFinished) -> Words:
 
 
 def _todo(event: e.TodoUpdated) -> Words:
-    """Agents write the whole list again and again; what they are at now is what a search can use."""
+    """Yield the current entries of a to-do list; agents rewrite the whole list each time."""
     yield "todo", "\n".join(entry.content for entry in event.entries if entry.status == "in_progress")
 
 
@@ -105,7 +105,7 @@ def _answered(event: e.PermissionAnswered) -> Words:
 
 
 def _studied(record: e.Record, findings: Findings, known: Known) -> Iterator[Clipping]:
-    """What the study before did not say in the same words, each as of the event that it comes from."""
+    """Yield the new findings of a study, each at the event that it comes from."""
     before = known.studies.get(record.seq)
     told = {text for _, _, text in _findings(before)} if before else set[str]()
     for kind, finding, text in _findings(findings):
@@ -136,7 +136,7 @@ def _error(error: ErrorRecord) -> str:
 
 
 def _went_wrong(*fields: str) -> Callable[[Any], Words]:
-    """What the user should have seen, in the words of these fields."""
+    """Return a function that yields these fields of an event as an error."""
 
     def words(event: object) -> Words:
         yield "error", _cut("\n".join(str(getattr(event, name)) for name in fields))
@@ -180,7 +180,7 @@ def _checkpoint(checkpoint: Checkpoint) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Pieces that end where a line ends, if one does in their second half."""
+    """Split a text into pieces, at the end of a line where possible."""
     for _ in range(MOST_PIECES):
         if len(text) <= PIECE:
             break

@@ -1,4 +1,4 @@
-"""Keeping the index up: what is new in the journal is clipped when somebody asks, in small steps."""
+"""Update of the search index: new events are clipped before a search, in small steps."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import anyio
 from segue.journal import Journal, MemoryStore
 from segue.journal.search import Shelf
 from segue.memory.clippings import RULES, Known, clip
-from segue.memory.words import names
+from segue.memory.terms import names
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import CheckpointNotFound, StoreError
 from segue.model.events import CheckpointCreated, Record, SnapshotStudied, Stretch
@@ -19,7 +19,7 @@ from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq, SessionId
 from segue.model.memories import Clipping, MemoryEntry
 
 STEP = 100
-"""Events that are clipped under one lock: whoever appends to a journal waits no longer than that."""
+"""Maximum events that are clipped under one lock, which limits the wait of writers to the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class _Batch:
     names: list[str]
 
 
-class Index:
-    """The search index, as something that is behind and catches up."""
+class SearchIndexer:
+    """Updater of the search index."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._catching_up = anyio.Lock()
 
     async def catch_up(self) -> None:
-        """Costs what is new, not what there is; the index of other rules is thrown away first."""
+        """Index the new events and entries; an index of other rules is cleared first."""
         async with self._catching_up:
             if await self._journal.read_memories(lambda store: store.index.has_other_rules(RULES)):
                 await self._journal.write_memories(lambda store: store.index.clear())
@@ -57,7 +57,7 @@ class Index:
             )
 
     async def _tidy_memories(self) -> None:
-        """What has expired is found no more, and erased when it need not be kept."""
+        """Remove expired entries from the index, and erase those past their retention."""
         now = self._journal.clock.now()
         if await self._journal.read_memories(lambda store: store.entries.need_maintenance(now)):
             await self._journal.write_memories(lambda store: _tidy(store, now))
@@ -75,7 +75,7 @@ def _tidy(store: MemoryStore, now: datetime) -> None:
 
 
 def put_entry(store: MemoryStore, number: int, entry: MemoryEntry) -> None:
-    """Let an entry be found by its words, its tags and its domain."""
+    """Index an entry by its text, its tags and its domain."""
     labels = " ".join((entry.tag, *entry.tags, entry.domain))
     clipping = Clipping(kind="memory", text=entry.content, at=entry.updated_at)
     store.index.put_memory(number, clipping, f"{names(entry.content)} {labels}")
@@ -95,7 +95,7 @@ def _next_batch(store: MemoryStore, shelf: Shelf) -> _Batch | None:
 
 
 def _checkpoints(store: MemoryStore, records: list[Record]) -> dict[CheckpointId, Checkpoint]:
-    """The checkpoints that these records speak of; one that cannot be read is not found, and hides nothing else."""
+    """Return the checkpoints of these records; one that cannot be read is left out."""
     found: dict[CheckpointId, Checkpoint] = {}
     for record in records:
         if isinstance(record.event, CheckpointCreated):
@@ -106,19 +106,19 @@ def _checkpoints(store: MemoryStore, records: list[Record]) -> dict[CheckpointId
 
 
 def _studies_before(store: MemoryStore, records: list[Record]) -> dict[Seq, Findings]:
-    """For each study among these records, what the workflow's last study before it had found."""
+    """Return for each study among these records the findings of the study before it."""
     studies = [record for record in records if isinstance(record.event, SnapshotStudied)]
     if not studies:
         return {}
     earlier = Stretch(after=NOTHING_SEEN, until=Seq(studies[0].seq - 1))
     last = store.last_records(studies[0].workflow_id, ("snapshot.studied",), 1, earlier)
-    # Where there is none before the first, the first has no other to be compared with.
+    # Without an earlier study the first one is compared with nothing.
     pairs = pairwise((*last, *studies))
     return {this.seq: before.event.findings for before, this in pairs if isinstance(before.event, SnapshotStudied)}
 
 
 def _sessions(store: MemoryStore, records: list[Record]) -> dict[Seq, SessionId | None]:
-    """The sessions of the events that findings among these records come from."""
+    """Return the sessions of the events that the findings among these records come from."""
     studies = [record.event.findings for record in records if isinstance(record.event, SnapshotStudied)]
     seqs = {each.seq for study in studies for each in (*study.decisions, *study.errors) if each.seq is not None}
     return store.session_ids_at(records[0].workflow_id, seqs) if seqs else {}

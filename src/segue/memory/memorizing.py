@@ -1,4 +1,4 @@
-"""Putting something down: as a new entry, in place of one, or as whichever of the two fits."""
+"""Writing of entries: a new one, an update, or automatically one of the two."""
 
 import hashlib
 import re
@@ -13,8 +13,8 @@ from segue.journal.rows import WorkflowRow
 from segue.memory.index import put_entry
 from segue.memory.recall import MEMORIZED, by_words, is_over
 from segue.memory.scan import found_in, refuse_private
-from segue.memory.sections import in_sections
-from segue.memory.words import likeness, wanted
+from segue.memory.terms import likeness, query_terms
+from segue.memory.workflow_summary import in_sections
 from segue.model.errors import BadInput, MemoryNotFound, MemoryUnclear, WorkflowNotFound
 from segue.model.ids import slugify
 from segue.model.memories import (
@@ -29,17 +29,18 @@ from segue.model.memories import (
 )
 
 SAME, ALIKE = 0.85, 0.70
-"""From these likenesses on, an entry is taken for the same, or somebody must say whether it is."""
+"""Similarities from which an entry counts as the same, or a person must decide."""
 MOST_LIKE = 5
 TELLING = 5
-"""Words of an entry's first line that its tag is made of."""
+"""Terms of an entry's first line that form its tag."""
 LONGEST = 20_000
-"""Characters of one entry."""
+"""Maximum characters of one entry."""
 
 _TAG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*_[a-z0-9]+(?:-[a-z0-9]+)*_\d{4}")
 
 
 def check(note: Note) -> None:
+    """Raise an error unless the note can be stored."""
     if not note.content.strip():
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
     if "\0" in _stored(note):
@@ -60,16 +61,17 @@ def check(note: Note) -> None:
 
 
 def private_in(note: Note) -> list[str]:
-    """The kinds of what must not be put down, whichever field they stand in."""
+    """Return the kinds of private data in any field of a note."""
     return list(dict.fromkeys(found_in(_stored(note))))
 
 
 def _stored(note: Note) -> str:
-    """Every word of a note that would be written to the disk."""
+    """Return all text of a note that would be written to disk."""
     return "\n".join((note.content, note.domain or "", note.tag or "", note.key or "", *(note.tags or ())))
 
 
 def entry_named(store: MemoryStore, name: str) -> StoredMemory:
+    """Return the entry with this id or tag."""
     found = store.entries.named(name)
     if found is None:
         raise MemoryNotFound(f"Nothing was memorized as {name!r}.", hint="`segue recall` finds entries by their words.")
@@ -80,7 +82,7 @@ def entry_named(store: MemoryStore, name: str) -> StoredMemory:
 
 
 def store_new(store: MemoryStore, note: Note, now: datetime) -> Memorized:
-    """Storing the same twice, by its key or by its words, stores once."""
+    """Store a new entry; the same key or the same content again stores nothing."""
     sha256 = _sha256(note.content)
     before = store.entries.with_key(note.key) if note.key else None
     if before is not None and before.entry.content_sha256 != sha256:
@@ -136,7 +138,7 @@ def _provenance(store: MemoryStore, note: Note) -> Provenance:
 
 def _free_tag(store: MemoryStore, note: Note, now: datetime) -> str:
     first_line = next(line for line in note.content.splitlines() if line.strip())
-    topic = slugify(" ".join(wanted(first_line).words[:TELLING]))
+    topic = slugify(" ".join(query_terms(first_line).words[:TELLING]))
     return _numbered(store, topic, slugify(note.domain or "general", 32), now)
 
 
@@ -153,7 +155,7 @@ def _numbered(store: MemoryStore, topic: str, context: str, now: datetime) -> st
 
 
 def update(store: MemoryStore, name: str, note: Note, now: datetime) -> Memorized:
-    """Of an entry, or of the entry that tells of a workflow; that one is made when it is missing."""
+    """Update an entry, or the entry of a workflow; the latter is created if it is missing."""
     found = store.entries.named(name)
     if found is not None:
         return _change(store, found, note, now)
@@ -200,7 +202,7 @@ def _change(store: MemoryStore, before: StoredMemory, note: Note, now: datetime)
 
 
 def store_or_update(store: MemoryStore, note: Note, now: datetime) -> Memorized:
-    """Update what is the same, ask about what is alike, store what is neither."""
+    """Update the same entry, refuse if there is a similar one, else store a new one."""
     if note.tag is not None and (named := store.entries.named(note.tag)) is not None:
         return _change(store, named, note, now)
     like = _most_like(store, note.content, now)
@@ -227,11 +229,11 @@ def _unclear(like: list[tuple[float, StoredMemory]]) -> MemoryUnclear:
     )
 
 
-# ── small things ────────────────────────────────────────────────────────────────────────────────────
+# ── helpers ────────────────────────────────────────────────────────────────────────────────────
 
 
 def workflow_to_tell(store: MemoryStore, name: str) -> WorkflowRow:
-    """The workflow that is to be put down as it stands; an entry has nothing of its own to say anew."""
+    """Return the workflow whose state is memorized; an entry needs new content instead."""
     try:
         return store.workflow(name)
     except WorkflowNotFound:
@@ -244,6 +246,7 @@ def workflow_to_tell(store: MemoryStore, name: str) -> WorkflowRow:
 
 
 def sections_of(store: MemoryStore, workflow: WorkflowRow) -> str:
+    """Return a workflow's summary in sections."""
     snapshot = store.last_snapshot(workflow.id)
     findings = store.findings(workflow.id, snapshot.id) if snapshot else None
     return in_sections(workflow, snapshot, findings)

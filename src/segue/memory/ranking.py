@@ -1,4 +1,4 @@
-"""Which clippings answer a question best. Pure: it is told where the words occur."""
+"""Ranking of clippings for a query. Pure: the occurrences of the terms are given."""
 
 import math
 from collections import defaultdict
@@ -9,29 +9,32 @@ from heapq import nlargest
 from segue.journal.search import SHELF, Occurrences
 
 RAREST = 24
-"""So many words of a question, the rarest ones, are looked up."""
+"""Number of the rarest terms that are looked up."""
 STRONGEST = 300
-"""Of each, so many clippings where it is strongest."""
+"""Number of clippings looked up for each term, those with the strongest match."""
 BESIDE = {-2: 0.4, -1: 0.6, 1: 0.6, 2: 0.4}
-"""What a word is worth when it stands one or two clippings away."""
+"""Value of a term that occurs one or two clippings away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
+    """Clipping with its score."""
+
     id: int
     score: float
-    """From 0 to 1: the share of the question's words, weighted by rarity, that stand here or beside it."""
+    """Share of the query's terms, weighted by rarity, that occur here or in the neighbouring clippings, from 0 to 1."""
 
 
 def rank(found: Mapping[str, Occurrences], counted: Collection[str], total: int, limit: int) -> list[Ranked]:
-    """The best first. Each word counts once for each clipping, there where it is strongest: in it or beside it."""
+    """Return the best clippings first. Each term counts once per clipping, at its strongest occurrence in it or beside
+    it."""
     order: defaultdict[int, float] = defaultdict(float)
     for occurrences in found.values():
         rarity = _rarity(occurrences, total)
         for id, strength in _spread(occurrences.strengths).items():
             order[id] += rarity * strength
     best = nlargest(limit, order, key=lambda id: (order[id], id))
-    # Words that are too common to be looked up are neither found nor missed.
+    # Terms that are too common to be looked up do not count.
     sought = [each for word, each in found.items() if word in counted and (each.strengths or not each.clippings)]
     return [Ranked(id, _score(id, sought, total)) for id in best]
 
@@ -39,7 +42,7 @@ def rank(found: Mapping[str, Occurrences], counted: Collection[str], total: int,
 def _spread(strengths: Mapping[int, float]) -> dict[int, float]:
     best = dict(strengths)
     for id, strength in strengths.items():
-        # What was memorized stands for itself; elsewhere, numbers side by side were events side by side.
+        # Entries have no neighbours; adjacent numbers of other clippings are adjacent events.
         if id >= SHELF:
             for distance, nearness in BESIDE.items():
                 value = strength * nearness

@@ -1,41 +1,41 @@
-"""Answering a question: directly where it is a name, by its words where it is not."""
+"""Search in past work: by name where the query is one, else by terms."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from segue.journal import MemoryStore
-from segue.journal.search import EVERYWHERE, SHELF, ClippingRow
-from segue.memory.asking import ranked
-from segue.memory.words import wanted
+from segue.journal.search import EVERYWHERE, SHELF, ClippingRow, SearchIndex
+from segue.memory.ranking import RAREST, STRONGEST, Ranked, rank
+from segue.memory.terms import query_terms
 from segue.model.errors import NotFound, SessionNotFound, WorkflowNotFound
 from segue.model.ids import WorkflowId
-from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, Question, Verdict
+from segue.model.memories import STALE_AFTER, ClippingKind, Found, MemoryEntry, Provenance, RecallQuery, Verdict
 
 BANDS: Mapping[Verdict, float] = {"recalled": 0.90, "several": 0.75}
-"""From these scores on something counts as recalled, or as one of several."""
+"""Scores from which a result counts as recalled, or as one of several."""
 SPARE = 20
-"""How many more than asked for are looked at, since the same words may stand in several places."""
+"""Multiple of the limit that is looked up, since several results may have the same text."""
 MEMORIZED = range(1, SHELF)
-"""Where entries stand among the clippings."""
+"""Numbers of the entries among the clippings."""
 WIDTH = 280
-TOLD: tuple[ClippingKind, ...] = ("issue", "prompt", "message", "decision", "error", "checkpoint", "summary")
-"""What is told of a workflow that was asked for by name."""
+SHOWN: tuple[ClippingKind, ...] = ("issue", "prompt", "message", "decision", "error", "checkpoint", "summary")
+"""Kinds of clippings that are shown for a workflow that is searched by name."""
 FINDINGS: tuple[ClippingKind, ...] = ("decision", "error")
-"""What is told again when more is known of it."""
+"""Kinds of clippings that later studies repeat in new versions."""
 
 _EVENT = re.compile(r"(\S+)#(\d+)")
 _NAME = re.compile(r"\S+")
 
 
-def answers(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
-    """What answers the question, the best first."""
+def answers(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
+    """Return the results for a query, the best first."""
     named = _direct(store, question, now)
     if not named:
         return _search(store, question, now)
     if not question.query.isalnum():
         return named
-    # A workflow that is called by one word is one thing that may be meant, and what has the word is another.
+    # A single word may be the name of a workflow, or a search term: show both.
     has_word = _search(store, question, now)
     first = named[: question.limit - min(len(has_word), question.limit // 2)]
     shown = {(each.provenance, each.text) for each in first}
@@ -43,7 +43,7 @@ def answers(store: MemoryStore, question: Question, now: datetime) -> list[Found
 
 
 def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]:
-    """How sure the answer is, what reaches the band of that, and the others."""
+    """Return the verdict, the results in its band, and the others."""
     for verdict, band in BANDS.items():
         if found := [each for each in results if each.score >= band]:
             return verdict, found, [each for each in results if each.score < band]
@@ -53,8 +53,9 @@ def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]
 # ── by name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _direct(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
-    """What the question names, if it is a name: an entry, a workflow, a session, or an event (`slug#12`)."""
+def _direct(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
+    """Return the object that the query names, if it is a name: an entry, a workflow, a session, or an event
+    (`slug#12`)."""
     name = question.query.strip()
     if not _NAME.fullmatch(name):
         return []
@@ -77,10 +78,10 @@ def _workflow(store: MemoryStore, name: str, limit: int, now: datetime) -> list[
     except WorkflowNotFound:
         return None
     entries = [kept.entry for kept in store.entries.of_workflow(workflow.id) if not is_over(kept.entry, now)]
-    told = _once(store.index.latest(TOLD, limit * SPARE, workflow_id=workflow.id))
+    unique = _once(store.index.latest(SHOWN, limit * SPARE, workflow_id=workflow.id))
     return [
         *(_found_entry(entry, "", 1.0, now) for entry in entries),
-        *(_found(row, workflow.slug, "", 1.0, now) for row in told),
+        *(_found(row, workflow.slug, "", 1.0, now) for row in unique),
     ][:limit]
 
 
@@ -90,8 +91,8 @@ def _session(store: MemoryStore, name: str, limit: int, now: datetime) -> list[F
     except SessionNotFound:
         return None
     slug = store.workflow(session.workflow_id).slug
-    told = _once(store.index.latest(TOLD, limit * SPARE, session_id=session.id))
-    return [_found(row, slug, "", 1.0, now) for row in told][:limit]
+    unique = _once(store.index.latest(SHOWN, limit * SPARE, session_id=session.id))
+    return [_found(row, slug, "", 1.0, now) for row in unique][:limit]
 
 
 def _event(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
@@ -121,7 +122,7 @@ _LOOKS: tuple[Callable[[MemoryStore, str, int, datetime], list[Found] | None], .
 # ── by words ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _search(store: MemoryStore, question: Question, now: datetime) -> list[Found]:
+def _search(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
     within = EVERYWHERE
     if question.workflow is not None:
         within = store.index.ids_of(store.workflow(question.workflow).id)
@@ -129,30 +130,37 @@ def _search(store: MemoryStore, question: Question, now: datetime) -> list[Found
 
 
 def by_words(store: MemoryStore, query: str, limit: int, now: datetime, within: range) -> list[Found]:
-    """The clippings that answer a query, no two with the same words."""
+    """Return the clippings that match a query, no two with the same text."""
     total = store.index.count()
     best = ranked(store.index, query, total, limit * SPARE, within)
     rows = store.index.clippings([each.id for each in best])
     scores = {each.id: each.score for each in best}
     slugs: dict[WorkflowId, str] = {}
-    told = _once([rows[each.id] for each in best if each.id in rows])[:limit]
-    return [_resolved(store, row, slugs, query, scores[row.id], now) for row in told]
+    unique = _once([rows[each.id] for each in best if each.id in rows])[:limit]
+    return [_resolved(store, row, slugs, query, scores[row.id], now) for row in unique]
+
+
+def ranked(index: SearchIndex, query: str, total: int, limit: int, within: range = EVERYWHERE) -> list[Ranked]:
+    """Return the best of `total` clippings for a query, the best first."""
+    terms = query_terms(query)
+    found = index.occurrences(terms.all, total, rarest=RAREST, most=STRONGEST, within=within)
+    return rank(found, frozenset(terms.words), total, limit)
 
 
 def _once(rows: Sequence[ClippingRow]) -> list[ClippingRow]:
-    """Without what says the same again; of a finding that was told in several versions, the latest."""
-    told: list[ClippingRow] = []
+    """Remove repeated texts; of several versions of a finding, keep the latest."""
+    unique: list[ClippingRow] = []
     for row in rows:
-        place = next((place for place, other in enumerate(told) if _same(row, other)), None)
+        place = next((place for place, other in enumerate(unique) if _same(row, other)), None)
         if place is None:
-            told.append(row)
-        elif row.id > told[place].id and _first_line(row) == _first_line(told[place]):
-            told[place] = row
-    return told
+            unique.append(row)
+        elif row.id > unique[place].id and _first_line(row) == _first_line(unique[place]):
+            unique[place] = row
+    return unique
 
 
 def _same(one: ClippingRow, other: ClippingRow) -> bool:
-    """An error, say, is the same before and after it was fixed, and in the output that it was read from."""
+    """Return True for the same text, or two versions of one finding."""
     if one.workflow_id != other.workflow_id:
         return False
     if one.text == other.text:
@@ -180,6 +188,7 @@ def _resolved(
 
 
 def is_over(entry: MemoryEntry, now: datetime) -> bool:
+    """Return True if the entry has expired."""
     return entry.expires_at is not None and entry.expires_at <= now
 
 
@@ -211,7 +220,7 @@ def _found_entry(entry: MemoryEntry, query: str, score: float, now: datetime) ->
 
 
 def excerpt(text: str, query: str) -> str:
-    """The part of a text where most of the query's words stand close together."""
+    """Return the part of a text with the most terms of the query."""
     text = " ".join(text.split())
     if len(text) <= WIDTH:
         return text
@@ -223,8 +232,8 @@ def excerpt(text: str, query: str) -> str:
 
 
 def _places(text: str, query: str) -> Iterator[int]:
-    for word in wanted(query).all:
-        # A word is found by its beginning, as stemming would.
+    for word in query_terms(query).all:
+        # A prefix of the word is enough, as with stemming.
         yield from (match.start() for match in re.finditer(re.escape(word[: max(4, len(word) - 3)]), text))
 
 

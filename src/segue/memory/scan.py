@@ -1,4 +1,4 @@
-"""What must not be put down: secrets, and what identifies people."""
+"""Scan for private data: secrets, and data that identifies people."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,20 +14,20 @@ def _any(_found: str) -> bool:
 
 
 def _mail(found: str) -> bool:
-    """Addresses that stand for nobody are nobody's."""
+    """Return False for placeholder addresses."""
     domain = found.rpartition("@")[2].lower()
     return not (re.search(r"(^|\.)(example(\.\w+)?|invalid|localhost|test)$", domain) or "noreply" in found.lower())
 
 
 def _card(found: str) -> bool:
-    """The check digit of payment cards (Luhn)."""
+    """Verify the check digit of a payment card (Luhn)."""
     digits = [int(each) for each in re.sub(r"\D", "", found)][::-1]
     doubled = [sum(divmod(2 * each, 10)) for each in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
 
 
 def _iban(found: str) -> bool:
-    """The check digits of bank accounts (ISO 7064)."""
+    """Verify the check digits of a bank account (ISO 7064)."""
     plain = re.sub(r"\s", "", found)
     return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
 
@@ -42,7 +42,7 @@ _PERSONAL: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
 
 
 def refuse_private(kinds: list[str]) -> None:
-    """Raises with the kinds of what was found, and never with the thing itself."""
+    """Raise an error that lists the kinds of private data, and never the data itself."""
     if kinds:
         raise SecretFound(
             f"Nothing was stored: the text holds {_listed(kinds)}.",
@@ -51,7 +51,7 @@ def refuse_private(kinds: list[str]) -> None:
 
 
 def found_in(text: str) -> Iterator[str]:
-    """The kinds of what must not be put down."""
+    """Yield the kinds of private data in a text."""
     noted_before = len(_NOTE.findall(text))
     for kind in _NOTE.findall(redact_text(text))[noted_before:]:
         yield f"a secret ({kind})"
@@ -61,7 +61,7 @@ def found_in(text: str) -> Iterator[str]:
 
 
 def without_private(text: str) -> str:
-    """The same text with a note in place of everything that must not be put down."""
+    """Return the text with a placeholder for each piece of private data."""
     text = redact_text(text)
     for kind, (pattern, is_one) in _PERSONAL.items():
         text = pattern.sub(lambda match, kind=kind, is_one=is_one: f"[{kind}]" if is_one(match[0]) else match[0], text)

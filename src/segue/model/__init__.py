@@ -1,6 +1,6 @@
-"""The words of the house, as frozen values.
+"""Shared vocabulary of all packages, as frozen values.
 
-Everything that travels between rooms is defined here: ids, errors, plans, events and checkpoints.
-Nothing in this room does I/O and nothing in it imports another room, so every other room may lean on it.
-`crash_point` also lives here, because every durable step of every room must be able to call it.
+Values that pass between packages are defined here: ids, errors, plans, events and checkpoints. This package does no I/O
+and imports no other package of ours, so every other package may import it. `crash_point` is here too, because every
+durable step of every package calls it.
 """

@@ -1,4 +1,4 @@
-"""What was used and what it cost, and how that is known."""
+"""Tokens used, their cost, and the source of these figures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,52 +11,56 @@ from segue.model.status import Role
 N = TypeVar("N", int, float)
 
 CostSource = Literal["reported", "estimated", "unknown"]
-"""By the agent itself, from the bundled table of prices, or by nobody."""
+"""Reported by the agent, estimated with the bundled price table, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUsage:
-    """What one model was given and gave in one session; None where the agent reports nothing."""
+    """Usage of one model in one session; None where the agent reports nothing."""
 
     input_tokens: int | None = None
-    """Without what was read from the vendor's cache."""
+    """Input tokens, without those read from the vendor's cache."""
     cached_tokens: int | None = None
-    """What was read from the vendor's cache."""
+    """Input tokens that were read from the vendor's cache."""
     output_tokens: int | None = None
     cost_usd: float | None = None
     cache_known: bool = True
-    """Whether each report of tokens told what was read from the cache."""
+    """True if every report of tokens included the cached ones."""
     fullest: int | None = None
-    """The fullest that the context was meanwhile."""
+    """Largest size of the context in that time."""
     last_on: date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Tokens and their cost; None where nobody knows."""
+    """Tokens and their cost; None if unknown."""
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
-    """Of what is known; the whole of it is known if `complete`."""
+    """Sum of the known costs; it is the whole cost only if `complete`."""
     cost_source: CostSource = "unknown"
     complete: bool = True
-    """False where a part of the work has no known cost: then it has cost more than that."""
+    """False if a part of the work has no known cost, so that the real cost is higher."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccount:
+    """Account of one model."""
+
     model: str | None
-    """None where the agent does not say which one it is."""
+    """Name of the model; None if the agent does not report it."""
     account: Account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAccount:
+    """Account of one session."""
+
     session_id: SessionId
     number: int | None
-    """0 for one that only helps."""
+    """Number of the session; 0 for a helper."""
     role: Role = Role.WRITER
     agent: str
     turns: int
@@ -66,7 +70,7 @@ class SessionAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowAccount:
-    """All sessions of a workflow, each by itself, by model, and together."""
+    """Account of a workflow: by session, by model, and in total."""
 
     workflow_id: WorkflowId
     slug: str
@@ -76,6 +80,6 @@ class WorkflowAccount:
 
 
 def known_sum(parts: Iterable[N | None]) -> N | None:
-    """Of what is known; None where nothing is."""
+    """Sum the known parts; return None if none is known."""
     known = [part for part in parts if part is not None]
     return sum(known[1:], known[0]) if known else None

@@ -1,4 +1,4 @@
-"""An agent as it is configured, and what is chosen for its conversations."""
+"""Configuration of agents, and the user's choices for their conversations."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Literal
 from segue.model.status import Permissions
 
 Service = Literal["files", "terminals"]
-"""What a client of the Agent Client Protocol can do for an agent."""
+"""Service of an Agent Client Protocol client for its agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """A server of tools for the agent: a program, or an address."""
+    """Tool server for the agent: a program or an address."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -22,34 +22,33 @@ class McpServer:
     transport: Literal["stdio", "http", "sse"] = "stdio"
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Environment variables of a program, or headers for an address. `${NAME}` in a value, in the command or in the
-    address is filled in from the caller's environment when the agent is started, so that secrets need not be written
-    down."""
+    address is replaced from the caller's environment when the agent starts, so that secrets need not be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a workflow may use before it pauses; None or 0 is without limit."""
+    """Limits of a workflow at which it pauses; None or 0 is no limit."""
 
     tasks: int | None = None
     """Tasks after which a run pauses."""
     seconds: float | None = None
-    """Since it was started, or last let go on."""
+    """Time since the work was started or last resumed by a person."""
     tokens: int | None = None
-    """Input and output of all its sessions, as far as the agents report them."""
+    """Input and output tokens of all its sessions, as far as the agents report them."""
     usd: float | None = None
 
 
 class CommitPolicy(StrEnum):
-    """When Segue commits the work to the workflow's branch."""
+    """Time at which Segue commits the work to the workflow's branch."""
 
     NONE = "none"
     TASK = "task"
-    """After each task that is done, tested and reviewed."""
+    """After each task that is completed, tested and reviewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify:
-    """How the work is tested after each task."""
+    """Test command that runs after each task."""
 
     command: str
     seconds: float = 600.0
@@ -57,40 +56,40 @@ class Verify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """Who looks at each task when it is done, and how often."""
+    """Review after each completed task."""
 
     agent: str = "same"
-    """An agent's name, or `same` for the one that does the work."""
+    """Name of an agent, or `same` for the one that does the work."""
     personas: tuple[str, ...] = ("reviewer",)
     passes: int = 2
-    """Reviews of one task before a person decides."""
+    """Number of reviews of one task before a person decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What the user chose for a workflow: every conversation is opened so, and the work is done and stops so."""
+    """Choices of the user for a workflow; they hold for every conversation of it."""
 
     model: str | None = None
     mode: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     limits: Limits = Limits()
     setup: str | None = None
-    """The command that makes the worktree ready; None is the server's own, and an empty one none."""
+    """Command that prepares the worktree; None is the server's default, an empty text is none."""
     approve_plan: bool = False
-    """Whether a plan that the agent proposes is taken without asking."""
+    """True if a plan of the agent is adopted without asking."""
     verify: Verify | None = None
     commit: CommitPolicy = CommitPolicy.NONE
     review: Review | None = None
     fixer: str = "same"
-    """The agent that is asked for a fix when a step keeps failing: a name, `same`, or `off`."""
+    """Agent that is asked for advice if a step fails repeatedly: a name, `same`, or `off`."""
     wait_for_quota: bool = False
-    """Whether the work goes on by itself when a used-up quota is full again."""
+    """True if the work resumes by itself once an exhausted quota is full again."""
     from_repository: tuple[str, ...] = ()
-    """What of this the repository's own settings say, for people to read."""
+    """Choices that come from the repository's own settings, as text."""
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The caller's variables that the servers are filled in with."""
+        """Return the names of the caller's variables that the tool servers use."""
         values = (
             value for server in self.mcp_servers for value in (*server.variables.values(), *server.command, server.url)
         )
@@ -99,67 +98,67 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """Where an agent runs that is kept apart from the rest of the machine."""
+    """Container in which an agent runs isolated from the rest of the machine."""
 
     image: str
-    """It has the agent's program, a shell, `cat` and `mkfifo`; the engine must have it already."""
+    """Image with the agent's program, a shell, `cat` and `mkfifo`; the engine must have it already."""
     mounts: tuple[str, ...] = ()
-    """What else is in it, beside the worktree and its repository, as `PATH:PATH` or `PATH:PATH:ro`."""
+    """Further mounts, beside the worktree and its repository, as `PATH:PATH` or `PATH:PATH:ro`."""
     network: str = ""
-    """The engine's own word, such as `none` or `host`."""
+    """Name of the network in the engine, such as `none` or `host`."""
     user: str = ""
-    """Who the agent is in there, as `UID:GID`; else who you are."""
+    """User in the container, as `UID:GID`; the default is the user of the server."""
     home: str = ""
-    """Its `HOME` in there; else the image's own."""
+    """Value of `HOME` in the container; the default is that of the image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfiguration:
-    """A driver, the program it starts, and which of the caller's variables that program may see."""
+    """Configuration of an agent: its driver, its program, and the caller's variables that the program may see."""
 
     name: str
     command: tuple[str, ...]
-    """The program and its arguments, found on the PATH of whoever gives the command."""
+    """Program and arguments; the program is found on the caller's PATH."""
     driver: str = "acp"
-    """How Segue talks to it."""
+    """Name of the driver."""
     environment: tuple[str, ...] = ()
-    """Patterns such as `ANTHROPIC_*`, beside the variables every agent gets."""
+    """Patterns of variables such as `ANTHROPIC_*`, beside those that every agent gets."""
     native_resume: bool = True
-    """Whether its own way back into a conversation may be used; false where it was seen to lose them."""
+    """True if its own resume of a conversation may be used; false where it was seen to lose conversations."""
     native_fork: bool = False
-    """Whether a fork may begin with a copy of its own conversation, in another directory; true where it was seen to
-    work there and to leave the original alone."""
+    """True if a fork may start with a copy of its own conversation in another directory; only where this was seen to
+    work and to leave the original alone."""
     history: bool = True
-    """Whether the history of a lost conversation may be put into the first prompt of a new one."""
+    """True if the history of a lost conversation may be put into the first prompt of a new one."""
     compacts: bool = False
-    """Whether it replaces a conversation that grows too long by a summary, by itself; then it is neither handed over
-    nor paused because its window is full."""
+    """True if it compacts long conversations by itself; then it is neither handed over nor paused because its window is
+    full."""
     plans: bool = True
-    """Whether it can be asked for something else than the work, and only reads meanwhile: a plan, a review, advice or a
-    report. One that cannot gets its issue as one task, and nobody asks it."""
+    """True if it can do read-only requests beside the work: a plan, a review, advice or a report. Without this its
+    issue is one task."""
     modes: Mapping[Permissions, str] = field(default_factory=dict[Permissions, str])
-    """The agent's own mode for each of Segue's permissions; where none is named, its default stays."""
+    """Agent's own mode for each of Segue's permissions; without one its default mode is used."""
     counts_since_start: bool = False
-    """Whether the tokens that it reports with each turn are those of all turns since its program started."""
+    """True if the tokens it reports for a turn are the sum of all turns since its program started."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What the agent does otherwise than the setting `capacity` says."""
+    """Values of the setting `capacity` that differ for this agent."""
     model_capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
-    """The same for single models, by the name that `--model` gives them."""
+    """The same for single models, by the name used with `--model`."""
     serves: frozenset[Service] = frozenset()
-    """What Segue does for it if it asks: `files`, `terminals`."""
+    """Services that Segue offers the agent: `files`, `terminals`."""
     keep_conversations: bool = False
-    """Whether Segue keeps a copy of its conversations, without secrets, and gives it back where the agent's own is
-    gone; the agent has to ask for it, and of those built in only `claude-sdk` does."""
+    """True if Segue stores a copy of its conversations, without secrets, and returns it when the agent's own copy is
+    gone; the agent must ask for it, and of the built-in ones only `claude-sdk` does."""
     container: Container | None = None
-    """The container that it runs in, if it does; an agent whose driver knows no containers is refused then."""
+    """Container in which it runs, if any; an agent is refused if its driver does not support containers."""
     needs: str = ""
-    """The program that must be there, where the command begins with another one that starts it."""
+    """Program that must be installed, if the command starts with a wrapper."""
     install: str = ""
-    """The command that installs its program."""
+    """Command that installs its program."""
     login: str = ""
-    """The command that logs in with its vendor."""
+    """Command that logs in with its vendor."""
 
     @property
     def program(self) -> str:
-        """What must be found on the PATH."""
+        """Return the program that must be on the PATH."""
         return self.needs or self.command[0]

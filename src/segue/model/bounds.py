@@ -1,6 +1,6 @@
-"""How much anybody may ask for, at every door: beyond that a number only means "never", or is a slip of the hand."""
+"""Upper bounds of all numbers that users can give; a larger number means "no limit", or is a typing error."""
 
 LONGEST = 100 * 365 * 86_400.0
-"""Seconds."""
+"""Maximum duration in seconds."""
 MOST = 10**12
-"""Of whatever is counted: tokens, tasks, tries, characters, dollars."""
+"""Maximum of every count: tokens, tasks, attempts, characters, dollars."""

@@ -1,4 +1,4 @@
-"""Checkpoints: marks on the way. A snapshot is the checkpoint that carries everything a successor needs."""
+"""Checkpoints: marks in the journal. A snapshot is a checkpoint that carries everything a successor needs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,25 +14,29 @@ SCHEMA_VERSION = 2
 
 
 class CheckpointType(StrEnum):
+    """Occasion of a checkpoint."""
+
     START = "start"
-    """Nothing is done yet; it has the number 0."""
+    """Start of the work; it has the number 0."""
     TASK_COMPLETE = "task_complete"
     PAUSE = "pause"
     INTERRUPTED = "interrupted"
     SESSION_END = "session_end"
     CANCEL = "cancel"
     PLAN = "plan"
-    """A plan was proposed, and a person is to say whether it is good."""
+    """A plan was proposed and waits for approval."""
     REVIEW = "review"
-    """A person is to say what becomes of a task."""
+    """A person has to decide about a task."""
     CONTEXT_REFRESH = "context_refresh"
-    """So much is new in the conversation that it is worth keeping."""
+    """The context has grown so much that a periodic checkpoint is due."""
     BEFORE_COMPACTION = "before_compaction"
-    """Soon the agent will replace its conversation by a summary."""
+    """The agent is about to compact its conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
+    """Change of a file in git."""
+
     path: str
     action: Literal["created", "modified", "deleted", "renamed"]
     staged: bool = False
@@ -40,16 +44,16 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitState:
-    """What git says about a worktree."""
+    """State of a worktree in git."""
 
     branch: str
     head: str
     base: str | None
-    """The commit the work started from."""
+    """Commit that the work started from."""
     changes: tuple[FileChange, ...] = ()
-    """What is not committed."""
+    """Uncommitted changes."""
     committed: tuple[FileChange, ...] = ()
-    """What the commits since the base changed."""
+    """Changes of the commits since the base."""
 
     @property
     def dirty(self) -> bool:
@@ -58,6 +62,8 @@ class GitState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMark:
+    """Task of the plan with its status."""
+
     id: TaskId
     title: str
     status: TaskStatus
@@ -67,7 +73,7 @@ class TaskMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What was used, as far as the agents reported it."""
+    """Usage, as far as the agents reported it."""
 
     context_tokens: int | None = None
     window: int | None = None
@@ -77,9 +83,9 @@ class Usage:
     tool_calls: int = 0
     turns: int = 0
     cached_tokens: int | None = None
-    """Read from the vendor's cache, and no part of `input_tokens`."""
+    """Tokens read from the vendor's cache, which are no part of `input_tokens`."""
     context_estimated: bool = False
-    """Segue reckoned `context_tokens`, since the agent does not tell them."""
+    """True if Segue estimated `context_tokens`, because the agent does not report them."""
 
     @property
     def tokens_remaining(self) -> int | None:
@@ -92,7 +98,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A tool call that was begun and not seen to end: its effect is unknown."""
+    """Tool call without a recorded end: its effect is unknown."""
 
     call_id: str
     title: str
@@ -101,7 +107,7 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """One checkpoint, as stored."""
+    """Checkpoint, as stored."""
 
     schema_version: int = SCHEMA_VERSION
     id: CheckpointId
@@ -116,32 +122,31 @@ class Checkpoint:
     clean_boundary: bool
     after: Seq
     issue: Issue | None = None
-    """What the user asked for; only snapshots repeat it."""
+    """Request of the user; only snapshots repeat it."""
     tasks: tuple[TaskMark, ...]
     current_task: TaskId | None
     next_task: TaskId | None
     git: GitState | None
     commit: str | None
-    """The hidden commit that holds the whole worktree."""
+    """Hidden commit that holds the whole worktree."""
     left_out: tuple[str, ...] = ()
     """Files that were not saved because they are on the secret-file list."""
     open_calls: tuple[OpenCall, ...] = ()
     in_flight_prompt: PromptId | None = None
     usage: Usage = Usage()
     session_seconds: float | None = None
-    """How long the session has lasted."""
+    """Duration of the session."""
     gate: str = ""
     step: str = ""
-    """What was being worked on."""
+    """Step that was under way."""
     bookmark: str | None = None
-    """Where the conversation stood, as the agent itself calls it; None in the middle of a turn, and where it has no
-    names for that."""
+    """Agent's own name for this point of the conversation; None in the middle of a turn, or if it has no such names."""
     summary: str = ""
     next_steps: tuple[str, ...] = ()
     can_resume: bool = True
     resume_instructions: str = ""
     problem: str = ""
-    """Why a part of this checkpoint is missing, where it is."""
+    """Reason why a part of this checkpoint is missing, if one is."""
 
     @property
     def tasks_completed(self) -> int:

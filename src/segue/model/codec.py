@@ -35,7 +35,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="k
 
 @cache
 def _serializer(kind: type[Event]) -> SchemaSerializer:
-    """By its own type: going through the whole union would take twice as long, and this is the busiest path."""
+    """Return the serializer of one kind; the union's would take twice as long, and this is the busiest path."""
     serializer = adapter(kind).serializer
     assert isinstance(serializer, SchemaSerializer)
     return serializer

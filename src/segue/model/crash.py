@@ -1,4 +1,4 @@
-"""Crash points: places where a test may pull the plug."""
+"""Crash points: steps at which a test can kill the process."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ _armed: Callable[[str], None] | None = None
 
 
 def crash_point(name: str) -> None:
-    """A no-op, unless a test has armed it."""
+    """Do nothing, unless a test has armed the crash points."""
     if _armed is not None:
         _armed(name)
 

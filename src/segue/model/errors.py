@@ -1,7 +1,7 @@
-"""What can go wrong, as one family. The docstring is the message; `hint` says what to do.
+"""Family of all errors. The docstring is the message for the user; `hint` adds the remedy.
 
 SegueError
-├── BadInput                what the user gave cannot be used            (422)
+├── BadInput                the input cannot be used                     (422)
 │   ├── BadPlan
 │   ├── UnknownAgent
 │   ├── NotARepository
@@ -14,12 +14,12 @@ SegueError
 │   ├── SessionNotFound
 │   ├── CheckpointNotFound
 │   └── MemoryNotFound
-├── WrongState              it exists, but not in a state for this       (409)
+├── WrongState              the state does not allow this                (409)
 │   ├── IllegalMove
 │   ├── NothingToAnswer
 │   ├── WorktreeInUse
 │   └── MemoryUnclear
-├── AgentError              the agent did not do its part
+├── AgentError              the agent failed
 │   ├── AgentMissing
 │   ├── AgentExited
 │   ├── TransportLost
@@ -68,7 +68,7 @@ class SegueError(Exception):
 
     @property
     def code(self) -> str:
-        """The machine-readable name: `WrongState` is `wrong_state`."""
+        """Return the machine-readable name: `WrongState` is `wrong_state`."""
         name = type(self).__name__
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 

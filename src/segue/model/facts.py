@@ -1,7 +1,7 @@
-"""What is known of a session without asking anybody: the facts that its transcript holds.
+"""Facts that a session's transcript holds, extracted without a model.
 
-Each fact carries the number of the line it comes from, so that everything told about a session can be looked up in it.
-The amount is bounded, however long the session was.
+Each fact carries the number of its line, so that it can be checked in the transcript. The number of facts is bounded,
+however long the session was.
 """
 
 from dataclasses import dataclass, field
@@ -16,31 +16,31 @@ Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Something the user said."""
+    """Message of the user."""
 
     number: int
     text: str
     constraints: tuple[str, ...] = ()
-    """The sentences of it that say how things must be or must not be."""
+    """Sentences of it that state how something must be, or must not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFact:
-    """A file, and the last thing that was done to it."""
+    """File with the last action on it."""
 
     number: int
     path: str
     action: FileAction | Literal["read"]
     times: int = 1
     reason: str = ""
-    """What the agent said when it last changed the file."""
+    """Explanation of the agent for its last change."""
     change: str = ""
-    """A line that the last change wrote."""
+    """Line that the last change wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFact:
-    """A command with its last outcome."""
+    """Command with its last outcome."""
 
     number: int
     command: str
@@ -50,14 +50,14 @@ class CommandFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestFact:
-    """What the tests said last."""
+    """Last result of the tests."""
 
     number: int
     command: str
     ok: bool
     phase: TestPhase
     failing: tuple[str, ...] = ()
-    """The tests that failed when tests last failed."""
+    """Tests that failed in the last failing run."""
     expected_failures: tuple[str, ...] = ()
     summary: str = ""
 
@@ -66,30 +66,32 @@ class TestFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFact:
-    """Something that went wrong, and whether the same command went well later."""
+    """Error, and whether the same command succeeded later."""
 
     number: int
     command: str
     message: str
     cleared: bool = False
     passing: bool = False
-    """Whether the command only looked around or asked somebody, so that its failure is no fault of the work."""
+    """True if the command only read or asked something, so that its failure is no fault of the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFact:
-    """A choice that somebody made, in their own words."""
+    """Decision of the user or the agent, quoted."""
 
     number: int
     type: DecisionType
     quote: str
     by: Literal["user", "agent"]
     superseded_by: int | None = None
-    """The line in which it was taken back."""
+    """Line that revoked it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFact:
+    """Commit that was made in the session."""
+
     number: int
     hash: str
     subject: str
@@ -97,7 +99,7 @@ class CommitFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewFact:
-    """What a reviewer found."""
+    """Findings of a reviewer."""
 
     reviewer: str
     severity: Severity
@@ -108,7 +110,7 @@ class ReviewFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameFact:
-    """A path or an identifier, and how likely it is to be needed again (0 to 1)."""
+    """Path or identifier, and its probability to be needed again (0 to 1)."""
 
     name: str
     path: bool
@@ -118,46 +120,46 @@ class NameFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A line of the session that names things, word for word."""
+    """Line of the session that contains names, as it was written."""
 
     number: int
     speaker: Speaker
     text: str
     source: str = ""
-    """The file or command it belongs to."""
+    """File or command that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """Everything known of a session."""
+    """All facts of a session."""
 
     lines: int = 0
     directory: str = ""
     branches: tuple[str, ...] = ()
-    """The branches the work was on, the one it is on last."""
+    """Branches of the work, the current one last."""
     commit: str = ""
     request: Ask | None = None
     said: tuple[Ask, ...] = ()
-    """What the user said after the request."""
+    """Later messages of the user."""
     summary: str = ""
-    """The agent's own summary of what came before, where its conversation was compacted."""
+    """Agent's own summary of the earlier conversation, if it was compacted."""
     plan: str = ""
-    """The plan that the agent proposed last, where it proposed one."""
+    """Last plan that the agent proposed, if any."""
     todos: tuple[TodoEntry, ...] = ()
     files: tuple[FileFact, ...] = ()
-    """Files written or deleted, the latest last."""
+    """Files that were written or deleted, the latest last."""
     looked_at: tuple[FileFact, ...] = ()
     commands: tuple[CommandFact, ...] = ()
-    """Commands that did something, the latest last."""
+    """Commands that changed something, the latest last."""
     tests: TestFact | None = None
     errors: tuple[ErrorFact, ...] = ()
     decisions: tuple[DecisionFact, ...] = ()
     commits: tuple[CommitFact, ...] = ()
     latest: tuple[Passage, ...] = ()
-    """The last messages of the agent, the latest last."""
+    """Last messages of the agent, the latest last."""
     open_calls: tuple[str, ...] = ()
     names: tuple[NameFact, ...] = ()
     passages: tuple[Passage, ...] = ()
     usage: Usage = field(default_factory=Usage)
     unread_lines: int = 0
-    """Lines of the recording that were broken, or of a kind that nobody knows."""
+    """Lines of the recording that were broken or of an unknown kind."""

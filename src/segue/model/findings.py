@@ -1,6 +1,6 @@
-"""What a snapshot knows beyond counts and commits: tests, decisions, errors, reviews, and how well a context did.
+"""Findings of a snapshot: tests, decisions, errors, reviews, and the grade of its context.
 
-Each finding names the event it comes from, so that everything told about a session can be looked up in its journal.
+Each finding names the event that it comes from, so that it can be checked in the journal.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ FINDINGS_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestState:
-    """Where the tests stand. Counts are known only where the tests' own words gave them."""
+    """State of the tests. Counts are known only if the output of the tests contained them."""
 
     phase: TestPhase
     failing_tests: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class TestState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A choice that somebody made."""
+    """Decision of the user or the agent."""
 
     id: str
     timestamp: datetime
@@ -49,16 +49,16 @@ class Decision:
     rationale: str = ""
     alternatives_considered: tuple[str, ...] = ()
     quote: str = ""
-    """The words it was read from, as they were said."""
+    """Sentences that the decision was read from."""
     by: Literal["user", "agent"] = "agent"
     seq: Seq | None = None
     superseded_by: Seq | None = None
-    """The event in which it was taken back."""
+    """Event that revoked the decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRecord:
-    """Something that went wrong, and what became of it."""
+    """Error, and its resolution."""
 
     id: str
     timestamp: datetime
@@ -66,19 +66,19 @@ class ErrorRecord:
     error_type: str
     error_message: str
     context: str = ""
-    """The command or the work in which it came up."""
+    """Command or work in which it occurred."""
     resolution: Resolution = "unresolved"
     resolution_notes: str = ""
     seq: Seq | None = None
 
 
 PERSON = "user"
-"""Who has said it, when a person gives a task back with a reason."""
+"""Reviewer persona for the feedback of a person who rejects a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerFeedback:
-    """What a reviewer said of the work."""
+    """Feedback of a reviewer."""
 
     review_id: str
     reviewer_persona: str
@@ -91,7 +91,7 @@ class ReviewerFeedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExamResult:
-    """How much of what matters a context holds: the share of the probes it answers, and those that it does not."""
+    """Grade of a context: the share of the probes that it answers, and those that it does not."""
 
     score: float
     by_category: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -102,7 +102,7 @@ class ExamResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What asking a model took. Unknown is a legal answer."""
+    """Cost of the calls to a model. Unknown is a legal answer."""
 
     calls: int = 0
     input_tokens: int | None = None
@@ -112,9 +112,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a second look at a snapshot reads from the journal up to it.
+    """Findings of a study of a snapshot and the journal up to it.
 
-    The snapshot is safe on disk by then: the look may fail without harm, and be taken again.
+    The snapshot is on disk before: a study may fail without harm, and can be repeated.
     """
 
     schema_version: int = FINDINGS_VERSION
@@ -125,7 +125,7 @@ class Findings:
     errors: tuple[ErrorRecord, ...] = ()
     feedback: tuple[ReviewerFeedback, ...] = ()
     exam: ExamResult | None = None
-    """The exam of the context that would be compiled from this snapshot."""
+    """Exam of the context that would be compiled from this snapshot."""
     problem: str = ""
-    """Why a part is missing, or why a model's answer was not used."""
+    """Reason why a part is missing, or why the answer of a model was not used."""
     spending: Spending = Spending()

@@ -1,4 +1,4 @@
-"""Ids: how they look, and how a new one is made."""
+"""Types of ids, and functions that generate them."""
 
 import re
 import secrets
@@ -34,7 +34,7 @@ def new_session_id(now: datetime) -> SessionId:
 
 
 def checkpoint_id(now: datetime, number: int) -> CheckpointId:
-    """Checkpoints are counted within their workflow, under the workflow's lock."""
+    """Return the id of a checkpoint; checkpoints are numbered within their workflow, under its lock."""
     return CheckpointId(f"ckpt-{now:%Y-%m-%d}-{number:03d}")
 
 
@@ -55,7 +55,7 @@ def new_boot_id() -> BootId:
 
 
 def slugify(text: str, limit: int = 48) -> str:
-    """A kebab-case name for a workflow, made from its issue's title."""
+    """Make a kebab-case name for a workflow from the title of its issue."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     slug = "-".join(words)[:limit].strip("-")
     return slug or "workflow"

@@ -1,4 +1,4 @@
-"""Past work as it is found again, and what was put down to be remembered."""
+"""Search results in past work, and memory entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,13 +28,13 @@ Verdict = Literal["recalled", "several", "not_found"]
 MemorizeMode = Literal["new", "update", "auto"]
 
 STALE_AFTER = timedelta(days=180)
-"""What is older is found with a warning."""
+"""Age from which a result is shown with a warning."""
 RETENTION = timedelta(days=180)
-"""How long an entry that has expired is kept before it is erased."""
+"""Time after its expiry at which an entry is erased."""
 
 
 class Keeping(StrEnum):
-    """How long an entry is meant to be found."""
+    """Intended lifetime of an entry."""
 
     SHORT_TERM = "short-term"
     WORKING = "working"
@@ -52,7 +52,7 @@ LIFETIMES: Mapping[Keeping, timedelta | None] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clipping:
-    """A piece of past work, cut out of the journal so that it can be found again."""
+    """Searchable piece of past work, cut out of the journal."""
 
     kind: ClippingKind
     text: str
@@ -65,8 +65,8 @@ class Clipping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What somebody wants to know of past work."""
+class RecallQuery:
+    """Search in past work."""
 
     query: str
     limit: int = 5
@@ -75,7 +75,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where something comes from."""
+    """Origin of a clipping or an entry."""
 
     workflow_id: WorkflowId | None = None
     workflow: str | None = None
@@ -87,27 +87,27 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One answer to a question."""
+    """Search result."""
 
     kind: ClippingKind
     text: str
     excerpt: str
     at: datetime
     score: float
-    """The share of the question's words, weighted by how rare they are, that stand here or right beside it."""
+    """Share of the query's terms, weighted by rarity, that occur here or in the neighbouring clippings."""
     stale: bool
     provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
-    """What was found. Below the bands nothing counts as found, and the nearest is shown as such."""
+    """Results of a search. Below the bands nothing counts as found; the nearest results are shown as such."""
 
     verdict: Verdict
     query: str
     results: tuple[Found, ...] = ()
     found: int = 0
-    """So many of the results, the first ones, reach the verdict's band; the others are only the nearest."""
+    """Number of results, from the first one on, that reach the verdict's band."""
     access_log_id: int
 
 
@@ -116,7 +116,7 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Something that somebody wants remembered; what is None stays as it was, or is chosen."""
+    """Content to memorize; a field that is None keeps its value, or gets a default."""
 
     content: str
     tag: str | None = None
@@ -125,14 +125,14 @@ class Note:
     domain: str | None = None
     keeping: Keeping | None = None
     workflow: str | None = None
-    """The workflow it comes from, by id or slug."""
+    """Workflow that it comes from, by id or slug."""
     key: str | None = None
-    """Storing twice under one key stores once."""
+    """Idempotency key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEntry:
-    """Something that was put down to be remembered."""
+    """Memory entry, as stored."""
 
     id: MemoryId
     tag: str
@@ -151,7 +151,7 @@ class MemoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memorized:
-    """What became of a note."""
+    """Result of memorizing a note."""
 
     status: Literal["stored", "updated", "unchanged"]
     memory: MemoryEntry
@@ -160,6 +160,8 @@ class Memorized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
+    """Result of deleting an entry."""
+
     memory_id: MemoryId
     access_log_id: int
     status: Literal["deleted"] = "deleted"
@@ -167,7 +169,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRecord:
-    """Somebody stored, changed, read, searched or deleted something."""
+    """Log entry of a write, read, search or deletion in the memory."""
 
     id: int
     at: datetime

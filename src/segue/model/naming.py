@@ -1,6 +1,6 @@
-"""What counts as a name: a word that people write only when they mean one thing.
+"""Names in texts: tokens that people write only when they mean one specific thing.
 
-A name is the path of a file, or an identifier of several words joined as code joins them.
+A name is the path of a file, or an identifier of several words joined as in code.
 """
 
 import re
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 def words(text: str) -> frozenset[str]:
-    """A set of words, written as people write them."""
+    """Split a text into a set of words."""
     return frozenset(text.split())
 
 
@@ -28,11 +28,12 @@ SHORTEST, LONGEST = 6, 60
 LONGEST_PATH = 160
 
 Name = tuple[str, str, bool]
-"""The key under which two spellings are one name, the name as it is told, and whether it is a path."""
+"""Key that is equal for all spellings of a name, the name as it is written, and True for a path."""
 
 
 @lru_cache(maxsize=200_000)
 def names_in_word(word: str) -> tuple[Name, ...]:
+    """Return the names in one word."""
     found: list[Name] = []
     if (path := _path(word)) is not None:
         found.append((path_key(path), path, True))
@@ -43,14 +44,14 @@ def names_in_word(word: str) -> tuple[Name, ...]:
 
 
 def names_in(text: str) -> Iterator[tuple[Name, int]]:
-    """The names of a text, and where each stands."""
+    """Yield the names of a text, each with its position."""
     for word in WORD.finditer(text):
         for name in names_in_word(word[0]):
             yield name, word.start() + max(0, word[0].find(name[1]))
 
 
 def path_key(path: str) -> str:
-    """Two spellings of a path are one name when file and folder are the same."""
+    """Return the key of a path: folder and file, in lower case."""
     return "/".join(path.lower().replace("\\", "/").split("/")[-2:])
 
 

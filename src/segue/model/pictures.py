@@ -1,4 +1,4 @@
-"""Pictures that people show to an agent with what they say."""
+"""Pictures that people attach to a prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from hashlib import sha256
 from segue.model.errors import BadInput
 
 LARGEST = 5_000_000
-"""Bytes of one picture; vendors take no larger ones."""
+"""Maximum bytes of one picture; vendors accept no larger ones."""
 MOST = 5
-"""Pictures that go with one prompt."""
+"""Maximum number of pictures of one prompt."""
 LONGEST_NAME = 100
 
 _BEGINNINGS = {
@@ -21,7 +21,7 @@ _BEGINNINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """What the journal says of one; its bytes are kept beside the events, by their hash."""
+    """Description of a picture in the journal; the bytes are stored beside the events, by their hash."""
 
     name: str
     media_type: str
@@ -31,14 +31,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A picture as somebody gave it."""
+    """Picture as it was given."""
 
     name: str
     data: bytes = field(repr=False)
 
 
 def pictures_of(shown: Sequence[Shown]) -> tuple[Picture, ...]:
-    """What they are, as their bytes say and not their names."""
+    """Check the pictures of a prompt and describe them; the type is read from the bytes, not from the name."""
     if len(shown) > MOST:
         raise BadInput(f"{MOST} pictures go with one prompt at most, not {len(shown)}.", hint="Show the others after.")
     return tuple(map(_picture, shown))
@@ -67,5 +67,5 @@ def _one_line(name: str) -> str:
 
 
 def with_names(text: str, pictures: Sequence[Picture]) -> str:
-    """The words name what was shown with them, for whoever reads them later and cannot see it."""
+    """Append the names of the pictures to a text, for later readers who cannot see them."""
     return "\n".join([text.rstrip(), "", *(f"[Picture: {each.name}]" for each in pictures)]) if pictures else text

@@ -1,4 +1,4 @@
-"""The issue, and the plan: a DAG of tasks."""
+"""Issue and plan. A plan is a DAG of tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,10 +8,12 @@ from segue.model.errors import BadPlan
 from segue.model.ids import TaskId
 
 PLANNING = TaskId("@plan")
-"""The step that comes before all tasks; no task can have this name."""
+"""Id of the planning step before all tasks; no task can have it."""
 
 
 class TaskStatus(StrEnum):
+    """Status of a task."""
+
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -21,7 +23,7 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """What the user asked for."""
+    """Request of the user."""
 
     title: str
     description: str = ""
@@ -29,19 +31,19 @@ class Issue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One node of the plan, as it was given; what became of it is state."""
+    """Node of the plan, as it was given; its status is part of the state."""
 
     id: TaskId
     title: str
     description: str = ""
     depends_on: tuple[TaskId, ...] = ()
     expected_failures: tuple[str, ...] = ()
-    """Tests that may fail when the task is done, because what they ask for comes later."""
+    """Tests that may still fail when the task is done, because a later task makes them pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Tasks in the order they were written, with what each one waits for."""
+    """Tasks in the order in which they were written, with their dependencies."""
 
     tasks: tuple[Task, ...]
 
@@ -53,7 +55,7 @@ class Plan:
         _refuse_cycles(self.tasks)
 
     def next_ready(self, finished: Iterable[TaskId]) -> Task | None:
-        """The first task, in written order, that is not finished and waits for nothing."""
+        """Return the first task, in written order, that is not finished and whose dependencies are."""
         done = set(finished)
         for task in self.tasks:
             if task.id not in done and done.issuperset(task.depends_on):
@@ -63,12 +65,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
-    """The plan is being made."""
+    """Planning that is under way."""
 
     reason: str = ""
-    """Why what was planned before does not hold, where there was something."""
+    """Reason why an earlier plan was dropped, if there was one."""
     refusals: tuple[str, ...] = ()
-    """What people said against the proposals before."""
+    """Reasons of people for rejecting earlier proposals."""
     proposed: Plan | None = None
 
 

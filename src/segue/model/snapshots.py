@@ -1,4 +1,4 @@
-"""A snapshot as a whole, and the parts of it that can be had one by one."""
+"""Snapshots as a whole, and their parts that can be requested separately."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ MESSAGES_SHOWN = 50
 
 
 class Part(StrEnum):
-    """What a successor can ask for beyond the context it was given."""
+    """Part of a snapshot that a successor can request beyond its context."""
 
     DECISIONS = "decisions"
     ERRORS = "errors"
@@ -25,25 +25,25 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything that is stored of a snapshot."""
+    """All stored data of a snapshot."""
 
     checkpoint: Checkpoint
     findings: Findings | None
-    """None while nobody has taken the second look."""
+    """Findings of the study; None before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitChanges:
-    """What git said of the worktree when the snapshot was taken."""
+    """State of the worktree in git when the snapshot was taken."""
 
     branch: str | None
     commit_at_workflow_start: str | None
     commit_at_snapshot: str | None
     committed: tuple[FileChange, ...] = ()
-    """Files that the commits since the start changed."""
+    """Files that were changed by the commits since the start."""
     uncommitted: tuple[FileChange, ...] = ()
     saved_as: str | None = None
-    """The hidden commit that holds the whole worktree."""
+    """Hidden commit that holds the whole worktree."""
     left_out: tuple[str, ...] = ()
     """Files that were not saved because they are on the secret-file list."""
     problem: str = ""
@@ -51,7 +51,7 @@ class GitChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Something that was said to the agent, or by it."""
+    """Message to the agent or from it."""
 
     seq: Seq
     at: datetime
@@ -59,12 +59,12 @@ class Message:
     role: Literal["user", "agent"]
     text: str
     task_id: TaskId | None = None
-    """The task it asks for, where Segue said it."""
+    """Task that the message is about, if Segue sent it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Which messages: so many, and before which event."""
+class MessagePage:
+    """Range of messages: a number of messages before an event."""
 
     limit: int = MESSAGES_SHOWN
     before: int | None = None
@@ -79,4 +79,4 @@ History = (
     | TestState
     | None
 )
-"""One part of a snapshot in full."""
+"""Full content of one part of a snapshot."""

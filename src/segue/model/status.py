@@ -1,10 +1,12 @@
-"""The states of workflows, sessions and runs, and why things stop."""
+"""States of workflows, sessions and runs, and the reasons of stops."""
 
 from enum import StrEnum
 from typing import Literal
 
 
 class WorkflowStatus(StrEnum):
+    """Status of a workflow."""
+
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     BLOCKED = "blocked"
@@ -16,6 +18,8 @@ class WorkflowStatus(StrEnum):
 
 
 class SessionStatus(StrEnum):
+    """Status of a session."""
+
     CREATED = "created"
     STARTING = "starting"
     RUNNING = "running"
@@ -29,42 +33,44 @@ class SessionStatus(StrEnum):
 
 
 class Role(StrEnum):
-    """What a session is there for."""
+    """Role of a session in its workflow."""
 
     WRITER = "writer"
-    """It does the work; writers are numbered, and one follows the other."""
+    """Does the work; writers are numbered and follow each other."""
     REVIEWER = "reviewer"
     FIXER = "fixer"
 
 
 class WaitingFor(StrEnum):
-    """What a session in `waiting_for_input` waits for."""
+    """Object that a session in `waiting_for_input` waits for."""
 
     PROMPT = "prompt"
     PERMISSION = "permission"
 
 
 class RunStatus(StrEnum):
+    """Status of a run."""
+
     QUEUED = "queued"
     ACTIVE = "active"
     ENDED = "ended"
 
 
 class Trigger(StrEnum):
-    """Why work stopped, as written on its snapshot."""
+    """Cause of a stop, as recorded in its snapshot."""
 
     PAUSE = "pause"
-    """Somebody wanted it to, or is asked."""
+    """Requested by a person, or waiting for one."""
     TASK_COMPLETE = "task_complete"
     EXHAUSTION = "exhaustion"
     TIMEOUT = "timeout"
     CRASH = "crash"
-    """Something failed: a process, a try at a task, an answer that cannot be used."""
+    """Failure of a process, of an attempt at a task, or an answer that cannot be used."""
     CANCEL = "cancel"
 
 
 class Permissions(StrEnum):
-    """How much an agent may do without asking."""
+    """Actions that an agent may take without asking."""
 
     ASK = "ask"
     EDITS = "edits"
@@ -73,6 +79,8 @@ class Permissions(StrEnum):
 
 
 class PromptStatus(StrEnum):
+    """Status of a prompt."""
+
     QUEUED = "queued"
     SENT = "sent"
     ACKNOWLEDGED = "acknowledged"
@@ -80,41 +88,41 @@ class PromptStatus(StrEnum):
 
 
 class Way(StrEnum):
-    """How a conversation is brought back."""
+    """Way to start or resume a conversation."""
 
     FIRST = "first"
-    """There was no conversation yet."""
+    """First conversation of the work."""
     REATTACH = "reattach"
-    """The agent never stopped: it goes on in its container, and is listened to again."""
+    """Connection to an agent that is still running in its container."""
     NATIVE = "native"
-    """The agent's own conversation goes on."""
+    """Agent's own resume of its conversation."""
     FORK = "fork"
-    """A copy of the conversation that a fork comes from, made by the agent itself."""
+    """Copy of the conversation that a fork comes from, made by the agent itself."""
     CONTEXT = "context"
-    """A new conversation, of the same agent or another, whose first prompt carries a compiled resume context."""
+    """New conversation, of the same agent or another, whose first prompt carries a compiled resume context."""
     HISTORY = "history"
-    """A new conversation, whose first prompt carries what was said in the old one."""
+    """New conversation, whose first prompt carries the messages of the old one."""
     FRESH = "fresh"
-    """A new conversation that knows the plan and the files, and nothing that was said."""
+    """New conversation that knows the plan and the files, and no earlier message."""
 
 
 SAME_CONVERSATION = frozenset({Way.REATTACH, Way.NATIVE})
-"""The ways that stay in the conversation that there was."""
+"""Ways that continue the existing conversation."""
 
 
 class Purpose(StrEnum):
-    """What a run is for."""
+    """Purpose of a run."""
 
     WORK = "work"
-    """To work through the plan."""
+    """Work on the plan."""
     TALK = "talk"
-    """To answer what people say, and to wait for more of it."""
+    """Answers to messages of people."""
     LEAVING = "leaving"
-    """The talk is over, or the work is done, and the agent is being put away; nobody joins it any more."""
+    """The run is ending; no further prompt is accepted."""
 
 
 class Carrying(StrEnum):
-    """Whether a session has yet to be told what was said before it."""
+    """State of the transfer of earlier context into a session."""
 
     NOTHING = "nothing"
     NEEDED = "needed"
@@ -122,7 +130,7 @@ class Carrying(StrEnum):
 
 
 class RuntimeStatus(StrEnum):
-    """Whether an agent process belongs to a session."""
+    """Status of a session's agent process."""
 
     NONE = "none"
     LIVE = "live"
@@ -130,7 +138,7 @@ class RuntimeStatus(StrEnum):
 
 
 class Failure(StrEnum):
-    """What went wrong with an agent; what follows from each stands in one table (`resume.failures`)."""
+    """Failure of an agent; one table (`resume.failures`) defines what follows each."""
 
     TOKEN_REJECTED = "token_rejected"
     OTHER_CONVERSATION = "other_conversation"
@@ -149,7 +157,7 @@ class Failure(StrEnum):
 
 
 Recovery = Literal["settle", "continue"]
-"""What happens at the start to what a dead server left in the middle of its work."""
+"""Action at start for work that a dead server left unfinished."""
 
 
 class Phase(StrEnum):

@@ -1,6 +1,6 @@
-"""A recorded conversation, whoever recorded it: the journal, or an agent in a session file of its own.
+"""Recorded conversations, from the journal or from an agent's own session file.
 
-What an agent says is told in the journal's own words (`events`); what only a transcript knows stands here.
+Most entries are the journal's own events; entries that only a transcript has are defined here.
 """
 
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ from segue.model.events import (
     AgentMessage,
     AgentThought,
     FilesChanged,
-    Standing,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     ToolProgressed,
     UsageReported,
+    WorkLocation,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSaid:
-    """The user's own words, without what the agent's program put around them."""
+    """Message of the user, without the additions of the agent's program."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarised:
-    """The agent replaced the conversation so far by this summary of it."""
+    """Summary by which the agent replaced its conversation so far."""
 
     text: str
 
@@ -42,14 +42,14 @@ Said = (
     | TodoUpdated
     | UsageReported
     | Summarised
-    | Standing
+    | WorkLocation
     | FilesChanged
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that was said or done, with its number in the recording."""
+    """Entry of a recording, with its number."""
 
     number: int
     said: Said

@@ -1,21 +1,21 @@
-"""How full a window is: counted here for one request to a model as for a whole conversation."""
+"""Fill level of a context window, for a single request or for a conversation."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 
 def remaining(used: int | None, window: int | None) -> int | None:
-    """The tokens that are left, and never fewer than none; None where somebody did not say."""
+    """Return the tokens left in the window, at least 0; None if a figure is unknown."""
     return None if used is None or not window else max(0, window - used)
 
 
 def utilization(used: int | None, window: int | None) -> float | None:
-    """The part of the window that is taken, and never more than all of it."""
+    """Return the used share of the window, at most 1; None if a figure is unknown."""
     return None if used is None or not window else min(1.0, used / window)
 
 
 class Counted(Protocol):
-    """Usage as pydantic-ai counts it, for a request or for a run."""
+    """Token counts of a request or a run, as pydantic-ai reports them."""
 
     @property
     def input_tokens(self) -> int: ...
@@ -25,15 +25,16 @@ class Counted(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageMetadata:
-    """What a request to a model took, and how much of its window that leaves."""
+    """Tokens of one request to a model, and the room they leave in its window."""
 
     prompt_tokens: int
     completion_tokens: int
     context_window_size: int | None
-    """None where nobody knows it; so are then what remains and the utilization."""
+    """Size of the window; if it is None, the remaining tokens and the utilization are unknown."""
 
     @classmethod
     def from_pydantic_ai_usage(cls, usage: Counted, context_window: int | None = 200_000) -> "UsageMetadata":
+        """Build the metadata from usage that pydantic-ai counted."""
         return cls(
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,

@@ -1,4 +1,4 @@
-"""What the doors show and take: one set of values for REST, the CLI and the dashboard, named as they are in JSON."""
+"""Values that REST, the CLI and the dashboard take and show; their names are those in JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ from segue.model.status import (
     WorkflowStatus,
 )
 
-# ── what is asked ───────────────────────────────────────────────────────────────────────────────────
+# ── requests ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanText:
-    """A plan as its author wrote it."""
+    """Plan as its author wrote it."""
 
     format: Literal["yaml", "markdown"]
     text: str
@@ -40,12 +40,12 @@ class PlanText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWorkflow:
-    """Everything needed to begin a workflow."""
+    """Request to create a workflow."""
 
     issue: Issue
     plan: PlanText | None = None
     propose: bool = False
-    """Whether the agent proposes a plan first; without that, and without a plan, the issue is one task."""
+    """True if the agent proposes a plan first; without that, and without a plan, the issue is one task."""
     agent: str
     permissions: Permissions = Permissions.ASK
     repository: Path
@@ -57,31 +57,31 @@ class NewWorkflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A person's word on what a workflow waits for."""
+    """Answer of a person to a permission request, a plan or a question."""
 
     allow: bool
     reason: str = ""
     request_id: RequestId | None = None
-    """The permission that is meant; without one, the oldest open question."""
+    """Permission that is meant; without one, the oldest open question."""
     plan: PlanText | None = None
-    """What is to be done instead of what was proposed."""
+    """Plan that replaces the proposed one."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewImport:
-    """A session that Segue never ran: its file, or whose newest one it is."""
+    """Request to import a session that Segue did not run: its file, or the newest one of an agent."""
 
     file: Path | None = None
     agent: str | None = None
     repository: Path | None = None
-    """Where the work goes on if the session's own directory is not there; where an agent's newest session is sought."""
+    """Place of the work if the session's own directory is gone, and where an agent's newest session is searched."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Successor:
-    """The agent that is to go on with a workflow, and what is chosen for it."""
+    """Agent that takes over a workflow, and the choices for it."""
 
     agent: str
     model: str | None = None
@@ -90,23 +90,25 @@ class Successor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFork:
-    """A session to go on from in a new workflow."""
+    """Request to continue a session in a new workflow."""
 
     session_id: str
     snapshot: str | None = None
-    """Without one, the last of the session."""
+    """Snapshot to start from; the default is the last one of the session."""
     successor: Successor | None = None
     title: str = ""
     to_start: bool = False
-    """It is to be started next, so it is refused where its agent cannot be."""
+    """True if it is started next; then it is refused if its agent cannot be started."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
-# ── what is shown ───────────────────────────────────────────────────────────────────────────────────
+# ── views ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
+    """Task with its status."""
+
     id: TaskId
     title: str
     status: TaskStatus
@@ -115,6 +117,8 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
+    """Session, in short."""
+
     id: SessionId
     number: int
     status: SessionStatus
@@ -125,7 +129,7 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureView:
-    """What ended the last run, and what can be done about it."""
+    """Failure that ended the last run, and its remedies."""
 
     failure: Failure
     meaning: str
@@ -135,7 +139,7 @@ class FailureView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryView:
-    """What is tried again by itself, and when; `segue pause` calls it off."""
+    """Scheduled automatic retry; `segue pause` cancels it."""
 
     step: str
     attempt: int
@@ -148,22 +152,22 @@ class RetryView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeView:
-    """A session's agent process, dead or alive."""
+    """Process of a session's agent, dead or alive."""
 
     status: RuntimeStatus
     alive: bool
-    """Whether a process with this number and start time runs on this machine now."""
+    """True if a process with this id and start time runs on this machine now."""
     pid: int | None
     execution: str | None
     generation: int
     last_seen_at: datetime | None
     dropped_events: int
-    """What a dead execution still had to say, and nobody wrote down."""
+    """Number of events of dead executions that were not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayBack:
-    """How Segue would bring a session back now, why, and what each way costs in tokens."""
+    """Chosen way to resume a session now, with the reason, and the price of each way in tokens."""
 
     way: Way
     reason: str
@@ -172,12 +176,12 @@ class WayBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDetail:
-    """Everything about one conversation."""
+    """Session with all details."""
 
     id: SessionId
     workflow_id: WorkflowId
     number: int
-    """0 for one that only helps."""
+    """Number of the session; 0 for a helper."""
     role: Role = Role.WRITER
     agent: str
     status: SessionStatus
@@ -193,18 +197,18 @@ class SessionDetail:
     carrying: Carrying
     compactions: int
     context_tokens_new: int = 0
-    """Tokens that came into the context since it was last refreshed."""
+    """Tokens that came into the context since the last periodic checkpoint."""
     usage: Usage
     spent: Account = field(default_factory=Account)
     failure: FailureView | None
     runtime: RuntimeView
     way_back: WayBack | None
-    """None where there is nothing to bring back."""
+    """None if there is nothing to resume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStanding:
-    """Whether a session needs its agent brought back, and whether that can be done."""
+    """State of a session's agent process, and whether it can be resumed."""
 
     session_id: SessionId
     state: SessionStatus
@@ -219,24 +223,24 @@ class SessionStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """An agent as it is configured, and whether its program is there."""
+    """Configured agent, and the place of its program."""
 
     name: str
     driver: str
     command: tuple[str, ...]
     program: str | None
-    """Where its program was found; None too where the driver cannot be used."""
+    """Path of its program; None if it was not found, or if the driver cannot be used."""
     problem: str = ""
-    """Why the driver that its settings name cannot be used."""
+    """Reason why the configured driver cannot be used."""
     resume: str
-    """How Segue brings its conversations back."""
+    """Description of how Segue resumes its conversations."""
     install: str
     login: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCheck:
-    """What an agent's program says of itself."""
+    """Result of a check of an agent's program."""
 
     agent: AgentView
     ok: bool
@@ -251,19 +255,19 @@ class AgentCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Something an agent waits to be allowed."""
+    """Open permission request of an agent."""
 
     request_id: RequestId
     title: str
     tool: str
     requested_at: datetime
     words: bool = False
-    """Whether `segue prompt` answers it."""
+    """True if `segue prompt` answers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextView:
-    """How full the agent's window is, as far as the agent says."""
+    """Fill level of the agent's context window, as far as the agent reports it."""
 
     used: int | None
     window: int | None
@@ -272,7 +276,7 @@ class ContextView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undelivered:
-    """A prompt that was sent and never acknowledged: shown, and never sent again."""
+    """Prompt that was sent and not acknowledged: it is shown, and never sent again."""
 
     prompt_id: PromptId
     task_id: TaskId | None = None
@@ -280,6 +284,8 @@ class Undelivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowView:
+    """Workflow with its progress."""
+
     id: WorkflowId
     slug: str
     title: str
@@ -303,14 +309,14 @@ class WorkflowView:
     sessions: int = 0
     runs: int = 0
     spent: Account = field(default_factory=Account)
-    """What all its sessions used, and what that cost as far as it is known."""
+    """Usage of all its sessions, and the cost as far as it is known."""
     context: ContextView | None = None
     question: Question | None = None
-    """What its agent waits to be allowed."""
+    """Permission request that its agent waits for."""
     asks: str = ""
-    """What somebody has to say before the work goes on; no agent waits for that."""
+    """Question that a person has to answer before the work continues; no agent waits for it."""
     proposed_plan: tuple[Task, ...] = ()
-    """The plan that waits for approval."""
+    """Plan that waits for approval."""
     last_snapshot: CheckpointId | None = None
     snapshots: int = 0
     failure: FailureView | None = None
@@ -320,23 +326,23 @@ class WorkflowView:
     head: Seq
     merge_hint: str | None = None
     from_repository: tuple[str, ...] = ()
-    """What the repository's own settings say of the work."""
+    """Settings of the work that come from the repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """A workflow's plan: the one that waits for approval, else the one that is worked on."""
+    """Plan of a workflow: the one that waits for approval, else the current one."""
 
     workflow_id: WorkflowId
     status: Literal["none", "proposed", "adopted"]
     tasks: tuple[Task, ...]
     text: str
-    """The same as YAML, which can be changed and given back."""
+    """Plan as YAML, which can be edited and sent back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordView:
-    """One line of the journal, as followers see it."""
+    """Event with its place in the journal, as followers get it."""
 
     seq: Seq
     at: datetime
@@ -348,6 +354,7 @@ class RecordView:
 
     @classmethod
     def of(cls, record: Record) -> Self:
+        """Convert a record."""
         return cls(
             seq=record.seq,
             at=record.at,
@@ -361,7 +368,7 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Events after the one asked for, and how far the journal reaches."""
+    """Events after the requested one, and the last number of the journal."""
 
     events: tuple[RecordView, ...]
     head: Seq
@@ -369,28 +376,30 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Whether the journal's hash chain holds."""
+    """Result of a check of the journal's hash chain."""
 
     verified: bool
     events: int
     problem: str | None = None
 
 
-# ── what is answered ────────────────────────────────────────────────────────────────────────────────
+# ── answers ────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
+    """Result of a pause or a cancellation."""
+
     status: Literal["pause_requested", "paused", "cancelled"]
     workflow_id: WorkflowId
     snapshot_id: CheckpointId | None = None
     retry_called_off: bool = False
-    """Something was to be tried again by itself, and is not any more."""
+    """True if a scheduled retry was cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledContext:
-    """What a successor would read if the work went on now, and how much of what matters it holds."""
+    """Context that a successor would get now, and its grade."""
 
     workflow_id: WorkflowId
     context: str
@@ -399,29 +408,29 @@ class CompiledContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The workflow that a session file is now."""
+    """Result of an import."""
 
     status: Literal["imported", "extended", "already_imported"]
-    """`extended`: the file had grown since it was imported, and what is new was added."""
+    """`extended`: the file had grown since its import, and the new part was added."""
     workflow: WorkflowView
     agent: str
     file: str
     lines: int
-    """Things said or done that were found in the file."""
+    """Number of messages and actions found in the file."""
     unread_lines: int
     clean_boundary: bool
-    """False where the session ends in the middle of a turn."""
+    """False if the session ends in the middle of a turn."""
     open_calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """How a workflow goes on, why this way, and what changed while it stood."""
+    """Result of a resume: the way, its reason, and the changes during the pause."""
 
     status: Literal["resumed", "joined", "blocked", "paused", "waiting"] = "resumed"
-    """`joined`: somebody else had asked for the same just before. No agent was started where it is `blocked`: its plan
-    waits for a word as before the pause; or `paused`: somebody's word was taken, and the budget is used up; or
-    `waiting`: it goes on by itself when the quota is full again."""
+    """`joined`: the same resume was requested just before. No agent was started if it is `blocked`: the plan waits for
+    approval as before the pause; `paused`: the answer was recorded, and the budget is used up; or `waiting`: the work
+    resumes by itself when the quota is full again."""
     workflow_id: WorkflowId
     session: SessionId
     session_number: int
@@ -435,71 +444,73 @@ class Resumed:
     tasks_remaining: int
     divergence: tuple[str, ...] = ()
     saved: CheckpointId | None = None
-    """Where the work was taken back: the snapshot of what was there before; going back to it undoes that."""
+    """After a rewind: the snapshot of the state before it; a rewind to that undoes this one."""
     undone: tuple[str, ...] = ()
     left_alone: tuple[str, ...] = ()
-    """Files that no snapshot holds; they stayed as they were."""
+    """Files that no snapshot holds; they were not changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forked:
-    """A new workflow that begins where another one stood; no agent was started."""
+    """New workflow that starts from a snapshot of another one; no agent was started."""
 
     workflow: WorkflowView
     parent: SessionId
     checkpoint_id: CheckpointId
     left_out: tuple[str, ...] = ()
-    """Files that the snapshot does not hold, and so the fork does not have."""
+    """Files that the snapshot does not hold, and so the fork lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
+    """Result of an approval or a rejection."""
+
     status: Literal["approved", "rejected"]
     about: Literal["permission", "plan", "task"] = "permission"
     workflow_id: WorkflowId
     request_id: RequestId | None = None
     title: str
     resumed: Resumed | None = None
-    """How the work goes on after it, where it had stopped."""
+    """Result of the resume that followed, if the work had stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompted:
-    """What became of something that somebody said."""
+    """Result of a message to the agent."""
 
     status: Literal["sent", "waiting", "not_delivered", "answered"]
-    """Words that answered the agent's question, where it takes words, are no prompt."""
+    """`answered`: the text answered an open question of the agent, and is no prompt."""
     workflow_id: WorkflowId
     session: SessionId
     prompt_id: PromptId | None = None
     way: Way | None = None
-    """How the agent was brought back for it, if it had to be."""
+    """Way in which the agent was resumed for it, if it had to be."""
     reason: str = ""
     interrupted: bool = False
-    """Whether a turn was broken off for it."""
+    """True if a turn was interrupted for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceRestored:
-    """The worktree is there again; no agent was started."""
+    """Result of restoring the worktree; no agent was started."""
 
     status: Literal["restored"] = "restored"
     workflow_id: WorkflowId
     worktree: str
     branch: str
     note: str = ""
-    """What there is to say of a worktree that was gone."""
+    """Remark on the lost worktree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFiles:
-    """A session's files, written anew from the journal."""
+    """Files of a session, rewritten from the journal."""
 
     session_id: SessionId
     history: str
-    """One line for each thing said or done."""
+    """Path of the file with one line for each message or action."""
     session: str
-    """The whole conversation as one document."""
+    """Path of the file with the whole conversation as one document."""
     entries: int
     were_right: bool
-    """Whether the files that were there before said the same."""
+    """True if the earlier files had the same content."""

@@ -1,16 +1,19 @@
 """Opening and closing the orchestrator."""
 
+import asyncio
 import os
 import random
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 
 from segue.journal import open_journal
 from segue.model.agents import AgentConfiguration
-from segue.model.clock import Clock
+from segue.model.clock import NEVER_AWAY, Absences, Clock
 from segue.model.ids import SessionId, new_boot_id
 from segue.model.status import Trigger
 from segue.orchestrator.requests.answers import announce
@@ -25,12 +28,40 @@ from segue.orchestrator.runtime.run_queue import open_queue
 from segue.orchestrator.runtime.services import Rules, RuntimeServices
 from segue.orchestrator.runtime.slots import Slots
 from segue.orchestrator.runtime.snapshot_studies import study_forever
-from segue.orchestrator.runtime.system_clock import SystemClock
 from segue.orchestrator.settling.sweep import settle_left_runs, sweep_forever
 
 STOP_WITHIN = 5.0
 
 STOPPED = Stop(trigger=Trigger.CRASH, reason="the server was stopped in the middle of the work")
+
+WORTH_A_NOTE = timedelta(seconds=60)
+"""A clock that is put right by less was not away."""
+
+
+class SystemClock:
+    """Clock that separates suspended time from silence, by comparison with a clock that stands still during suspend."""
+
+    def __init__(self, awake: Callable[[], float] = time.monotonic) -> None:
+        self._awake = awake
+        self._ahead = self._lead()
+        self._absences: Absences = NEVER_AWAY
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def away_since(self, moment: datetime) -> timedelta:
+        lead = self._lead()
+        if lead - self._ahead > WORTH_A_NOTE:
+            self._absences = self._absences.noticed(self.now(), lead - self._ahead)
+            self._ahead = lead
+        return self._absences.since(moment)
+
+    def _lead(self) -> timedelta:
+        """Return the lead of the time of day over the clock that stands still during suspend."""
+        return timedelta(seconds=time.time() - self._awake())
 
 
 @asynccontextmanager
@@ -65,7 +96,7 @@ async def open_orchestrator(
             await run_session(services, session_id, number)
 
         async with open_queue(journal, services.boot, body) as queue:
-            services.furnish(queue)
+            services.queue = queue
             left = await settle_left_runs(services)
             await announce(services)
             resuming = Resuming(services)

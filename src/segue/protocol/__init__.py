@@ -1,6 +1,6 @@
-"""When the wheel must stop, and how it may turn again: rules, as data and pure functions.
+"""Rules of the protocol, as data and pure functions.
 
-`capacity` says how full a context may become, `windows` what is known of models offline, `budgets` how much a workflow
-may use, `retries` what follows a failure, and `stalls` when silence is worth a word. Nothing here asks for the time or
-for chance: both are handed in.
+`capacity` limits the size of a context, `windows` lists the models' windows and prices, `budgets` limits what a
+workflow may use, `retries` decides what follows a failure, `stalls` detects silent agents, and `admission` and `steps`
+decide about requests and the next step of a run. Time and random numbers are parameters.
 """

@@ -1,7 +1,7 @@
-"""The account of a workflow: what each session and each model used, and what that cost.
+"""Account of a workflow: usage and cost of each session and each model.
 
-The agent's own word counts. Where it says nothing of a cost, the bundled prices do, for models that are in the table;
-what is left has no known cost, and is not guessed.
+Costs that the agent reports are used first, then the bundled prices for models in the table. Any other cost stays
+unknown; it is not guessed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,12 @@ from segue.model.accounts import (
 )
 from segue.model.ids import SessionId, WorkflowId
 from segue.protocol import windows
-from segue.protocol.windows import Tokens
+from segue.protocol.windows import TokenCounts
 from segue.state.fold import SessionState, WorkflowState
 
 
 def account_of(workflow_id: WorkflowId, state: WorkflowState) -> WorkflowAccount:
+    """Return the account of a workflow."""
     sessions = sessions_of(state)
     models = [each for session in sessions for each in session.models]
     return WorkflowAccount(
@@ -39,12 +40,13 @@ def account_of(workflow_id: WorkflowId, state: WorkflowState) -> WorkflowAccount
 
 
 def sessions_of(state: WorkflowState) -> tuple[SessionAccount, ...]:
-    """Every session that was at work, the first one first."""
+    """Return the accounts of all sessions with any work, the first one first."""
     used = ((session_id, session) for session_id, session in state.sessions.items() if _at_work(session))
     return tuple(session_account(session_id, session) for session_id, session in used)
 
 
 def total(accounts: Iterable[Account]) -> Account:
+    """Add up accounts."""
     return reduce(_plus, accounts, Account())
 
 
@@ -53,6 +55,7 @@ def _at_work(session: SessionState) -> bool:
 
 
 def session_account(session_id: SessionId, session: SessionState) -> SessionAccount:
+    """Return the account of one session."""
     models = tuple(
         ModelAccount(model=model or None, account=_priced(session, model, usage))
         for model, usage in _named(session.models).items()
@@ -70,7 +73,7 @@ def session_account(session_id: SessionId, session: SessionState) -> SessionAcco
 
 
 def _named(models: Mapping[str, ModelUsage]) -> Mapping[str, ModelUsage]:
-    """A cost that was told before the model's name belongs to the model, if there is only one."""
+    """Assign a cost without a model name to the model, if there is only one."""
     named = {name: usage for name, usage in models.items() if name}
     nameless = models.get("")
     if nameless is None or nameless.input_tokens is not None or len(named) != 1:
@@ -94,7 +97,7 @@ def _priced(session: SessionState, model: str, usage: ModelUsage) -> Account:
 
 def _cost(session: SessionState, model: str, usage: ModelUsage) -> tuple[float | None, CostSource, bool]:
     if session.usage.cost_usd is not None:
-        # It is the cost of the whole conversation: what it told beside another model holds this one's too.
+        # The reported cost is that of the whole conversation, all models included.
         return usage.cost_usd, "unknown" if usage.cost_usd is None else "reported", True
     usd = _estimated(model, usage)
     return usd, "unknown" if usd is None else "estimated", usd is not None
@@ -103,7 +106,7 @@ def _cost(session: SessionState, model: str, usage: ModelUsage) -> tuple[float |
 def _estimated(model: str, usage: ModelUsage) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None or usage.last_on is None:
         return None
-    tokens = Tokens(
+    tokens = TokenCounts(
         input=usage.input_tokens,
         output=usage.output_tokens,
         cached=usage.cached_tokens if usage.cache_known else None,
@@ -124,7 +127,7 @@ def _plus(one: Account, other: Account) -> Account:
 
 
 def _weaker(one: CostSource, other: CostSource) -> CostSource:
-    """A sum is known as well as the less certain of what is known in it."""
+    """Return the less certain of two sources, which is the source of their sum."""
     return one if _DOUBT[one] >= _DOUBT[other] else other
 
 

@@ -1,7 +1,7 @@
-"""The capacity ladder: how full the current context may become, and what happens on each rung.
+"""Capacity ladder: limits of the current context, and the action at each.
 
-Three counts are kept apart. The tokens in the context now decide how full it is. The tokens that are new since the last
-refresh decide when the next one comes. What was used in all is for the accounts, and never looked at here.
+Three counts are kept apart. The tokens in the context decide how full it is. The tokens that are new since the last
+refresh decide when the next one is due. The total usage belongs to the accounts, and is not used here.
 """
 
 from dataclasses import dataclass, replace
@@ -14,19 +14,19 @@ from segue.protocol import windows
 from segue.state.growth import Growth, grown
 
 BEFORE_COMPACTION = 0.70
-"""Where the snapshot is taken for an agent that compacts by itself. OpenCode was seen to do so at 0.82 of its window,
-the others later; and a long turn may fill a tenth of a window between two reports."""
+"""Share of the window at which a snapshot is taken for an agent that compacts by itself. OpenCode was seen to compact
+at 0.82 of its window, the others later; and a long turn may fill a tenth of a window between two reports."""
 
 
 class Rung(StrEnum):
-    """The rungs that are marks on the window, from the lowest to the highest."""
+    """Rung of the ladder: a share of the window. From the lowest to the highest."""
 
     SNAPSHOT_BEFORE_COMPACTION = "snapshot_before_compaction"
-    """Take a snapshot: soon the agent will replace its conversation by a summary."""
+    """Take a snapshot: the agent is about to compact its conversation."""
     WARN = "warn"
-    """Say how full it is."""
+    """Report the fill level."""
     FORK = "fork"
-    """At the next boundary a child session goes on with a compiled context."""
+    """Hand over to a child session with a compiled context at the next boundary."""
     PAUSE = "pause"
     """Pause at the next boundary."""
     FORCE = "force"
@@ -35,7 +35,7 @@ class Rung(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """Where each rung is, as a share of the window; None switches a rung off."""
+    """Position of each rung, as a share of the window; None switches a rung off."""
 
     snapshot_before_compaction: float | None = None
     warn: float | None = 0.75
@@ -43,11 +43,11 @@ class Ladder:
     pause: float | None = 0.85
     force: float | None = 0.95
     refresh_every: int | None = 50_000
-    """New tokens after which a checkpoint and a memory entry are made."""
+    """New tokens after which a periodic checkpoint and a memory entry are made."""
     stable_window: int | None = None
-    """As much of the window as the user wants to use; None is all of it."""
+    """Part of the window that the user wants to use; None is all of it."""
     known_window: int | None = None
-    """The window to reckon with as long as the agent reports none."""
+    """Window to assume while the agent reports none."""
 
     def __post_init__(self) -> None:
         for rung, mark in self.marks:
@@ -60,38 +60,38 @@ class Ladder:
 
     @property
     def marks(self) -> tuple[tuple[Rung, float], ...]:
-        """The rungs that are switched on, the lowest first."""
+        """Return the rungs that are switched on, the lowest first."""
         marks = [(rung, getattr(self, rung)) for rung in Rung]
         return tuple(sorted(((rung, mark) for rung, mark in marks if mark is not None), key=lambda each: each[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """What was heard and said so far in one conversation. It begins anew with every session."""
+    """Measurements and notices so far in one conversation; a new session starts with a new gauge."""
 
     highest: int | None = None
-    """The most tokens the context held since it was last compacted; 0 for a new conversation, None for one that was
-    joined in the middle, whose first report says nothing of what is new."""
+    """Maximum size of the context since its last compaction; 0 for a new conversation, None for one that was joined in
+    the middle, whose first report does not show what is new."""
     new_tokens: int = 0
-    """Tokens that came into the context since the last refresh. What is read from a cache was there before."""
+    """Tokens added to the context since the last refresh. Tokens read from a cache are not new."""
     window: int | None = None
-    """The window as the agent reported it."""
+    """Window that the agent reported."""
     reached: frozenset[Rung] = frozenset()
-    """The rungs below the context as it is now; they were said."""
-    said_unknown: bool = False
+    """Rungs below the current size; their notices were given."""
+    unknown_reported: bool = False
     estimated: bool = False
-    """The last that was heard was reckoned, and not measured."""
+    """True if the last report was an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """The context has come up to a rung."""
+    """Notice that the context has reached a rung."""
 
     rung: Rung
     context_tokens: int
     window: int
     estimated: bool = False
-    """The tokens were reckoned, and not measured."""
+    """True if the tokens are an estimate."""
 
     @property
     def sentence(self) -> str:
@@ -101,14 +101,14 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """So many new tokens came since the last refresh that a checkpoint and a memory entry are due."""
+    """Notice that a periodic checkpoint and a memory entry are due."""
 
     new_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """The agent was seen to have replaced its conversation by a summary."""
+    """Notice that the agent has compacted its conversation."""
 
     tokens_before: int
     tokens_after: int
@@ -116,7 +116,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowUnknown:
-    """Nobody knows how large the window is, so no rung can be reached. Said once."""
+    """Notice that no rung can be reached because the window is unknown. Given once."""
 
     context_tokens: int
 
@@ -125,10 +125,10 @@ Notice = Compaction | Refresh | WindowUnknown | Reached
 
 
 def ladder_for(agent: AgentConfiguration, model: str | None = None) -> Ladder:
-    """The ladder before the user's own values, which are put over it with `dataclasses.replace`.
+    """Return the default ladder of an agent; the user's own values are applied with `dataclasses.replace`.
 
-    An agent that compacts by itself is left to it: it is neither forked nor paused, nor forced, which is how a pause
-    ends that was not obeyed.
+    An agent that compacts by itself is neither forked nor paused, nor forced, which is how a pause ends that was not
+    obeyed.
     """
     known = windows.window(model)
     if not agent.compacts:
@@ -137,10 +137,10 @@ def ladder_for(agent: AgentConfiguration, model: str | None = None) -> Ladder:
 
 
 def climb(ladder: Ladder, gauge: Gauge, report: UsageReported) -> tuple[Gauge, tuple[Notice, ...]]:
-    """What a report of usage leads to: each rung once when the context comes up to it, the highest last.
+    """Return the new gauge and the notices of a usage report: each rung once when it is reached, the highest last.
 
-    A rung that the context falls below is said again the next time. A report without the tokens of the context (or with
-    0, which is what agents say that do not know) changes nothing but the window.
+    A rung that the context falls below is reported again the next time. A report without the tokens of the context (or
+    with 0, as agents report that do not know it) changes nothing but the window.
     """
     gauge = replace(gauge, window=report.window or gauge.window)
     tokens = report.context_tokens
@@ -154,7 +154,7 @@ def climb(ladder: Ladder, gauge: Gauge, report: UsageReported) -> tuple[Gauge, t
 
 
 def _comparable(gauge: Gauge, report: UsageReported) -> Gauge:
-    """What is measured says nothing of what is new, or was summed up, since something was reckoned."""
+    """Prepare the gauge for a report; a measured size cannot be compared with an estimated one."""
     highest = None if gauge.estimated and not report.estimated else gauge.highest
     return replace(gauge, highest=highest, estimated=report.estimated)
 
@@ -177,9 +177,9 @@ def _refresh(ladder: Ladder, gauge: Gauge, notices: list[Notice]) -> Gauge:
 def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
     window = usable_window(ladder, gauge.window)
     if window is None:
-        if not gauge.said_unknown:
+        if not gauge.unknown_reported:
             notices.append(WindowUnknown(context_tokens=tokens))
-        return replace(gauge, said_unknown=True)
+        return replace(gauge, unknown_reported=True)
     below = [rung for rung, mark in ladder.marks if tokens >= mark * window]
     notices.extend(
         Reached(rung=rung, context_tokens=tokens, window=window, estimated=gauge.estimated)
@@ -190,7 +190,7 @@ def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> 
 
 
 def usable_window(ladder: Ladder, reported: int | None) -> int | None:
-    """The agent's own word, else what is known of the model; of that no more than the user wants to use."""
+    """Return the reported window, else the known one, limited to what the user wants to use."""
     whole = reported or ladder.known_window
     if whole is None or ladder.stable_window is None:
         return whole or ladder.stable_window

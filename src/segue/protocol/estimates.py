@@ -1,6 +1,6 @@
-"""How full the window of an agent is that says nothing of it: counted from what it was told, said and did.
+"""Estimate of the context's size for an agent that does not report it, from its prompts, messages and tool calls.
 
-It is an estimate. What the agent is told by its own maker is not in it, nor what it left out or summed up unseen.
+The vendor's own instructions are not counted, nor does the estimate know what the agent dropped or summarised.
 """
 
 import json
@@ -10,37 +10,37 @@ from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, 
 
 CHARACTERS_PER_TOKEN = 4
 LONGEST_OUTPUT = 30_000
-"""Characters of a tool's output that count: agents cut what is longer before their model sees it."""
-WORTH_A_WORD = 2_000
-"""Tokens more than the last time, from which on an estimate is given."""
+"""Maximum characters of a tool's output that count: agents cut longer ones before their model reads them."""
+REPORT_AFTER = 2_000
+"""Growth in tokens after which a new estimate is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one conversation is reckoned to hold."""
+    """Estimated size of one conversation."""
 
     characters: int = 0
-    said: int = 0
-    """Tokens that were given as the last estimate."""
-    told: bool = False
-    """The agent tells by itself, so nobody has to reckon."""
+    reported: int = 0
+    """Tokens of the last reported estimate."""
+    measured: bool = False
+    """True if the agent reports the size itself, so that no estimate is needed."""
     model: str | None = None
-    """Who was asked the most in the turn, as far as the agent told."""
-    asked: int = 0
-    """Tokens that this model was asked."""
+    """Model with the most input in the turn, as far as the agent reported it."""
+    model_tokens: int = 0
+    """Input tokens of this model."""
 
     @property
     def tokens(self) -> int:
         return self.characters // CHARACTERS_PER_TOKEN
 
 
-def prompted(estimate: Estimate, text: str) -> Estimate:
-    """The agent got a prompt, and a turn begins."""
-    return replace(_more(estimate, len(text)), model=None, asked=0)
+def add_prompt(estimate: Estimate, text: str) -> Estimate:
+    """Return the estimate after a prompt, with which a turn begins."""
+    return replace(_more(estimate, len(text)), model=None, model_tokens=0)
 
 
-def heard(estimate: Estimate, event: AgentEvent) -> Estimate:
-    """The agent said or did something."""
+def add_event(estimate: Estimate, event: AgentEvent) -> Estimate:
+    """Return the estimate after an event of the agent."""
     match event:
         case TextDelta(text=text):
             return _more(estimate, len(text))
@@ -49,26 +49,26 @@ def heard(estimate: Estimate, event: AgentEvent) -> Estimate:
         case ToolFinished(output=output):
             return _more(estimate, min(len(output), LONGEST_OUTPUT))
         case UsageReported():
-            return reported(estimate, event)
+            return add_report(estimate, event)
         case _:
             return estimate
 
 
-def reported(estimate: Estimate, report: UsageReported) -> Estimate:
-    """A report came, or is found in the journal where the conversation goes on."""
+def add_report(estimate: Estimate, report: UsageReported) -> Estimate:
+    """Return the estimate after a usage report, a new one or one from the journal of a resumed conversation."""
     if report.estimated:
         tokens = report.context_tokens or 0
-        return replace(estimate, characters=tokens * CHARACTERS_PER_TOKEN, said=tokens)
+        return replace(estimate, characters=tokens * CHARACTERS_PER_TOKEN, reported=tokens)
     if report.context_tokens:
-        return replace(estimate, told=True)
-    if report.model is not None and (asked := report.input_tokens or 0) >= estimate.asked:
-        return replace(estimate, model=report.model, asked=asked)
+        return replace(estimate, measured=True)
+    if report.model is not None and (tokens := report.input_tokens or 0) >= estimate.model_tokens:
+        return replace(estimate, model=report.model, model_tokens=tokens)
     return estimate
 
 
-def news(estimate: Estimate) -> UsageReported | None:
-    """What is to be said at the end of a turn, if anything."""
-    if estimate.told or estimate.tokens < estimate.said + WORTH_A_WORD:
+def due_report(estimate: Estimate) -> UsageReported | None:
+    """Return the report that is due at the end of a turn, if any."""
+    if estimate.measured or estimate.tokens < estimate.reported + REPORT_AFTER:
         return None
     return UsageReported(context_tokens=estimate.tokens, estimated=True, model=estimate.model)
 

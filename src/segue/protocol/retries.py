@@ -1,7 +1,7 @@
-"""What follows a failure: one policy by class of failure, as a table.
+"""Decision about what follows a failure: one rule for each class of failures, as a table.
 
-A step is whatever is tried as a whole: a task, the plan, a start. Its failures are remembered until it succeeds. Each
-retry is written down by whoever schedules it, so that it can be seen, called off, and found again after a restart.
+A step is anything that is attempted as a whole: a task, the plan, a start. Its failures count until it succeeds. The
+caller journals each retry, so that it can be shown, cancelled, and found again after a restart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from enum import StrEnum
 from itertools import takewhile
 
 from segue.model.status import Failure
-from segue.protocol.words import duration
-from segue.state.fold import Failed
+from segue.protocol.durations import duration
+from segue.state.fold import FailedAttempt
 
 
 class FailureClass(StrEnum):
-    """What kind of failure it is; `MEANINGS` says it in a sentence."""
+    """Class of failures; `MEANINGS` describes each in a sentence."""
 
     TRANSIENT = "transient"
     TEST_FAILURE = "test_failure"
@@ -25,43 +25,43 @@ class FailureClass(StrEnum):
     PERSISTENT = "persistent"
 
 
-class Outcome(StrEnum):
-    """How a step can fail though the agent did its part."""
+class WorkFailure(StrEnum):
+    """Failure of a step although the agent itself worked."""
 
     TESTS_FAILED = "tests_failed"
     WRONG_APPROACH = "wrong_approach"
-    """A reviewer, the fixer or a person says that this way does not lead there."""
+    """A reviewer, the fixer or a person rejects the approach."""
     REVIEW_NOT_PASSED = "review_not_passed"
-    """The last of the reviews that are allowed had something to say."""
+    """The last permitted review found problems."""
     SERVER_DIED = "server_died"
-    """Whoever watched over it was killed in the middle of it."""
+    """The server was killed during the step."""
 
 
 class Undo(StrEnum):
-    """What is undone before the next attempt."""
+    """Part of the work that is undone before the next attempt."""
 
     NOTHING = "nothing"
     REWIND = "rewind"
-    """The worktree goes back to the last checkpoint, and the rest is planned again."""
+    """The worktree returns to the last checkpoint, and the remaining tasks are planned again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """What follows a failure of one class."""
+class RetryRule:
+    """Rule for one class of failures."""
 
     retried: bool = True
     undo: Undo = Undo.NOTHING
     fixer: bool = True
-    """Whether the fixer is asked before a person is, when all attempts have failed."""
+    """True if the fixer is asked before a person is, when all attempts have failed."""
 
 
-RULES: Mapping[FailureClass, Rule] = {
-    FailureClass.TRANSIENT: Rule(),
-    FailureClass.TEST_FAILURE: Rule(),
-    # Whoever asks again at once only makes it worse: see `_after_quota`.
-    FailureClass.RESOURCE: Rule(retried=False, fixer=False),
-    FailureClass.LOGIC_ERROR: Rule(undo=Undo.REWIND),
-    FailureClass.PERSISTENT: Rule(retried=False, fixer=False),
+RULES: Mapping[FailureClass, RetryRule] = {
+    FailureClass.TRANSIENT: RetryRule(),
+    FailureClass.TEST_FAILURE: RetryRule(),
+    # Immediate retries would make it worse: see `_after_quota`.
+    FailureClass.RESOURCE: RetryRule(retried=False, fixer=False),
+    FailureClass.LOGIC_ERROR: RetryRule(undo=Undo.REWIND),
+    FailureClass.PERSISTENT: RetryRule(retried=False, fixer=False),
 }
 
 CLASSES: Mapping[str, FailureClass] = {
@@ -79,38 +79,38 @@ CLASSES: Mapping[str, FailureClass] = {
     Failure.PROGRAM_MISSING: FailureClass.PERSISTENT,
     Failure.NEVER_ANSWERED: FailureClass.TRANSIENT,
     Failure.OTHER: FailureClass.TRANSIENT,
-    Outcome.TESTS_FAILED: FailureClass.TEST_FAILURE,
-    Outcome.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
-    Outcome.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
-    Outcome.SERVER_DIED: FailureClass.TRANSIENT,
+    WorkFailure.TESTS_FAILED: FailureClass.TEST_FAILURE,
+    WorkFailure.WRONG_APPROACH: FailureClass.LOGIC_ERROR,
+    WorkFailure.REVIEW_NOT_PASSED: FailureClass.PERSISTENT,
+    WorkFailure.SERVER_DIED: FailureClass.TRANSIENT,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The numbers, and what the user chose."""
+class RetryPolicy:
+    """Numbers and choices of the user."""
 
     attempts: int = 3
-    """How often a step is tried before the fixer, or a person, is asked; with one, a person is asked at once."""
+    """Attempts at a step before the fixer, or a person, is asked; with one, a person is asked at once."""
     first: timedelta = timedelta(seconds=1)
-    """How long the first retry waits."""
+    """Wait before the first retry."""
     longest: timedelta = timedelta(seconds=60)
-    """The longest that a retry waits."""
+    """Maximum wait before a retry."""
     quick_failures: int = 3
     quick_within: timedelta = timedelta(seconds=60)
-    """A person is asked, and not the fixer, after so many failures of the agent in a row within this time, whichever
-    steps they were."""
+    """Time in which this number of consecutive failures of the agent, at any steps, leads to a person instead of the
+    fixer."""
     deaths: int = 3
-    """A person is asked after the server died so often under the work with nothing done in between: it may be the work
-    that kills it."""
+    """Number of deaths of the server, with no progress in between, after which a person is asked: the work may be what
+    kills it."""
     fixer_time: timedelta = timedelta(minutes=10)
     wait_for_quota: bool = False
-    """Whether the work goes on by itself when a used-up quota is full again."""
+    """True if the work resumes by itself once an exhausted quota is full again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """The step is tried again."""
+    """Decision to attempt the step again."""
 
     at: datetime
     attempt: int
@@ -120,25 +120,25 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixer:
-    """A second agent looks at the step, with what is known of it, and proposes a fix or gives up."""
+    """Decision to ask a second agent, which proposes a fix or gives up."""
 
     reason: str
     beside: str = ""
-    """What there is to say beside how it failed."""
+    """Addition to the description of the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskPerson:
-    """Nothing goes on by itself."""
+    """Decision to stop and ask a person."""
 
     reason: str
     beside: str = ""
-    """What there is to say beside how it failed."""
+    """Addition to the description of the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The session is suspended until then, because the user chose so; then the step is tried again."""
+    """Decision to suspend the session until a time, as the user chose, and to attempt the step again then."""
 
     until: datetime
     reason: str
@@ -148,7 +148,7 @@ NextStep = Retry | Fixer | AskPerson | Wait
 
 
 def describe() -> str:
-    """The second table in `docs/reference/failures.md`."""
+    """Return the second table in `docs/reference/failures.md`."""
     head = "| class | what it means | tried again | undone before | failures of the agent |\n|---|---|---|---|---|"
     return "\n".join([head, *(_row(kind) for kind in FailureClass)])
 
@@ -162,9 +162,9 @@ def _row(kind: FailureClass) -> str:
 
 WAITS: Mapping[FailureClass, str] = {
     FailureClass.TRANSIENT: (
-        f"after {duration(Policy().first)}, then twice as long each time, and by chance up to a half more"
+        f"after {duration(RetryPolicy().first)}, doubled each time, plus a random part of up to a half"
     ),
-    # An agent that is up is asked again in the same run.
+    # A running agent gets the next prompt in the same run.
     FailureClass.TEST_FAILURE: "at once",
     FailureClass.RESOURCE: "when the quota is full again, where `wait_for_quota` was chosen",
     FailureClass.LOGIC_ERROR: "at once",
@@ -173,28 +173,28 @@ WAITS: Mapping[FailureClass, str] = {
 
 MEANINGS: Mapping[FailureClass, str] = {
     FailureClass.TRANSIENT: "It may work the next time.",
-    FailureClass.TEST_FAILURE: "The work is done and does not hold: the agent is told which tests fail.",
-    FailureClass.RESOURCE: "A quota is used up, which time brings back.",
-    FailureClass.LOGIC_ERROR: "The work went the wrong way; what is left is planned again.",
+    FailureClass.TEST_FAILURE: "The work is finished and its tests fail: the agent gets the failing tests.",
+    FailureClass.RESOURCE: "A quota is exhausted until it is renewed.",
+    FailureClass.LOGIC_ERROR: "The approach was wrong; the remaining tasks are planned again.",
     FailureClass.PERSISTENT: "It would fail again: a person is asked.",
 }
 
 
 def next_step(
-    policy: Policy, failures: Sequence[Failed], now: datetime, chance: float, *, replans: int = 0
+    policy: RetryPolicy, failures: Sequence[FailedAttempt], now: datetime, chance: float, *, replans: int = 0
 ) -> NextStep:
-    """What follows the last of these failures.
+    """Choose what follows the last of these failures.
 
-    `failures` are those in a row since something last succeeded, the oldest first and at least one. `chance` is a
-    random number from 0 up to 1, which keeps many that failed together from coming back together. `replans` says how
-    often what is left was planned again since a person last said something.
+    `failures` are the consecutive ones since the last success, the oldest first and at least one. `chance` is a random
+    number from 0 up to 1, which spreads the retries of steps that failed together. `replans` counts how often the
+    remaining tasks were planned again since the last request of a person.
     """
     last = failures[-1]
     tries = _in_a_row(failures)
     rule = RULES[CLASSES[last.what]]
     if last.what == Failure.QUOTA:
         return _after_quota(policy, tries, now)
-    if last.what == Outcome.SERVER_DIED:
+    if last.what == WorkFailure.SERVER_DIED:
         return _after_a_death(policy, failures, now)
     if not rule.retried:
         return AskPerson(reason=f"{_said(last)}, and would again.")
@@ -212,22 +212,22 @@ def next_step(
     return Retry(at=max(at, now), attempt=len(tries) + 1, of=policy.attempts, undo=rule.undo)
 
 
-def may_start_over(policy: Policy, replans: int) -> bool:
-    """Each plan is an attempt at the work: nobody undoes it and plans it again for ever, and without being asked."""
+def may_start_over(policy: RetryPolicy, replans: int) -> bool:
+    """Return True if the work may be planned again without asking; each plan counts as an attempt."""
     return replans + 1 < policy.attempts
 
 
 def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) -> timedelta:
-    """How long to wait after so many failures: twice as long each time, and by chance up to a half more."""
-    # In seconds, which have no end like a timedelta's; by so many failures the doubling has passed any wait.
+    """Return the wait after this number of failures: it doubles each time, plus a random part of up to a half."""
+    # In seconds, since a timedelta has a maximum; 64 doublings exceed any wait.
     doubled = first.total_seconds() * 2 ** min(failures - 1, 64)
     least = timedelta(seconds=min(doubled, longest.total_seconds() / 1.5))
     return max(least * (1 + chance / 2), min(first, longest))
 
 
-def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
-    """The failures of the last step alone, since another one was tried."""
-    tries: list[Failed] = []
+def _in_a_row(failures: Sequence[FailedAttempt]) -> list[FailedAttempt]:
+    """Return the failures of the last step since another one was attempted, the latest first."""
+    tries: list[FailedAttempt] = []
     for failed in reversed(failures):
         if failed.step != failures[-1].step:
             break
@@ -235,8 +235,8 @@ def _in_a_row(failures: Sequence[Failed]) -> list[Failed]:
     return tries
 
 
-def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> NextStep:
-    """`tries` are those of one step, the latest first."""
+def _after_quota(policy: RetryPolicy, tries: Sequence[FailedAttempt], now: datetime) -> NextStep:
+    """Choose what follows an exhausted quota; `tries` are the failures of one step, the latest first."""
     last, found = tries[0], len(list(takewhile(lambda each: each.what == Failure.QUOTA, tries)))
     if not policy.wait_for_quota or last.reset_at is None:
         known = f"; it is full again at {last.reset_at:%Y-%m-%d %H:%M %Z}" if last.reset_at else ""
@@ -247,15 +247,15 @@ def _after_quota(policy: Policy, tries: Sequence[Failed], now: datetime) -> Next
     return Wait(until=until, reason=f"The agent's quota is used up until {until:%Y-%m-%d %H:%M %Z}.")
 
 
-def _after_a_death(policy: Policy, failures: Sequence[Failed], now: datetime) -> NextStep:
-    """Whatever else failed in between: a server that dies at another step each time would be started for ever."""
-    died = sum(each.what == Outcome.SERVER_DIED for each in failures)
+def _after_a_death(policy: RetryPolicy, failures: Sequence[FailedAttempt], now: datetime) -> NextStep:
+    """Choose what follows the death of the server; deaths count whatever else failed in between."""
+    died = sum(each.what == WorkFailure.SERVER_DIED for each in failures)
     if died >= policy.deaths:
         return AskPerson(reason=f"The server died under the work {died} times.")
     return Retry(at=now, attempt=died + 1, of=policy.deaths)
 
 
-def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) -> Fixer | AskPerson:
+def _after_all_attempts(policy: RetryPolicy, rule: RetryRule, last: FailedAttempt, tries: int) -> Fixer | AskPerson:
     beside = "" if tries == 1 else f"{tries} times in a row"
     reason = f"{', '.join(filter(None, (_said(last), beside)))}."
     if not rule.fixer or policy.attempts == 1:
@@ -263,14 +263,13 @@ def _after_all_attempts(policy: Policy, rule: Rule, last: Failed, tries: int) ->
     return Fixer(reason=reason, beside=beside)
 
 
-def _too_quick(policy: Policy, failures: Sequence[Failed]) -> bool:
-    """An agent that does not stay up, whom advice does not help either; what tests and reviewers say may come as
-    quickly as it likes."""
-    if failures[-1].what in set(Outcome):
+def _too_quick(policy: RetryPolicy, failures: Sequence[FailedAttempt]) -> bool:
+    """Return True if the agent itself fails so quickly that advice does not help; failures of the work do not count."""
+    if failures[-1].what in set(WorkFailure):
         return False
-    quick = [each for each in failures if each.what not in set(Outcome)][-policy.quick_failures :]
+    quick = [each for each in failures if each.what not in set(WorkFailure)][-policy.quick_failures :]
     return len(quick) == policy.quick_failures and quick[-1].at - quick[0].at <= policy.quick_within
 
 
-def _said(failed: Failed) -> str:
+def _said(failed: FailedAttempt) -> str:
     return f"{failed.step} failed ({failed.what.replace('_', ' ')})"

@@ -1,31 +1,31 @@
-"""Silence: when it is worth a word. It ends nobody yet; a watchdog with a longer time does."""
+"""Detection of silent agents. A stall is only reported; a watchdog with a longer time ends the run."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from segue.protocol.words import duration
+from segue.protocol.durations import duration
 
 NOTICE_AFTER = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """One prompt, and what was heard since. While a question to the user is open, nobody is looked at."""
+    """Prompt whose agent is watched. While a question to the user is open, nothing is reported."""
 
     sent_at: datetime
-    heard_at: datetime | None = None
-    """When the agent last gave a sign of life."""
-    said: bool = False
+    last_sign_at: datetime | None = None
+    """Time of the agent's last event."""
+    reported: bool = False
 
     @property
     def since(self) -> datetime:
-        """Since when nothing was heard."""
-        return self.heard_at or self.sent_at
+        """Return the start of the current silence."""
+        return self.last_sign_at or self.sent_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled:
-    """The agent has begun with the prompt, and is silent."""
+    """Notice that the agent has reacted to the prompt and is silent now."""
 
     since: datetime
     reason: str
@@ -33,26 +33,26 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoReaction:
-    """The prompt brought no event at all: the launch failed (`Failure.NEVER_ANSWERED`)."""
+    """Notice that the prompt brought no event at all: the launch failed (`Failure.NEVER_ANSWERED`)."""
 
     since: datetime
     reason: str
 
 
-def hear(watch: Watch, at: datetime) -> Watch:
-    """An event came."""
-    return replace(watch, heard_at=at)
+def observe(watch: Watch, at: datetime) -> Watch:
+    """Return the watch after an event of the agent."""
+    return replace(watch, last_sign_at=at)
 
 
-def look(
+def check(
     watch: Watch, now: datetime, notice_after: timedelta = NOTICE_AFTER
 ) -> tuple[Watch, Stalled | NoReaction | None]:
-    """Whether the silence is to be said now: once for each prompt, however often the agent falls silent."""
-    if watch.said or now - watch.since < notice_after:
+    """Return the watch and a notice if one is due: one for each prompt, however often the agent falls silent."""
+    if watch.reported or now - watch.since < notice_after:
         return watch, None
     silence, since = duration(now - watch.since), watch.since
-    if watch.heard_at is None:
+    if watch.last_sign_at is None:
         notice = NoReaction(since=since, reason=f"The agent has not reacted to its prompt for {silence}.")
     else:
-        notice = Stalled(since=since, reason=f"Nothing was heard of the agent for {silence}.")
-    return replace(watch, said=True), notice
+        notice = Stalled(since=since, reason=f"The agent has been silent for {silence}.")
+    return replace(watch, reported=True), notice

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from segue.model.plan import Plan, Planning, Task
 from segue.model.status import Purpose, Trigger
-from segue.protocol.budgets import Stopping
+from segue.protocol.budgets import LimitReached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,7 @@ class Situation:
     purpose: Purpose
     message_waits: bool = False
     """A person's message waits that the agent can take."""
-    pause: Stopping | None = None
+    pause: LimitReached | None = None
     """The pause that was requested."""
     task: Task | None = None
     """The next task that is ready."""
@@ -22,7 +22,7 @@ class Situation:
     """Set while a plan is to be made or approved."""
     agent_plans: bool = True
     """The agent can be asked for a plan."""
-    used_up: Stopping | None = None
+    used_up: LimitReached | None = None
     """The limit that the work has reached."""
     full: str | None = None
     """Why the next session has to take over: the context has reached its soft cap."""
@@ -42,7 +42,7 @@ class Complete:
 class Pause:
     """End the run, to be resumed later."""
 
-    why: Stopping
+    why: LimitReached
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from segue.model.events import FixerAdvised
 from segue.model.plan import PLANNING, Issue, Plan
-from segue.state.fold import Failed
+from segue.state.fold import FailedAttempt
 
 _SHAPE = """Find out why it fails. Only read: change no file, and run nothing that changes one.
 Answer with one JSON object and nothing else:
@@ -17,7 +17,7 @@ and the rest is planned again with your advice in mind. escalate: a person has t
 NO_ADVICE = "A second agent was asked and gave no advice that could be used."
 
 
-def fixer_question(issue: Issue, plan: Plan | None, failures: Sequence[Failed], context: str) -> str:
+def fixer_question(issue: Issue, plan: Plan | None, failures: Sequence[FailedAttempt], context: str) -> str:
     """`failures` are those of one step, the oldest first."""
     tries = "\n".join(f"{number}. {each.reason}" for number, each in enumerate(failures, start=1))
     parts = [

@@ -28,7 +28,7 @@ from segue.model.plan import Issue
 from segue.model.snapshots import Snapshot
 from segue.model.status import Permissions, Trigger, Way
 from segue.model.views import AgentView, Answer, NewFork, PlanText, SessionDetail, Successor, WorkflowView
-from segue.model.work import WorkSettings
+from segue.model.work_settings import WorkSettings
 
 OWN: Mapping[str, str] = os.environ
 """Environment variables of the server's process."""

@@ -10,7 +10,7 @@ from segue.model.accounts import WorkflowAccount
 from segue.model.agents import AgentConfiguration, Limits
 from segue.model.ids import BootId
 from segue.model.pictures import Shown
-from segue.model.snapshots import History, Page, Part, Snapshot
+from segue.model.snapshots import History, MessagePage, Part, Snapshot
 from segue.model.status import Way
 from segue.model.views import (
     Action,
@@ -100,7 +100,7 @@ class WorkflowService(Protocol):
     async def snapshot(self, name: str, snapshot_id: str) -> Snapshot: ...
     async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff: ...
     async def detailed_history(
-        self, name: str, snapshot_id: str, category: Part, page: Page | None = None
+        self, name: str, snapshot_id: str, category: Part, page: MessagePage | None = None
     ) -> History: ...
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView: ...
     async def context(self, name: str, budget: int | None) -> CompiledContext: ...

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 from segue import paths, settings
 from segue.model.errors import SegueError
-from segue.model.work import DEFAULTS
+from segue.model.work_settings import DEFAULTS
 
 NEEDED_PYTHON = (3, 11)
 NEEDED_SQLITE = (3, 34, 0)

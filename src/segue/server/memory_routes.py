@@ -15,7 +15,7 @@ from segue.model.memories import (
     MemorizeMode,
     MemoryEntry,
     Note,
-    Question,
+    RecallQuery,
     Recollection,
 )
 from segue.server.documents import Request
@@ -64,7 +64,7 @@ WithMemory = Annotated[Memory, Depends(_memory)]
 @api.post("/recall")
 async def recall(request: RecallRequest, memory: WithMemory) -> Recollection:
     """Search past work by name or by text."""
-    return await memory.recall(Question(query=request.query, limit=request.limit, workflow=request.workflow))
+    return await memory.recall(RecallQuery(query=request.query, limit=request.limit, workflow=request.workflow))
 
 
 @api.post("/memories")

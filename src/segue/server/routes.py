@@ -32,7 +32,7 @@ from segue.model.views import (
     WorkflowView,
     WorkspaceRestored,
 )
-from segue.model.work import NOTHING_SAID, WorkSettings
+from segue.model.work_settings import NOTHING_SAID, WorkSettings
 from segue.server.documents import (
     AgentList,
     AgentsRequest,

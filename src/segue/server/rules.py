@@ -4,10 +4,10 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
-from segue.model.work import NOTHING_SAID, WorkSettings
+from segue.model.work_settings import NOTHING_SAID, WorkSettings
 from segue.orchestrator.runtime.extraction import Extraction
 from segue.orchestrator.runtime.services import Rules
-from segue.protocol.retries import Policy
+from segue.protocol.retries import RetryPolicy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
 from segue.settings import Settings
@@ -36,8 +36,8 @@ def _extraction(chosen: Settings) -> Extraction:
     )
 
 
-def _retries(chosen: Settings) -> Policy:
-    return Policy(
+def _retries(chosen: Settings) -> RetryPolicy:
+    return RetryPolicy(
         attempts=chosen.retry_attempts,
         first=timedelta(seconds=chosen.retry_first),
         longest=timedelta(seconds=chosen.retry_longest),

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 
 from segue.model.bounds import MOST
 from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
-from segue.model.snapshots import MESSAGES_SHOWN, GitChanges, History, Message, Page, Part, Snapshot
+from segue.model.snapshots import MESSAGES_SHOWN, GitChanges, History, Message, MessagePage, Part, Snapshot
 from segue.server.documents import SnapshotList, SnapshotSummary
 from segue.server.routes import WithService
 from segue.snapshot.compare import SnapshotDiff
@@ -58,7 +58,7 @@ async def snapshot_messages(
     before: Annotated[int | None, Query(ge=1, le=MOST)] = None,
 ) -> History:
     """Return the last messages up to the snapshot, the latest last; with `before`, those before that event."""
-    return await service.detailed_history(name, snapshot_id, Part.MESSAGES, Page(limit=limit, before=before))
+    return await service.detailed_history(name, snapshot_id, Part.MESSAGES, MessagePage(limit=limit, before=before))
 
 
 PARTS: dict[Part, tuple[Any, str]] = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 from anyio.to_thread import run_sync
 
 from segue.model.views import NewWorkflow
-from segue.model.work import DEFAULTS, WorkSettings, choices_of
+from segue.model.work_settings import DEFAULTS, WorkSettings, choices_of
 from segue.server.documents import StartRequest
 from segue.settings import Settings, work_in, work_of_repository
 

@@ -1,4 +1,4 @@
-"""Every setting: a field, its default and one sentence. The edges read them and pass plain values down."""
+"""Settings: a field, its default and one sentence each. The outer packages read them and pass plain values down."""
 
 from segue.settings.agents import BUILT_IN_AGENTS
 from segue.settings.fields import Settings

@@ -1,4 +1,4 @@
-"""The agents that are built in."""
+"""Built-in agents."""
 
 import sys
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ AUGGIE_ASKS = (
     *("launch-process", "write-process", "kill-process", "web-fetch"),
     *("github-api", "linear", "jira", "confluence", "notion", "supabase", "glean"),
 )
-"""Left to itself, Auggie asks for nothing; a rule of its own must name each tool."""
+"""Tools of Auggie; by default it asks for no permission, so a rule must name each of them."""
 
 BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
     agent.name: agent
@@ -37,7 +37,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             environment=("OPENAI_*", "CODEX_*"),
             native_fork=True,
             compacts=True,
-            # In its own default mode it asks a model what it may do outside its sandbox, and never the user.
+            # In its default mode a model decides about actions outside its sandbox, not the user.
             modes={
                 Permissions.ASK: "workspace-write",
                 Permissions.EDITS: "workspace-write",
@@ -47,7 +47,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="npm install -g @agentclientprotocol/codex-acp",
             login="codex-acp login",
         ),
-        # A copy of its conversation was seen to stay in the directory of the original.
+        # Observed: a copy of its conversation stays in the directory of the original.
         AgentConfiguration(
             name="opencode",
             command=("opencode", "acp"),
@@ -65,7 +65,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
             install="npm install -g @github/copilot",
             login="copilot login",
         ),
-        # Loading a session over ACP was seen to delete it.
+        # Observed: loading a session over ACP deletes it.
         AgentConfiguration(
             name="gemini",
             command=("gemini", "--acp"),
@@ -100,7 +100,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
         ),
         AgentConfiguration(
             name="api",
-            # Without -P a worktree could bring modules of its own into this process, which has the user's keys.
+            # Without -P this process, which has the user's keys, would import modules of the worktree.
             command=(sys.executable, "-P", "-m", "segue.drivers.api"),
             driver="api",
             environment=(
@@ -133,7 +133,7 @@ BUILT_IN_AGENTS: Mapping[str, AgentConfiguration] = {
                 *("OPENROUTER_*", "OLLAMA_*"),
             ),
             native_fork=True,
-            # A graph does with every prompt what it always does, and a node asks nobody before it runs.
+            # A graph handles every prompt alike, and its nodes run without a permission request.
             plans=False,
             install="pip install 'segue[langgraph]'",
         ),

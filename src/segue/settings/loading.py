@@ -1,4 +1,4 @@
-"""Where settings are looked for: in files, and in the environment."""
+"""Loading of settings from files and from the environment."""
 
 import os
 import tomllib
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from segue.model.agents import AgentConfiguration
 from segue.model.errors import BadSettings
-from segue.model.work import OFF, SAME, WorkSettings
+from segue.model.work_settings import OFF, SAME, WorkSettings
 from segue.settings.fields import Settings
 from segue.settings.readers import CAPACITY_READERS, READERS, SERVER_READERS, TABLES, WORK_READERS, Reader
 
@@ -17,32 +17,32 @@ VARIABLE_PREFIX = "SEGUE_"
 OWN_FILE = "segue.toml"
 PROJECT_FILE = "pyproject.toml"
 LARGEST_FILE = 1_000_000
-"""Bytes; a repository is not ours, and what it links to may have no end."""
+"""Maximum bytes of a file; a repository is not ours, and a link in it may lead to an endless file."""
 
 
 def load(file: Path, environment: Mapping[str, str]) -> Settings:
-    """The settings of `file`, if it is there, and over them the server's own of the environment."""
+    """Return the settings of `file`, if it exists, overridden by the server's own ones of the environment."""
     chosen: dict[str, Any] = {key: _read(key, value, str(file), READERS) for key, value in _document(file).items()}
-    spoken = _spoken(environment, SERVER_READERS)
-    if rungs := _spoken_capacity(environment):
-        spoken["capacity"] = {**chosen.get("capacity", {}), **rungs}
-    settings = Settings(**{**chosen, **spoken})
-    _refuse_strangers(work_in(environment).over(settings), settings.agents)
+    overrides = _values_in(environment, SERVER_READERS)
+    if rungs := _capacity_in(environment):
+        overrides["capacity"] = {**chosen.get("capacity", {}), **rungs}
+    settings = Settings(**{**chosen, **overrides})
+    _refuse_unknown_agents(work_in(environment).over(settings), settings.agents)
     if settings.extraction == "model" and settings.extraction_model is None:
         raise BadSettings(
-            "The setting extraction says 'model', and extraction_model names none.",
+            "extraction is 'model', but extraction_model is not set.",
             hint='Name one, such as extraction_model = "openai:gpt-5-mini", or set extraction = "rules".',
         )
     return settings
 
 
 def work_in(environment: Mapping[str, str]) -> WorkSettings:
-    """What variables say of the work."""
-    return WorkSettings(**_spoken(environment, WORK_READERS))
+    """Return the settings of the work in the environment."""
+    return WorkSettings(**_values_in(environment, WORK_READERS))
 
 
 def work_of_repository(directory: Path) -> WorkSettings:
-    """What the repository that `directory` is in says of the work: in `segue.toml`, or in `[tool.segue]` of
+    """Return the settings of the work in the repository of `directory`: in `segue.toml`, or in `[tool.segue]` of
     `pyproject.toml`, at its root."""
     root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
     own, project = root / OWN_FILE, root / PROJECT_FILE
@@ -53,21 +53,21 @@ def work_of_repository(directory: Path) -> WorkSettings:
             hint="Put all of them into one of the two.",
         )
     file, document = (own, _document(own)) if table is None else (project, table)
-    said: dict[str, Any] = {key: _read_of_repository(key, value, file) for key, value in document.items()}
-    return WorkSettings(**said)
+    found: dict[str, Any] = {key: _read_of_repository(key, value, file) for key, value in document.items()}
+    return WorkSettings(**found)
 
 
 def _read_of_repository(key: str, value: object, file: Path) -> object:
     if key in SERVER_READERS:
         raise BadSettings(
-            f"{file} sets {key}, which is not a repository's to set.",
-            hint=f"Take it out; where it is yours to set is {OWN_FILE} in Segue's data directory.",
+            f"{file} sets {key}, which a repository may not set.",
+            hint=f"Remove it; set it in {OWN_FILE} of Segue's data directory.",
         )
     return _read(key, value, str(file), WORK_READERS)
 
 
 def _tool_table(file: Path) -> dict[str, Any] | None:
-    """`[tool.segue]`, if it is there. A project's file that is broken is none of our business, unless it names us."""
+    """Return `[tool.segue]`, if it exists. A broken project file is ignored, unless it contains that name."""
     content = _content(file)
     try:
         tools = _parsed(file, content).get("tool", {})
@@ -81,7 +81,7 @@ def _tool_table(file: Path) -> dict[str, Any] | None:
     return cast("dict[str, Any] | None", table)
 
 
-def _spoken(environment: Mapping[str, str], readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _values_in(environment: Mapping[str, str], readers: Mapping[str, Reader]) -> dict[str, Any]:
     variables = {name: VARIABLE_PREFIX + name.upper() for name in readers if name not in TABLES}
     return {
         name: _read(name, environment[variable], "the environment", readers, variable)
@@ -90,8 +90,8 @@ def _spoken(environment: Mapping[str, str], readers: Mapping[str, Reader]) -> di
     }
 
 
-def _spoken_capacity(environment: Mapping[str, str]) -> dict[str, float]:
-    """The table `capacity`, each key by a variable of its own."""
+def _capacity_in(environment: Mapping[str, str]) -> dict[str, float]:
+    """Return the table `capacity`, which has a variable for each key."""
     variables = {name: f"{VARIABLE_PREFIX}CAPACITY_{name.upper()}" for name in CAPACITY_READERS}
     return {
         name: cast(float, _read(name, environment[variable], "the environment", CAPACITY_READERS, variable))
@@ -100,7 +100,7 @@ def _spoken_capacity(environment: Mapping[str, str]) -> dict[str, float]:
     }
 
 
-def _refuse_strangers(work: WorkSettings, agents: Mapping[str, AgentConfiguration]) -> None:
+def _refuse_unknown_agents(work: WorkSettings, agents: Mapping[str, AgentConfiguration]) -> None:
     for setting in ("agent", "review", "fixer"):
         name, words = getattr(work, setting), () if setting == "agent" else (OFF, SAME)
         if name is not None and name not in (*words, *agents):
@@ -126,7 +126,7 @@ def _parsed(file: Path, content: bytes) -> dict[str, Any]:
 
 
 def _content(file: Path) -> bytes:
-    """What stands in it, and nothing if it is not there."""
+    """Return the content of a file, empty if it does not exist."""
     try:
         with open(file, "rb", opener=_without_waiting) as opened:
             regular = S_ISREG(os.fstat(opened.fileno()).st_mode)
@@ -136,14 +136,14 @@ def _content(file: Path) -> bytes:
     except OSError as error:
         raise BadSettings(f"{file} cannot be read: {error}.") from error
     if not regular:
-        raise BadSettings(f"{file} cannot be read: it is not a file.", hint="Settings stand in a regular file.")
+        raise BadSettings(f"{file} cannot be read: it is not a regular file.", hint="Replace it by a regular file.")
     if len(content) > LARGEST_FILE:
         raise BadSettings(f"{file} cannot be read: it is larger than {LARGEST_FILE / 1e6:g} MB.")
     return content
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    # A pipe would keep us until somebody writes into it.
+    # Opening a pipe would block until it has a writer.
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import cast
 
 from segue.model.agents import AgentConfiguration
-from segue.model.work import DEFAULTS, WorkSettings
+from segue.model.work_settings import DEFAULTS, WorkSettings
 from segue.settings.agents import BUILT_IN_AGENTS
 from segue.settings.fields import SHARES, TOKENS, Settings
 

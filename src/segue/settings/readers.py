@@ -1,4 +1,4 @@
-"""From what somebody wrote to a value: one reader for each field, with a sentence for what cannot be used."""
+"""Readers: one function for each field, which converts a written value or explains why it cannot be used."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ def _commit(key: str, value: object) -> CommitPolicy:
 
 
 def _personas(key: str, value: object) -> tuple[str, ...]:
-    """A list, or as a variable says it, with commas."""
+    """Read a list, or a text with commas, as in a variable."""
     words = tuple(value.split(",")) if isinstance(value, str) else _words(key, value)
     personas = tuple(word.strip() for word in words)
     if not personas or not all(personas):
@@ -121,7 +121,7 @@ def _model(key: str, value: object) -> str:
 def _address(key: str, value: object) -> str:
     text = _text(key, value)
     if re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", text) is None:
-        # What stands there is not shown: it may be a secret in the wrong place.
+        # The value is not shown: it may be a secret in the wrong place.
         raise ValueError(f"{key} must begin with http:// or https://, and hold no password and no query")
     return text
 
@@ -146,7 +146,7 @@ def _agents(key: str, value: object) -> Mapping[str, AgentConfiguration]:
 
 def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
     if not name or "/" in name:
-        raise ValueError(f"{key} must be called something that has no / in it")
+        raise ValueError(f"{key} must have a name without /")
     base = BUILT_IN_AGENTS.get(name, AgentConfiguration(name=name, command=()))
     given: dict[str, Any] = {}
     for word, value in _table(key, entry).items():
@@ -319,4 +319,4 @@ WORK_READERS: Mapping[str, Reader] = {
 }
 READERS: Mapping[str, Reader] = {**SERVER_READERS, **WORK_READERS}
 TABLES = ("agents", "capacity")
-"""What no variable says as a whole; each key of `capacity` has one of its own."""
+"""Settings that have no variable as a whole; each key of `capacity` has one of its own."""

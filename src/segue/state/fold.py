@@ -1,4 +1,4 @@
-"""The fold: state is what the records say, one after the other."""
+"""Fold of records into the state of a workflow."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,15 +7,16 @@ from typing import TypeGuard, get_args
 
 from segue.model import events as e
 from segue.state.session import SessionState, apply_to_session
-from segue.state.workflow import Failed, WorkflowState, apply_to_workflow
+from segue.state.workflow import FailedAttempt, WorkflowState, apply_to_workflow
 
-__all__ = ["Failed", "SessionState", "WorkflowState", "apply", "fold"]
+__all__ = ["FailedAttempt", "SessionState", "WorkflowState", "apply", "fold"]
 
 _OF_WORKFLOWS = frozenset(get_args(e.WorkflowEvent))
 _OF_SESSIONS = frozenset(get_args(e.SessionEvent))
 
 
 def fold(records: Iterable[e.Record], start: WorkflowState | None = None) -> WorkflowState:
+    """Return the state after all records."""
     return reduce(apply, records, start or WorkflowState())
 
 

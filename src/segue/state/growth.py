@@ -1,24 +1,24 @@
-"""How much of a context is new, by one report after the other."""
+"""Number of new tokens in a context, derived from consecutive reports."""
 
 from dataclasses import dataclass, replace
 
 COMPACTED = 0.5
-"""The context was compacted if less than this share of it is left; smaller drops are an agent's own counting. Drivers
-draw the same line."""
+"""A context counts as compacted if less than this share of it is left; smaller drops come from an agent's way of
+counting. Drivers use the same threshold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """Tokens in the context of one conversation, and those that came into it since the last refresh."""
+    """Tokens in the context of one conversation, and those added since the last refresh."""
 
     highest: int | None = 0
-    """The most tokens the context held since it was last compacted; None for a conversation that was joined in the
-    middle, whose first report says nothing of what is new."""
+    """Maximum size of the context since its last compaction; None for a conversation that was joined in the middle,
+    whose first report does not show what is new."""
     new: int = 0
 
 
 def grown(growth: Growth, tokens: int) -> Growth:
-    """After a report of so many tokens in the context. What is read from a cache was there before."""
+    """Return the growth after a report of this many tokens. Tokens read from a cache are not new."""
     highest = growth.highest
     if highest is None or tokens < highest * COMPACTED:
         return replace(growth, highest=tokens)

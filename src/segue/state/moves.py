@@ -1,4 +1,4 @@
-"""The tables of legal moves."""
+"""Tables of legal transitions."""
 
 from segue.model.errors import IllegalMove
 from segue.model.status import Phase, SessionStatus, WorkflowStatus
@@ -10,7 +10,7 @@ WORKFLOW_MOVES: dict[WorkflowStatus, frozenset[WorkflowStatus]] = {
     # Waits for a person's approval of the plan.
     _W.BLOCKED: frozenset({_W.IN_PROGRESS, _W.PAUSED, _W.FAILED, _W.CANCELLED}),
     _W.REVIEW: frozenset({_W.IN_PROGRESS, _W.PAUSED, _W.COMPLETED, _W.FAILED, _W.CANCELLED}),
-    # Remembers where it came from, so that an unapproved plan returns to `blocked`.
+    # The status before the pause is derived again, so that an unapproved plan returns to `blocked`.
     _W.PAUSED: frozenset({_W.IN_PROGRESS, _W.BLOCKED, _W.REVIEW, _W.FAILED, _W.CANCELLED}),
     _W.FAILED: frozenset({_W.IN_PROGRESS, _W.CANCELLED}),
     _W.COMPLETED: frozenset(),
@@ -21,10 +21,10 @@ _S = SessionStatus
 _ENDS = frozenset({_S.FAILED, _S.CANCELLED, _S.TERMINATED})
 SESSION_MOVES: dict[SessionStatus, frozenset[SessionStatus]] = {
     _S.CREATED: frozenset({_S.STARTING, _S.SUSPENDED}) | _ENDS,
-    # A process is being started; nothing was asked of it yet.
+    # The process starts; no prompt was sent yet.
     _S.STARTING: frozenset({_S.RUNNING, _S.WAITING_FOR_INPUT, _S.SUSPENDED}) | _ENDS,
     _S.RUNNING: frozenset({_S.WAITING_FOR_INPUT, _S.SUSPENDED, _S.COMPLETED}) | _ENDS,
-    # Says for what: a prompt, or a permission, which counts as mid-turn.
+    # Waits for a prompt, or for a permission, which counts as mid-turn.
     _S.WAITING_FOR_INPUT: frozenset({_S.RUNNING, _S.STARTING, _S.SUSPENDED, _S.COMPLETED, _S.EXPIRED}) | _ENDS,
     # Completed from here means handed over to a child.
     _S.SUSPENDED: frozenset({_S.STARTING, _S.COMPLETED, _S.EXPIRED}) | _ENDS,
@@ -60,11 +60,13 @@ SESSION_ENDED = frozenset(status for status, moves in SESSION_MOVES.items() if n
 
 
 def check_workflow_move(before: WorkflowStatus, after: WorkflowStatus) -> None:
+    """Raise `IllegalMove` unless the table allows this transition."""
     if after not in WORKFLOW_MOVES[before]:
         raise IllegalMove(f"A workflow cannot go from {before} to {after}.")
 
 
 def check_session_move(before: SessionStatus, after: SessionStatus) -> None:
+    """Raise `IllegalMove` unless the table allows this transition."""
     if after not in SESSION_MOVES[before]:
         raise IllegalMove(f"A session cannot go from {before} to {after}.")
 

@@ -1,4 +1,4 @@
-"""The state of a session, as its events made it."""
+"""State of a session, folded from its events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from segue.model.status import SAME_CONVERSATION, Failure, PromptStatus, Role, S
 from segue.state.growth import Growth, grown
 
 TELLING = frozenset({Way.CONTEXT, Way.HISTORY})
-"""Ways in which a new conversation is told what came before it."""
+"""Ways in which a new conversation gets the earlier context in its first prompt."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -21,15 +21,15 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPrompt:
-    """A prompt that is not known to have arrived."""
+    """Prompt without an acknowledgement."""
 
     status: PromptStatus
     task_id: TaskId | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A permission that nobody answered yet."""
+class OpenQuestion:
+    """Permission request without an answer."""
 
     title: str
     tool: str
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """One conversation, as far as the journal knows it."""
+    """State of a session."""
 
     number: int
     agent: str
@@ -54,49 +54,49 @@ class SessionState:
     runs: int = 0
     way: Way | None = None
     told_by: Way | None = None
-    """How it is told what came before it, where it began by being told."""
+    """Way in which it got the earlier context, if it started with one."""
     own_context: str = ""
-    """What a person wrote for it, in place of a compiled context."""
+    """Text that a person wrote for it, used instead of a compiled context."""
     usage: Usage = field(default_factory=Usage)
     models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
-    """What each model was given and gave; one that the agent does not name has an empty name."""
+    """Usage by model; a model without a name has an empty key."""
     model: str | None = None
-    """Whose context it is, as the agent last called it."""
+    """Model of the current context, by the agent's last name for it."""
     overflowed: bool = False
-    """The last turn ended because the context was full, and the agent has made no room since."""
+    """True if the last turn ended because the context was full, and the agent has not compacted it since."""
     told_cost: float | None = None
-    """As the agent last told it, which may count from nothing again."""
+    """Last cost that the agent reported; a lower one starts a new count."""
     capabilities: tuple[str, ...] | None = None
-    """What the agent said it can do, the last time it was up."""
+    """Capabilities that the agent reported at its last start."""
     was_given_a_task: bool = False
     spoken_to: Seq = NOTHING_SEEN
-    """The last time that something was said to the agent."""
+    """Event of the last message to the agent."""
     bookmark: str | None = None
-    """Where the conversation stands between two turns, as the agent itself calls it, if it does."""
+    """Agent's own name for the current point between two turns, if it has one."""
     failure: Failure | None = None
-    """What ended the last run, if it was the agent."""
+    """Failure of the agent that ended the last run, if any."""
     reset_at: datetime | None = None
     growth: Growth = field(default_factory=Growth)
     compactions: int = 0
-    """How often the agent replaced its conversation by a summary."""
+    """Number of compactions by the agent."""
     prompts: Mapping[PromptId, OpenPrompt] = field(default_factory=dict[PromptId, OpenPrompt])
-    """Prompts on their way: queued, or sent and not acknowledged."""
+    """Prompts that are queued, or sent and not acknowledged."""
     turn: PromptId | None = None
-    """The prompt whose turn is under way."""
+    """Prompt whose turn is under way."""
     calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
-    """Tool calls that were begun and not seen to end."""
-    questions: Mapping[RequestId, Question] = field(default_factory=dict[RequestId, Question])
+    """Tool calls without a recorded end."""
+    questions: Mapping[RequestId, OpenQuestion] = field(default_factory=dict[RequestId, OpenQuestion])
 
     @property
     def context_tokens_new(self) -> int:
-        """Tokens that came into the context since it was last refreshed."""
+        """Return the tokens added to the context since the last refresh."""
         return max(0, self.growth.new)
 
     @property
     def unborn(self) -> bool:
-        """Whether it follows another, and no agent ever took it up."""
-        told = self.token is not None or self.refused_tokens or self.capabilities is not None
-        return self.parent is not None and not told and not self.usage.turns
+        """Return True if it follows another session and no agent ever started in it."""
+        started = self.token is not None or self.refused_tokens or self.capabilities is not None
+        return self.parent is not None and not started and not self.usage.turns
 
 
 def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEvent) -> SessionState:
@@ -119,12 +119,12 @@ def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEven
         case e.WayChanged(after=way):
             return replace(state, way=way, growth=Growth(), told_by=way if way in TELLING else state.told_by)
         case e.RunStarted():
-            # What the process before left open stays so for ever: its checkpoint has named it.
+            # Calls and questions of the last process stay open for ever; its checkpoint names them.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
         case e.AgentStarted(capabilities=capabilities):
             return replace(state, capabilities=capabilities)
         case e.RunEnded(failure=failure, reset_at=reset_at):
-            # A turn that was under way is over, whether or not anybody knows how far it came.
+            # The turn is over, even if its progress is unknown.
             return replace(state, failure=failure, reset_at=reset_at, turn=None)
         case e.PromptQueued(task_id=None) | e.ContextCarried() | e.CapacityReached():
             return state
@@ -143,7 +143,7 @@ def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEven
         case e.PermissionAnswered(request_id=request_id):
             return replace(state, questions=_without(state.questions, request_id))
         case e.ContextRefreshed(new_tokens=new_tokens):
-            # The report that led to it may be written after it.
+            # The report that caused it may be recorded after it.
             return replace(state, growth=replace(state.growth, new=state.growth.new - new_tokens))
         case _:
             assert_never(event)
@@ -154,7 +154,7 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
         case e.UsageReported():
             return reported(state, event, record.at.date())
         case e.UserSpoke():
-            # A turn of a conversation that was held elsewhere; what the turn before left open stays so for ever.
+            # A turn of an imported conversation; open calls of the turn before stay open for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
             return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq, bookmark=None)
         case e.TurnEnded(reason=reason, bookmark=bookmark):
@@ -169,7 +169,9 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
         case e.ToolFinished(call_id=call_id):
             return replace(state, calls=_without(state.calls, call_id))
         case e.PermissionRequested(request_id=request_id, title=title, tool=tool, call_id=call_id, free_text=free_text):
-            question = Question(title=title, tool=tool, call_id=call_id, requested_at=record.at, free_text=free_text)
+            question = OpenQuestion(
+                title=title, tool=tool, call_id=call_id, requested_at=record.at, free_text=free_text
+            )
             return replace(state, questions={**state.questions, request_id: question})
         case (
             e.AgentMessage()
@@ -177,10 +179,10 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
             | e.ToolProgressed()
             | e.FilesChanged()
             | e.TodoUpdated()
-            | e.AgentHeard()
+            | e.OutputRecorded()
             | e.AgentExited()
             | e.AgentReported()
-            | e.Standing()
+            | e.WorkLocation()
             | e.AgentSummarised()
         ):
             return state
@@ -201,11 +203,11 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
 
 
 def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
-    """The latest figures; what a report leaves out stays as it was. Tokens are of one stretch and add up."""
+    """Return the session after a usage report; missing figures keep their values, and tokens of reports add up."""
     cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
     usage = replace(
         used,
-        # An agent that does not know says 0.
+        # An agent that does not know it reports 0.
         context_tokens=report.context_tokens or used.context_tokens,
         window=used.window if report.window is None else report.window,
         input_tokens=used.input_tokens + (report.input_tokens or 0),
@@ -214,22 +216,22 @@ def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionS
         cost_usd=known_sum((used.cost_usd, cost)),
         context_estimated=report.estimated if report.context_tokens else used.context_estimated,
     )
-    # What is measured says nothing of what is new since something was reckoned.
-    anew = used.context_estimated and not usage.context_estimated
-    growth = replace(state.growth, highest=None) if anew else state.growth
+    # A measured size cannot be compared with an estimated one.
+    first_measured = used.context_estimated and not usage.context_estimated
+    growth = replace(state.growth, highest=None) if first_measured else state.growth
     growth = grown(growth, report.context_tokens) if report.context_tokens else growth
-    told = state.told_cost if report.cost_usd is None else report.cost_usd
-    # Others are asked behind the scenes, too; whoever reports the context is the one that it is of.
+    cost_so_far = state.told_cost if report.cost_usd is None else report.cost_usd
+    # Agents use other models for side tasks; the context belongs to the model that reports its size.
     model = report.model if report.context_tokens is not None and report.model is not None else state.model
     models = _by_model(state, report, cost, on)
-    return replace(state, usage=usage, told_cost=told, model=model, models=models, growth=growth)
+    return replace(state, usage=usage, told_cost=cost_so_far, model=model, models=models, growth=growth)
 
 
-def _new_cost(before: float | None, told: float | None) -> float | None:
-    """What was spent since the last report; one that is lower than the last counts from nothing again."""
-    if told is None or before is None or told < before:
-        return told
-    return told - before
+def _new_cost(before: float | None, reported: float | None) -> float | None:
+    """Return the cost since the last report; a lower total than before starts a new count."""
+    if reported is None or before is None or reported < before:
+        return reported
+    return reported - before
 
 
 def _by_model(state: SessionState, report: e.UsageReported, cost: float | None, on: date) -> Mapping[str, ModelUsage]:

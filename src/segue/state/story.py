@@ -1,4 +1,4 @@
-"""What belongs to a workflow's story: its journal without what was undone."""
+"""Valid history of a workflow: its journal without the events that rewinds undid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,17 @@ from segue.model.ids import NOTHING_SEEN, Seq
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """At event `at`, the work was taken back to where it stood after event `after`."""
+    """Rewind at event `at` to the state after event `after`."""
 
     at: Seq
     after: Seq
 
 
 def story(rewinds: Sequence[Rewind], until: Seq) -> tuple[Stretch, ...]:
-    """What was known when event `until` was written, oldest first.
+    """Return the ranges of events that were valid when event `until` was written, oldest first.
 
-    Whoever goes back knows again what was known at the point gone back to, and what has happened since going back. So
-    the last going back before `until` decides, then the last one before the point that it went back to, and so on:
-    going back to a point that was undone brings back what was known there, and nothing else.
+    A rewind restores the history that was valid at its target. So the last rewind before `until` decides, then the last
+    one before its target, and so on: a rewind to an undone point restores the history of that point, and nothing else.
     """
     found: list[Stretch] = []
     while rewinds := [rewind for rewind in rewinds if rewind.at <= until]:

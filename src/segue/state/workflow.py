@@ -1,4 +1,4 @@
-"""The state of a workflow, as its events made it."""
+"""State of a workflow, folded from its events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,22 +18,22 @@ from segue.state.story import Rewind, story
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """One try at a step that failed."""
+class FailedAttempt:
+    """Failed attempt at a step."""
 
     step: str
     what: str
     reason: str
     at: datetime
     reset_at: datetime | None = None
-    """When a used-up quota is full again, where the agent says so."""
+    """Time at which an exhausted quota is full again, if the agent reports it."""
     after_fixer: bool = False
-    """Whether the step was tried with the fixer's advice."""
+    """True if the fixer's advice was used in this attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What was said of the work by those who did not do it, or what makes that void."""
+    """Judgement on the work by a review, a test run or a person, or an event that makes earlier ones void."""
 
     at: Seq
     said: e.ReviewGiven | e.FeedbackAddressed | e.PlanAdopted | e.TestsRan
@@ -41,28 +41,28 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowState:
-    """A workflow, as far as the journal knows it."""
+    """State of a workflow."""
 
     seq: Seq = NOTHING_SEEN
     slug: str = ""
     issue: Issue | None = None
     plan: Plan | None = None
-    """None until one is adopted."""
+    """Adopted plan; None before."""
     planning: Planning | None = None
-    """Set while a plan is to be made, or waits for somebody's word."""
+    """Planning that is under way, or waits for approval."""
     status: WorkflowStatus = WorkflowStatus.PENDING
     reason: str = ""
     pause_requested: bool = False
     working_since: datetime | None = None
-    """When it was started, or last let go on by a person; what it stood still before a retry is not counted."""
+    """Time of the start, or of the last resume by a person; waiting times before retries are left out."""
     stood_since: datetime | None = None
-    """When it last came to stand still."""
+    """Time of the last stop."""
     done_since: int = 0
-    """Tasks that were done since a person last let it go on."""
+    """Number of tasks completed since the last resume by a person."""
     replans: int = 0
-    """How often what is left was planned again since then."""
+    """Number of plan reopenings since then."""
     rounds: frozenset[tuple[TaskId, int]] = frozenset()
-    """The reviews since then: of which task, and which of its reviews."""
+    """Reviews since then: the task, and the number of the review."""
     worktree: str | None = None
     branch: str | None = None
     base: str | None = None
@@ -72,25 +72,25 @@ class WorkflowState:
     last_snapshot: CheckpointId | None = None
     snapshots: int = 0
     messages: tuple[PromptId, ...] = ()
-    """What people said and no agent has got yet, oldest first."""
+    """Messages of people that no agent has got yet, oldest first."""
     forked_from: e.Origin | None = None
     rewinds: tuple[Rewind, ...] = ()
     taken_back: e.WorkflowRewound | None = None
-    """The last going back, until a task was finished from there."""
+    """Last rewind, until a task is completed after it."""
     asked: e.PersonAsked | None = None
-    """What a person has to say before the work goes on."""
-    failures: tuple[Failed, ...] = ()
-    """What failed in a row since something last succeeded, the oldest first."""
+    """Question that a person has to answer before the work continues."""
+    failures: tuple[FailedAttempt, ...] = ()
+    """Failed attempts since the last success, oldest first."""
     retry: e.RetryScheduled | None = None
-    """What is tried again by itself, and when."""
+    """Scheduled automatic retry."""
     advice: e.FixerAdvised | None = None
-    """What the fixer said of the step that is tried now."""
+    """Advice of the fixer for the current step."""
     reviews: tuple[e.ReviewGiven, ...] = ()
-    """Everything that reviewers said, marked where it is seen to."""
+    """All reviews, marked as addressed where they are."""
     tests: e.TestsRan | None = None
-    """The last time that Segue ran the tests."""
+    """Last test run of Segue."""
     judgements: tuple[Judgement, ...] = ()
-    """What the last two come from; with what was undone, since going back may bring that back."""
+    """Sources of the last two fields, undone ones included, since a rewind can restore them."""
 
     @property
     def session(self) -> SessionState | None:
@@ -98,12 +98,12 @@ class WorkflowState:
 
     @property
     def writers(self) -> int:
-        """How many sessions have done the work, one after the other."""
+        """Return the number of sessions that did the work."""
         return sum(session.role is Role.WRITER for session in self.sessions.values())
 
     @property
     def helpers(self) -> frozenset[SessionId]:
-        """Those who were only asked something; what they said is no part of the story."""
+        """Return the sessions of reviewers and fixers; their events are no part of the work's history."""
         return frozenset(name for name, session in self.sessions.items() if session.role is not Role.WRITER)
 
     @property
@@ -120,13 +120,13 @@ class WorkflowState:
 
     @property
     def marks(self) -> tuple[TaskMark, ...]:
-        """The plan with what became of each task."""
+        """Return the plan with the status of each task."""
         tasks = self.plan.tasks if self.plan else ()
         return tuple(TaskMark(id=t.id, title=t.title, status=self.tasks[t.id], depends_on=t.depends_on) for t in tasks)
 
     @property
     def usage(self) -> Usage:
-        """The current context of the current session, and what all sessions used together."""
+        """Return the current context of the current session, and the sums over all sessions."""
         sessions = list(self.sessions.values())
         now = self.session.usage if self.session else Usage()
         return replace(
@@ -156,7 +156,9 @@ def apply_to_workflow(state: WorkflowState, record: e.Record, event: e.WorkflowE
             return rewound(state, event, record.seq)
         case e.WorkflowMoved(after=after, reason=reason):
             moved = replace(state, status=after, reason=reason, pause_requested=False)
-            return _goes_on(moved, record.at) if after is WorkflowStatus.IN_PROGRESS else _stands(moved, record.at)
+            if after is WorkflowStatus.IN_PROGRESS:
+                return _resumed(moved, record.at)
+            return replace(moved, stood_since=record.at)
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
             return replace(state, worktree=path, branch=branch, base=state.base or commit)
         case e.WorktreeDiscarded():
@@ -171,7 +173,7 @@ def apply_to_workflow(state: WorkflowState, record: e.Record, event: e.WorkflowE
         case e.RunQueued(purpose=purpose):
             if purpose is not Purpose.WORK:
                 return state
-            # Nobody had promised this try: a person wants it, and all attempts are open again.
+            # Without a scheduled retry this is a person's request, which resets the attempts.
             return replace(state, retry=None) if state.retry else replace(state, failures=(), advice=None)
         case e.PromptQueued(prompt_id=prompt_id, task_id=task_id):
             return replace(state, messages=(*state.messages, prompt_id)) if task_id is None else state
@@ -240,7 +242,9 @@ def _apply_verification(state: WorkflowState, record: e.Record, event: e.Verific
             return replace(state, asked=None, failures=(), advice=None)
         case e.StepFailed(step=step, what=what, reason=reason, reset_at=reset_at):
             advised = state.advice is not None and state.advice.step == step
-            failed = Failed(step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised)
+            failed = FailedAttempt(
+                step=step, what=what, reason=reason, at=record.at, reset_at=reset_at, after_fixer=advised
+            )
             return replace(state, failures=(*state.failures, failed))
         case e.RetryScheduled():
             return replace(state, retry=event)
@@ -252,20 +256,16 @@ def _apply_verification(state: WorkflowState, record: e.Record, event: e.Verific
             assert_never(event)
 
 
-def _goes_on(state: WorkflowState, at: datetime) -> WorkflowState:
-    """What is tried again by itself goes on counting; a person's word begins anew."""
+def _resumed(state: WorkflowState, at: datetime) -> WorkflowState:
+    """Return the workflow after a resume: a retry continues the counts, a person's request resets them."""
     since, stood = state.working_since, state.stood_since
     if state.retry is None or since is None or stood is None:
         return replace(state, working_since=at, done_since=0, replans=0, rounds=frozenset())
     return replace(state, working_since=since + (at - stood))
 
 
-def _stands(state: WorkflowState, at: datetime) -> WorkflowState:
-    return replace(state, stood_since=at)
-
-
 def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> WorkflowState:
-    """The state after the work was taken back; what was used stays used, and what was said to nobody yet stays so."""
+    """Return the state after a rewind; usage and undelivered messages stay."""
     if event.plan is not None or event.planning is not None:
         state = replace(state, plan=event.plan, planning=event.planning, tasks={})
     taken_back = replace(
@@ -281,7 +281,7 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
 
 
 def _kept(status: TaskStatus | None) -> TaskStatus:
-    """What becomes of a task under a new plan."""
+    """Return the status of a task under a new plan."""
     return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
 
 
@@ -301,14 +301,14 @@ def _judge(state: WorkflowState, judgement: Judgement) -> WorkflowState:
             reviews = (_addressed(each) if each.task_id == task_id else each for each in state.reviews)
             return replace(state, reviews=tuple(reviews))
         case e.PlanAdopted():
-            # It was said of tasks that are done, or that are not what they were, even where they have the same name.
+            # The reviews are of completed tasks, or of tasks that differ now even if the id is the same.
             return replace(state, reviews=tuple(map(_addressed, state.reviews)))
         case e.TestsRan(tests=tests) as ran:
             return replace(state, tests=replace(ran, tests=replace(tests, seq=judgement.at)))
 
 
 def _superseded(before: e.ReviewGiven, given: e.ReviewGiven) -> bool:
-    """A reviewer looks at the whole again, and says what is left; a person does not say everything twice."""
+    """Return True if a review replaces an earlier one: a reviewer repeats what is left, a person does not."""
     persona = given.feedback.reviewer_persona
     return persona != PERSON and (before.task_id, before.feedback.reviewer_persona) == (given.task_id, persona)
 

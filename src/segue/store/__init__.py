@@ -1,5 +1,5 @@
-"""One database: its tables, its engines, its migrations and the group-commit writer.
+"""One database: its tables, engines, migrations and group-commit writer.
 
-SQLAlchemy Core, so that one text serves SQLite and PostgreSQL. Nobody but the journal opens this door: the rest of the
-house asks the journal, which knows what a transaction must contain.
+The queries are SQLAlchemy Core, so that one text serves SQLite and PostgreSQL. Only the journal imports this package,
+because only the journal knows what a transaction must contain.
 """

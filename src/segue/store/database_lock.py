@@ -1,4 +1,4 @@
-"""One server per database: a lock that ends with its process."""
+"""Lock on a database: one server per database, until its process ends."""
 
 import fcntl
 import os

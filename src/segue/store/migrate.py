@@ -1,4 +1,4 @@
-"""Bring a database to the present schema, or refuse it."""
+"""Migration of a database to the present schema, or its refusal."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 VERSION_TABLE = "segue_version"
 NEWEST = "0008"
-"""The last step of `migrations/versions`; a test compares them."""
+"""Last step of `migrations/versions`; a test compares them."""
 
 
 def migrate(engine: Engine) -> None:
@@ -24,7 +24,7 @@ def migrate(engine: Engine) -> None:
     with engine.begin() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         if is_sqlite:
-            # The driver begins a transaction only at a write to rows, not at one to the schema.
+            # The driver begins a transaction at a write to rows, but not at a change of the schema.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         tables = inspect(connection).get_table_names()
         if VERSION_TABLE in tables:

@@ -1,7 +1,8 @@
-"""The tables. Statuses stand here for guarded moves; what happened stands in `events`."""
+"""Tables of the database. `events` is the journal; the other tables hold statuses for guarded moves, and indexes."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import (
     DDL,
@@ -19,11 +20,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     event,
     false,
 )
+from sqlalchemy.engine.processors import str_to_datetime
+from sqlalchemy.types import UserDefinedType
 
 from segue.model.checkpoint import CheckpointType
 from segue.model.memories import Keeping
@@ -54,26 +56,34 @@ metadata = MetaData(
 )
 
 
-class Time(TypeDecorator[datetime]):
-    """A moment as ISO 8601 text in UTC: the same bytes on both engines, and they sort."""
+class Time(UserDefinedType[datetime]):
+    """Time as ISO 8601 text in UTC: the same sortable bytes on both engines."""
 
-    impl = String
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
-        return None if value is None else write_time(value)
+    def get_col_spec(self, **_options: Any) -> str:
+        return "VARCHAR"
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else datetime.fromisoformat(value)
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _write_optional_time
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        # A call of our own for each time in each row would be a third of what a read costs.
+        return str_to_datetime
+
+
+def _write_optional_time(value: datetime | None) -> str | None:
+    return None if value is None else write_time(value)
 
 
 def write_time(moment: datetime) -> str:
+    """Return a time as it is stored."""
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return utc.isoformat(timespec="microseconds")
 
 
 def one_of(kind: type[StrEnum], *, check: bool = True) -> Enum:
-    """Text with a check, so that a new value is a migration and not a new type; without, where values still join."""
+    """Return a text column type with a check of its values; without the check where values are still added."""
 
     def values(members: type[StrEnum]) -> list[str]:
         return [member.value for member in members]
@@ -92,7 +102,7 @@ workflows = Table(
     Column("slug", String, nullable=False, unique=True),
     Column("title", Text, nullable=False),
     Column("status", one_of(WorkflowStatus), nullable=False),
-    # Where a pause came from.
+    # The status that a pause left.
     Column("paused_from", String),
     Column("agent", String, nullable=False),
     Column("permissions", one_of(Permissions), nullable=False),
@@ -103,16 +113,16 @@ workflows = Table(
     Column("base", String),
     Column("session_count", Integer, nullable=False),
     Column("checkpoint_count", Integer, nullable=False),
-    # A pause that was asked for and has not happened yet.
+    # A pause that was requested and has not happened yet.
     Column("pause_trigger", one_of(Trigger)),
     Column("pause_reason", Text),
     Column("force_pause_at", Time),
     Column("paused_at", Time),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time, nullable=False),
-    # Model, mode and servers of tools, as JSON.
+    # Model, mode and tool servers, as JSON.
     Column("choices", Text, nullable=False, server_default="{}"),
-    # When the work goes on by itself.
+    # Time of the scheduled retry.
     Column("retry_at", Time),
 )
 Index("ix_workflows_status", workflows.c.status)
@@ -156,7 +166,7 @@ tasks = Table(
     Column("id", String, primary_key=True),
     Column("position", Integer, nullable=False),
     Column("status", one_of(TaskStatus), nullable=False),
-    # The physical try that may report its end.
+    # The attempt that may report its end.
     Column("attempt", String),
 )
 
@@ -165,34 +175,34 @@ sessions = Table(
     metadata,
     Column("id", String, primary_key=True),
     _of_workflow(),
-    # Those that only help have numbers below 0, and show none.
+    # Helper sessions have numbers below 0, which are not shown.
     Column("number", Integer, nullable=False),
     Column("agent", String, nullable=False),
     Column("parent", String, ForeignKey("sessions.id")),
     Column("status", one_of(SessionStatus), nullable=False),
     Column("waiting_for", one_of(WaitingFor)),
     Column("reason", Text, nullable=False),
-    # The state a start returns to when it fails.
+    # The status to which a failed start returns.
     Column("started_from", String),
     Column("run_count", Integer, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("moved_at", Time, nullable=False),
-    # Whether it has yet to be told what was said before it.
+    # Whether the next prompt must carry the earlier conversation.
     Column("carrying", one_of(Carrying), nullable=False, server_default=Carrying.NOTHING),
     Column("role", one_of(Role, check=False), nullable=False, server_default=Role.WRITER),
     UniqueConstraint("workflow_id", "number"),
 )
 
-# What is known of a session's agent process. It outlives the process and the server.
+# Latest agent process of a session. The row outlives the process and the server.
 runtimes = Table(
     "runtimes",
     metadata,
     Column("session_id", String, ForeignKey("sessions.id"), primary_key=True),
     Column("status", one_of(RuntimeStatus), nullable=False),
-    # The agent's own id for the conversation, and how often it changed.
+    # The resume token, and the number of its changes.
     Column("token", Text),
     Column("generation", Integer, nullable=False),
-    # The physical try that may change this row.
+    # The attempt that may change this row.
     Column("execution", String),
     Column("pid", Integer),
     Column("pid_started", String),
@@ -200,7 +210,7 @@ runtimes = Table(
     Column("machine_boot", String),
     Column("container", String),
     Column("last_seen_at", Time),
-    # What a dead execution still had to say, and nobody wrote down.
+    # Number of late events of former attempts, which were dropped.
     Column("dropped_events", Integer, nullable=False),
 )
 
@@ -236,11 +246,11 @@ prompts = Table(
     Column("id", String, primary_key=True),
     _of_workflow(),
     Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
-    # None while it waits for a run to take it.
+    # None while the prompt waits for a run.
     Column("run", Integer),
     Column("task_id", String),
     Column("status", one_of(PromptStatus), nullable=False),
-    # The event that has its words, so that the oldest comes first.
+    # The event that has the text; the oldest prompt comes first.
     Column("seq", BigInteger, nullable=False, server_default="0"),
     Column("carries", Boolean, nullable=False, server_default=false()),
 )
@@ -253,7 +263,7 @@ questions = Table(
     Column("id", String, primary_key=True),
     _of_workflow(),
     Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
-    # The event that asked, so that the oldest comes first.
+    # The event of the request; the oldest comes first.
     Column("seq", BigInteger, nullable=False),
     Column("title", Text, nullable=False),
     Column("deadline", Time, nullable=False),
@@ -274,13 +284,13 @@ checkpoints = Table(
     Column("created_at", Time, nullable=False),
     Column("document", Text, nullable=False),
     Column("hash", String, nullable=False),
-    # The second look at a snapshot, once it was taken.
+    # Findings of the study of a snapshot.
     Column("findings", Text),
     UniqueConstraint("workflow_id", "number"),
 )
 Index("ix_checkpoints_created_at", checkpoints.c.created_at)
 
-# Session files that were made into workflows, by what is in them.
+# Session files that became workflows, by the hash of their content.
 imports = Table(
     "imports",
     metadata,
@@ -292,8 +302,8 @@ imports = Table(
 )
 Index("ix_imports_conversation", imports.c.conversation)
 
-# How far each workflow's journal has been clipped for searching. The shelf's number is the upper half of its clippings'
-# ids, so that what stood side by side in the journal stands side by side in the index.
+# Progress of indexing each workflow's journal. A shelf's number is the upper half of its clippings' ids, so that a
+# workflow's clippings have consecutive ids.
 shelves = Table(
     "shelves",
     metadata,
@@ -301,11 +311,11 @@ shelves = Table(
     Column("workflow_id", String, ForeignKey("workflows.id"), nullable=False, unique=True),
     Column("seq", BigInteger, nullable=False),
     Column("clippings", Integer, nullable=False),
-    # The rules it was clipped by.
+    # Version of the rules that made the clippings.
     Column("rules", Integer, nullable=False),
 )
 
-# Past work in pieces, derived from `events` and `memories`; the index over their words is the engine's own.
+# Searchable pieces of past work, derived from `events` and `memories`; each engine has its own full-text index.
 clippings = Table(
     "clippings",
     metadata,
@@ -316,7 +326,7 @@ clippings = Table(
     Column("at", Time, nullable=False),
     Column("kind", String, nullable=False),
     Column("text", Text, nullable=False),
-    # The identifiers of the text, split into words where they are one and joined where they are several.
+    # Identifiers of the text: one-word identifiers split, those of several words joined.
     Column("names", Text, nullable=False),
 )
 Index("ix_clippings_workflow_id_seq", clippings.c.workflow_id, clippings.c.seq)
@@ -337,7 +347,7 @@ for _dialect, _statements in CLIPPING_INDEX.items():
         event.listen(clippings, "after_create", DDL(_statement).execute_if(dialect=_dialect))
 event.listen(clippings, "before_drop", DDL("DROP TABLE clipping_index"))
 
-# What was put down to be remembered. `number` is its place among the clippings.
+# Memory entries. `number` is the id of the entry's clipping.
 memories = Table(
     "memories",
     metadata,
@@ -355,7 +365,7 @@ memories = Table(
     Column("updated_at", Time, nullable=False),
     Column("expires_at", Time),
     Column("key", String, unique=True),
-    # Where it comes from.
+    # Provenance.
     Column("workflow_id", String, ForeignKey("workflows.id")),
     Column("session_id", String, ForeignKey("sessions.id")),
     Column("seq", BigInteger),
@@ -365,7 +375,7 @@ Index("ix_memories_content_sha256", memories.c.content_sha256)
 Index("ix_memories_workflow_id", memories.c.workflow_id)
 Index("ix_memories_expires_at", memories.c.expires_at)
 
-# Everything that was done with memories and with the search, refusals included.
+# Log of all accesses to memories and to the search, refusals included.
 memory_log = Table(
     "memory_log",
     metadata,
@@ -378,7 +388,7 @@ memory_log = Table(
 )
 Index("ix_memory_log_memory_id", memory_log.c.memory_id)
 
-# Agents' own conversations, kept for them as they write them down; entries are added and never changed.
+# Copies of agents' own conversations; entries are added and never changed.
 kept_conversations = Table(
     "kept_conversations",
     metadata,
@@ -386,7 +396,7 @@ kept_conversations = Table(
     Column("project", Text, nullable=False),
     Column("conversation", String, nullable=False),
     Column("part", Text, nullable=False),
-    # The session in which it was first spoken.
+    # The session in which the conversation began.
     Column("session_id", String, ForeignKey("sessions.id"), nullable=False),
     Column("entries", Integer, nullable=False),
     Column("last", String),
@@ -400,13 +410,13 @@ kept_entries = Table(
     metadata,
     Column("kept_id", Integer, ForeignKey("kept_conversations.id"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    # The agent's own; some entries have none.
+    # The agent's id of the entry; some have none.
     Column("name", String),
     Column("entry", Text, nullable=False),
     UniqueConstraint("kept_id", "name"),
 )
 
-# What was shown to agents; the event that queued the prompt has the name, the kind and the size.
+# Pictures sent to agents; the event that queued the prompt has name, kind and size.
 pictures = Table(
     "pictures",
     metadata,

@@ -13,7 +13,7 @@ from segue.workspace.git import (
     ABSENT,
     GITLINK,
     Calls,
-    Entry,
+    ChangedPath,
     Status,
     head_of,
     in_thread,
@@ -121,7 +121,7 @@ class _Sorting:
     def leave_out(self, path: str, why: str = "") -> None:
         self.left_out[path] = f"{readable(path)}{why}"
 
-    def sort(self, entry: Entry) -> None:
+    def sort(self, entry: ChangedPath) -> None:
         if entry.untracked and entry.path.endswith("/"):
             self.leave_out(entry.path.rstrip("/"), _NESTED)
         elif entry.untracked and is_secret(entry.path):
@@ -244,7 +244,7 @@ def _taken_out(some_object: str, path: str) -> str:
     return f"{ABSENT} {some_object}\t{path}"
 
 
-def _as_in_head(entry: Entry) -> str:
+def _as_in_head(entry: ChangedPath) -> str:
     if entry.in_head == ABSENT:
         return _taken_out(entry.head_object, entry.path)
     return f"{entry.in_head} {entry.head_object} 0\t{entry.path}"

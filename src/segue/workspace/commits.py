@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.model.errors import WorkspaceError
-from segue.workspace.git import Entry, ask, committed_between, git, head_commit, refusal, status
+from segue.workspace.git import ChangedPath, ask, committed_between, git, head_commit, refusal, status
 from segue.workspace.processes import CompletedRun, run_guarded
 from segue.workspace.secret_files import is_secret
 
@@ -59,7 +59,7 @@ async def difference(worktree: Path, before: str, after: str) -> str:
     return f"{summary[:LONGEST_DIFF]}\n{text[:LONGEST_DIFF]}\n[… {len(text) - LONGEST_DIFF} characters left out …]\n"
 
 
-async def _stage(worktree: Path, entries: tuple[Entry, ...]) -> None:
+async def _stage(worktree: Path, entries: tuple[ChangedPath, ...]) -> None:
     left_out = [f":(top,exclude,literal){entry.path.rstrip('/')}" for entry in entries if _stays_out(entry)]
     answer = await ask("add", "--all", "--", ":(top)", *left_out, cwd=worktree)
     if answer.code != 0:
@@ -68,7 +68,7 @@ async def _stage(worktree: Path, entries: tuple[Entry, ...]) -> None:
         await git("reset", "--quiet", "--", *staged, cwd=worktree)
 
 
-def _stays_out(entry: Entry) -> bool:
+def _stays_out(entry: ChangedPath) -> bool:
     nested = entry.untracked and entry.path.endswith("/")
     return nested or is_secret(entry.path)
 

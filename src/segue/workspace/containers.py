@@ -47,7 +47,7 @@ _UNREACHABLE = (EngineError, NoEngine)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundContainer:
     """A container that some Segue has started."""
 
     id: str
@@ -206,11 +206,11 @@ async def _speaker(api: EngineApi, container: str) -> asyncio.StreamWriter:
     return await api.hold(f"/exec/{speaker['Id']}/start", {"Detach": False, "Tty": False})
 
 
-async def managed(engine: str) -> list[Found]:
+async def managed(engine: str) -> list[FoundContainer]:
     """All containers that some Segue has started, running or not."""
     listed: list[dict[str, Any]] = await EngineApi(engine).ask("GET", "/containers/json", all=1, filters=_ALL)
     return [
-        Found(id=each["Id"], execution=each["Labels"].get(EXECUTION, ""), running=each["State"] == "running")
+        FoundContainer(id=each["Id"], execution=each["Labels"].get(EXECUTION, ""), running=each["State"] == "running")
         for each in listed
     ]
 

@@ -35,7 +35,7 @@ class NoEngine(AgentMissing):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EngineResponse:
     status: int
     body: bytes
 
@@ -56,7 +56,7 @@ class EngineApi:
         takes longer than most."""
         with self._in_time(ANSWER_WITHIN if within is None else within):
             async with self._said(method, path, body, query) as exchange:
-                answer = Answer(exchange.status, await exchange.body())
+                answer = EngineResponse(exchange.status, await exchange.body())
         _refuse(answer)
         return answer.json()
 
@@ -65,7 +65,7 @@ class EngineApi:
         """What a container writes, piece by piece, each with the number of its stream."""
         async with self._said("GET", path, None, query) as exchange:
             if exchange.status != 200:
-                _refuse(Answer(exchange.status, await exchange.body()))
+                _refuse(EngineResponse(exchange.status, await exchange.body()))
             yield _demultiplexed(exchange.pieces())
 
     async def hold(self, path: str, body: object) -> asyncio.StreamWriter:
@@ -75,7 +75,7 @@ class EngineApi:
             try:
                 await exchange.say("POST", path, body, {"Connection": "Upgrade", "Upgrade": "tcp"})
                 if exchange.status not in _SWITCHED:
-                    _refuse(Answer(exchange.status, await exchange.body()))
+                    _refuse(EngineResponse(exchange.status, await exchange.body()))
             except BaseException:
                 exchange.close()
                 raise
@@ -187,7 +187,7 @@ def _target(path: str, query: Mapping[str, object]) -> str:
     return f"{quote(path)}?{urlencode(words)}" if words else quote(path)
 
 
-def _refuse(answer: Answer) -> None:
+def _refuse(answer: EngineResponse) -> None:
     if answer.status < 400:
         return
     try:

@@ -56,7 +56,7 @@ PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitOutput:
     """What one call of git said. File names that are not UTF-8 survive as surrogates."""
 
     code: int
@@ -65,7 +65,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ChangedPath:
     """One path that git sees as changed, with its modes in HEAD, index and worktree."""
 
     path: str
@@ -78,7 +78,7 @@ class Entry:
     untracked: bool = False
     unmerged: bool = False
 
-    def apart(self) -> "tuple[Entry, ...]":
+    def apart(self) -> "tuple[ChangedPath, ...]":
         """A rename as the two changes it is made of: a path that is new, and one that is gone."""
         if not self.renamed_from:
             return (self,)
@@ -96,7 +96,7 @@ class Status:
 
     branch: str
     head: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[ChangedPath, ...]
     unopened: tuple[str, ...]
     """Directories that we may not look into."""
 
@@ -110,7 +110,7 @@ class Calls:
         self._process: subprocess.Popen[bytes] | None = None
         self._given_up = False
 
-    def ask(self, *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> Answer:
+    def ask(self, *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> GitOutput:
         """Call git, whatever it answers."""
         words = None if input is None else input.encode("utf-8", "surrogateescape")
         process = self._start(args, cwd, env, subprocess.DEVNULL if words is None else subprocess.PIPE)
@@ -123,7 +123,7 @@ class Calls:
             ) from None
         finally:
             self._end(process)
-        return Answer(process.returncode, _decoded(output), _decoded(complaint))
+        return GitOutput(process.returncode, _decoded(output), _decoded(complaint))
 
     def git(
         self,
@@ -184,7 +184,7 @@ async def in_thread(work: Callable[[Calls], T]) -> T:
         calls.give_up()
 
 
-async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> Answer:
+async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> GitOutput:
     """Call git, whatever it answers."""
     return await in_thread(lambda calls: calls.ask(*args, cwd=cwd, env=env, input=input))
 
@@ -196,7 +196,7 @@ async def git(
     return await in_thread(lambda calls: calls.git(*args, cwd=cwd, env=env, input=input, check=check))
 
 
-def refusal(verb: str, answer: Answer, *, hint: str | None = None) -> WorkspaceError:
+def refusal(verb: str, answer: GitOutput, *, hint: str | None = None) -> WorkspaceError:
     """The error for a call that git refused, in the first words of its complaint: later ones tell what came of it."""
     lines = [line for line in answer.complaint.splitlines() if line.strip()]
     reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines or [f"exit {answer.code}"]
@@ -303,9 +303,9 @@ async def _refuse_what_is_no_checkout(path: Path) -> None:
             return
 
 
-def _parsed(answer: Answer) -> Status:
+def _parsed(answer: GitOutput) -> Status:
     headers: dict[str, str] = {}
-    entries: list[Entry] = []
+    entries: list[ChangedPath] = []
     fields = iter(answer.output.split("\0"))
     for field in fields:
         if field.startswith("# "):
@@ -322,14 +322,14 @@ def _parsed(answer: Answer) -> Status:
     )
 
 
-def _entry(field: str, following: Iterator[str]) -> Entry:
+def _entry(field: str, following: Iterator[str]) -> ChangedPath:
     match field[0]:
         case "?":
-            return Entry(path=field[2:], untracked=True)
+            return ChangedPath(path=field[2:], untracked=True)
         case "u":
             # Of the three sides of a conflict, the second is HEAD's.
             _, xy, _, _, ours, _, now, _, our_object, _, path = field.split(" ", 10)
-            return Entry(
+            return ChangedPath(
                 path=path, unstaged=xy[1], in_head=ours, in_worktree=now, head_object=our_object, unmerged=True
             )
         case "2":
@@ -338,7 +338,7 @@ def _entry(field: str, following: Iterator[str]) -> Entry:
         case _:
             renamed_from = ""
             _, xy, _, head, _, now, head_object, _, path = field.split(" ", 8)
-    return Entry(
+    return ChangedPath(
         path=path,
         staged=xy[0],
         unstaged=xy[1],
@@ -349,7 +349,7 @@ def _entry(field: str, following: Iterator[str]) -> Entry:
     )
 
 
-def _change(entry: Entry) -> FileChange:
+def _change(entry: ChangedPath) -> FileChange:
     path, staged = readable(entry.path), entry.staged != "."
     if entry.untracked:
         return FileChange(path=path, action="created")

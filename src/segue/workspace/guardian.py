@@ -38,7 +38,7 @@ _SPAWN_FAILED = 127
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Process:
+class ProcessEntry:
     """One line of the system's process table."""
 
     # Written out: without dataclasses and typing the guardian starts sooner.
@@ -50,40 +50,42 @@ class Process:
         self.ended = ended
 
 
-def process_table() -> dict[int, Process]:
+def process_table() -> dict[int, ProcessEntry]:
     """Every process of the machine, by its pid."""
     return _table_from_proc() if ON_LINUX else _table_from_ps()
 
 
-def read_process(pid: int) -> Process | None:
+def read_process(pid: int) -> ProcessEntry | None:
     """One process, from `/proc`."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return Process(int(fields[1]), fields[19].decode(), fields[0] in (b"Z", b"X"))
+    return ProcessEntry(int(fields[1]), fields[19].decode(), fields[0] in (b"Z", b"X"))
 
 
-def _table_from_proc() -> dict[int, Process]:
+def _table_from_proc() -> dict[int, ProcessEntry]:
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
     found = ((pid, read_process(pid)) for pid in pids)
     return {pid: process for pid, process in found if process}
 
 
-def _table_from_ps() -> dict[int, Process]:
+def _table_from_ps() -> dict[int, ProcessEntry]:
     # For macOS, and not yet tried on one.
     import subprocess
 
     with subprocess.Popen(["ps", "-axo", "pid=,ppid=,stat=,lstart="], stdout=subprocess.PIPE, text=True) as ps:
         lines = [line.split(None, 3) for line in ps.communicate()[0].splitlines()]
-    table = {int(pid): Process(int(up), started.strip(), state.startswith("Z")) for pid, up, state, started in lines}
+    table = {
+        int(pid): ProcessEntry(int(up), started.strip(), state.startswith("Z")) for pid, up, state, started in lines
+    }
     # Else whoever looks would always find one more process of its own.
     table.pop(ps.pid, None)
     return table
 
 
-def below(roots: Iterable[int], table: Mapping[int, Process]) -> set[int]:
+def below(roots: Iterable[int], table: Mapping[int, ProcessEntry]) -> set[int]:
     """The descendants of these processes, without themselves unless one descends from another."""
     children: dict[int, list[int]] = {}
     for pid, process in table.items():

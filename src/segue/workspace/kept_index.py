@@ -17,7 +17,7 @@ _FOLDER = "segue"
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class SavedIndex:
     """An index as it was at one moment: what is in it, and when it was written, in nanoseconds."""
 
     content: bytes
@@ -59,12 +59,12 @@ def keep(loan: Loan) -> None:
             _put(loan, index)
 
 
-def _name(source: str, index: Index) -> str:
+def _name(source: str, index: SavedIndex) -> str:
     """Everything by which it is known again, so that no damage and no touch goes unseen."""
     return f"{source}-{index.written}-{index.digest}"
 
 
-def _kept(shelf: Path, source: str) -> Index | None:
+def _kept(shelf: Path, source: str) -> SavedIndex | None:
     for file in shelf.glob(f"{source}-*"):
         index = _read(file)
         if index and file.name == _name(source, index):
@@ -72,7 +72,7 @@ def _kept(shelf: Path, source: str) -> Index | None:
     return None
 
 
-def _put(loan: Loan, index: Index) -> None:
+def _put(loan: Loan, index: SavedIndex) -> None:
     """Whole or not at all, in place of what was kept before."""
     loan.shelf.mkdir(exist_ok=True)
     before = list(loan.shelf.iterdir())
@@ -87,16 +87,16 @@ def _put(loan: Loan, index: Index) -> None:
         old.unlink(missing_ok=True)
 
 
-def _read(file: Path) -> Index | None:
+def _read(file: Path) -> SavedIndex | None:
     """Content and time of one file, though another may take its place meanwhile; git never writes into an index."""
     try:
         with file.open("rb") as opened:
-            return Index(opened.read(), os.fstat(opened.fileno()).st_mtime_ns)
+            return SavedIndex(opened.read(), os.fstat(opened.fileno()).st_mtime_ns)
     except FileNotFoundError:
         return None
 
 
-def _write(file: Path, index: Index) -> None:
+def _write(file: Path, index: SavedIndex) -> None:
     """With its time, by which git knows the files that may have changed unseen."""
     file.write_bytes(index.content)
     os.utime(file, ns=(index.written, index.written))

@@ -8,7 +8,7 @@ import pytest
 from segue.drivers.native import read
 from segue.model.errors import NotASession
 from segue.model.events import AgentMessage, TodoEntry, TodoUpdated, ToolCalled, ToolFinished, UsageReported
-from segue.model.transcript import Said, Standing, Summarised, UserSaid
+from segue.model.transcript import Said, Summarised, UserSaid, WorkLocation
 from tests.recordings import DIRECTORY, ClaudeFile, written
 
 
@@ -19,7 +19,7 @@ def told(file: Path) -> list[Said]:
 def test_a_conversation_comes_out_in_order(tmp_path: Path) -> None:
     file = ClaudeFile().user("Hello").says("Reading.").calls("Read", "r", file_path="a.py").answered("r", "print()")
     assert told(file.write(tmp_path)) == [
-        Standing(directory=DIRECTORY, branch="main"),
+        WorkLocation(directory=DIRECTORY, branch="main"),
         UserSaid(text="Hello"),
         AgentMessage(text="Reading."),
         ToolCalled(call_id="r", title="Read", tool="read", input={"file_path": "a.py"}, paths=("a.py",)),

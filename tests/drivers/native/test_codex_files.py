@@ -4,7 +4,7 @@ from pathlib import Path
 
 from segue.drivers.native import read
 from segue.model.events import AgentMessage, TodoEntry, TodoUpdated, ToolCalled, ToolFinished, UsageReported
-from segue.model.transcript import FilesChanged, Said, Standing, ToolProgressed, UserSaid
+from segue.model.transcript import FilesChanged, Said, ToolProgressed, UserSaid, WorkLocation
 from tests.recordings import DIRECTORY, CodexFile
 
 EXITED = "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code {code}\nOutput:\n{text}"
@@ -19,7 +19,7 @@ def test_a_conversation_comes_out_in_order(tmp_path: Path) -> None:
     file = CodexFile().user("<environment_context>x</environment_context>").user("Hello").says("Looking.")
     file.calls("exec_command", "c", cmd="ls").answered("c", EXITED.format(code=2, text="ls: no such file"))
     assert told(file.write(tmp_path)) == [
-        Standing(directory=DIRECTORY, branch="main", commit="c0ffee"),
+        WorkLocation(directory=DIRECTORY, branch="main", commit="c0ffee"),
         UserSaid(text="Hello"),
         AgentMessage(text="Looking."),
         ToolCalled(call_id="c", title="exec_command", tool="execute", input={"cmd": "ls"}),

@@ -27,8 +27,8 @@ from segue.drivers.stream import Events
 from segue.model import errors
 from segue.model.events import (
     AgentEvent,
-    AgentHeard,
     JsonObject,
+    OutputRecorded,
     PermissionOption,
     PermissionRequested,
     StopReason,
@@ -108,7 +108,7 @@ class AcpAgent:
             self._turn = left.turn
             await self._tasks.start(self._take_turn, left.turn, [])
         self._link.ready = True
-        self._events.give(AgentHeard(updates=left.updates, characters=left.characters))
+        self._events.give(OutputRecorded(updates=left.updates, characters=left.characters))
         self._link.listen()
 
     def events(self) -> AsyncIterator[AgentEvent]:
@@ -123,7 +123,7 @@ class AcpAgent:
 
     def _give(self, *events: AgentEvent) -> None:
         """Emit events, and the position in the updates of an agent that can outlive its connection."""
-        mark = (AgentHeard(updates=self._replay_filter.updates),) if self._launch.container else ()
+        mark = (OutputRecorded(updates=self._replay_filter.updates),) if self._launch.container else ()
         self._events.give(*events, *mark)
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────

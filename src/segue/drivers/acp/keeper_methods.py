@@ -7,9 +7,9 @@ from acp import RequestError
 from pydantic import BaseModel
 
 from segue.drivers import Keeper
+from segue.model.conversations import ConversationKey
 from segue.model.errors import SegueError
 from segue.model.events import JsonObject
-from segue.model.kept import ConversationKey
 
 _INTERNAL_ERROR = -32603
 

@@ -8,12 +8,12 @@ from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, 
 from segue.model.events import (
     AgentMessage,
     AgentThought,
-    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     UsageReported,
+    WorkLocation,
 )
 from segue.model.naming import words
 from segue.model.transcript import Said, Summarised, UserSaid
@@ -84,7 +84,7 @@ class _Teller:
     """State of the reader between lines."""
 
     seen: set[str] = field(default_factory=set[str])
-    standing: Standing = field(default_factory=Standing)
+    standing: WorkLocation = field(default_factory=WorkLocation)
     paid: str = ""
     """Message whose usage was yielded last; its other blocks are on lines of their own and repeat it."""
     queued: list[str] = field(default_factory=list[str])
@@ -140,7 +140,7 @@ class _Teller:
         yield from self._usage(message)
 
     def _stand(self, line: JsonObject) -> Iterator[Said]:
-        now = Standing(
+        now = WorkLocation(
             directory=self.standing.directory or string_of(line.get("cwd")) or None,
             branch=string_of(line.get("gitBranch")) or self.standing.branch,
         )

@@ -11,13 +11,13 @@ from segue.model.events import (
     AgentThought,
     FileAction,
     FilesChanged,
-    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     ToolProgressed,
     UsageReported,
+    WorkLocation,
 )
 from segue.model.transcript import Said, Summarised, UserSaid
 
@@ -148,12 +148,12 @@ def _conversation(line: JsonObject) -> str:
 def _standing(payload: JsonObject) -> Iterator[Said]:
     git = payload.get("git")
     known: JsonObject = git if is_object(git) else {}
-    standing = Standing(
+    standing = WorkLocation(
         directory=string_of(payload.get("cwd")) or None,
         branch=string_of(known.get("branch")) or None,
         commit=string_of(known.get("commit_hash")) or None,
     )
-    if standing != Standing():
+    if standing != WorkLocation():
         yield standing
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from segue.drivers.native import read
 from segue.model.errors import BadInput, SegueError, SessionNotFound
-from segue.model.events import Standing
+from segue.model.events import WorkLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def directory_of(file: Path) -> str:
     """Return the directory of a session; nothing if the file names none, or is no session."""
     try:
         said = (line.said for line in read(file).lines)
-        return next((each.directory or "" for each in said if isinstance(each, Standing)), "")
+        return next((each.directory or "" for each in said if isinstance(each, WorkLocation)), "")
     except SegueError:
         return ""
 

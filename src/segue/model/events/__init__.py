@@ -1,7 +1,8 @@
-"""Everything that can happen, as one closed union of frozen values.
+"""Events of the journal, as one closed union of frozen values.
 
-An event says what happened and nothing else; its number, time, session and run belong to the journal's `Record`.
-Names imported `as` themselves are only passed on; they stay with the other names of their module.
+An event records one thing that happened; its number, time, session and run belong to the journal's `Record`. A class
+may get a better name; its `kind` and stored fields never change, because the bodies are hashed. Names imported `as`
+themselves are only re-exported; they stay with the other names of their module.
 """
 
 # ruff: noqa: I001
@@ -11,7 +12,7 @@ from datetime import datetime
 
 from segue.model.events.conversation import (
     AgentExited,
-    AgentHeard,
+    OutputRecorded,
     AgentMessage,
     AgentReported,
     AgentSummarised,
@@ -22,7 +23,7 @@ from segue.model.events.conversation import (
     JsonObject as JsonObject,
     PermissionOption as PermissionOption,
     PermissionRequested,
-    Standing,
+    WorkLocation,
     StopReason as StopReason,
     TextDelta,
     TodoEntry as TodoEntry,
@@ -106,10 +107,10 @@ AgentEvent = (
     | TurnEnded
     | TurnFailed
     | Compacted
-    | AgentHeard
+    | OutputRecorded
     | AgentExited
 )
-"""What comes out of a driver, in order."""
+"""Output of a driver, in order."""
 
 ConversationEvent = (
     AgentMessage
@@ -125,10 +126,10 @@ ConversationEvent = (
     | TurnFailed
     | Compacted
     | AgentExited
-    | AgentHeard
+    | OutputRecorded
     | AgentReported
     | UserSpoke
-    | Standing
+    | WorkLocation
     | AgentSummarised
 )
 """Event in the conversation with an agent."""
@@ -207,12 +208,12 @@ WorkflowEvent = (
 """Event in the life of a workflow; prompts and queued runs change their session, too."""
 
 Event = WorkflowEvent | SessionEvent
-"""What stands in the journal."""
+"""Any event of the journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line of the journal."""
+    """Event with its place in the journal."""
 
     workflow_id: WorkflowId
     seq: Seq
@@ -225,7 +226,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The events after one number, up to and including another."""
+    """Range of events after one number, up to and including another."""
 
     after: Seq
     until: Seq

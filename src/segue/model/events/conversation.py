@@ -15,7 +15,7 @@ FileAction = Literal["created", "modified", "deleted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of streamed text. Transient: the recorder coalesces it into `AgentMessage` or `AgentThought`."""
+    """Piece of streamed text. Transient: the recorder coalesces it into `AgentMessage` or `AgentThought`."""
 
     role: Literal["message", "thought"]
     text: str
@@ -23,7 +23,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMessage:
-    """The agent said something."""
+    """Message of the agent."""
 
     kind: Literal["agent.message"] = "agent.message"
     text: str
@@ -31,7 +31,7 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentThought:
-    """The agent thought aloud."""
+    """Reasoning that the agent showed."""
 
     kind: Literal["agent.thought"] = "agent.thought"
     text: str
@@ -39,20 +39,20 @@ class AgentThought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """The agent began a tool call; until it is finished, its effect is unknown."""
+    """Start of a tool call; its effect is unknown until `ToolFinished`."""
 
     kind: Literal["tool.called"] = "tool.called"
     call_id: str
     title: str
     tool: str
-    """The protocol's kind of tool: read, edit, delete, execute, fetch, think, other, …"""
+    """Kind of tool in the agent protocol: read, edit, delete, execute, fetch, think, other, …"""
     input: JsonObject = field(default_factory=dict[str, Any])
     paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProgressed:
-    """A tool call has told something and is still at work."""
+    """Partial output of a tool call that is still running."""
 
     kind: Literal["tool.progressed"] = "tool.progressed"
     call_id: str
@@ -61,7 +61,7 @@ class ToolProgressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFinished:
-    """A tool call came to its end."""
+    """End of a tool call."""
 
     kind: Literal["tool.finished"] = "tool.finished"
     call_id: str
@@ -71,7 +71,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesChanged:
-    """Files that the agent's program itself saw change."""
+    """File changes seen by the agent's own program."""
 
     kind: Literal["files.changed"] = "files.changed"
     changes: tuple[tuple[str, FileAction], ...]
@@ -79,6 +79,8 @@ class FilesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoEntry:
+    """Line of an agent's to-do list."""
+
     content: str
     status: str
     priority: str = "medium"
@@ -86,7 +88,7 @@ class TodoEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoUpdated:
-    """The agent rewrote its own to-do list."""
+    """New content of the agent's to-do list."""
 
     kind: Literal["todo.updated"] = "todo.updated"
     entries: tuple[TodoEntry, ...]
@@ -94,26 +96,28 @@ class TodoUpdated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReported:
-    """The agent told how much of its window it uses, and what the work cost so far."""
+    """Report of the context size, the tokens and the cost."""
 
     kind: Literal["usage.reported"] = "usage.reported"
     context_tokens: int | None = None
     window: int | None = None
     input_tokens: int | None = None
-    """Of this stretch, without what was read from the vendor's cache."""
+    """Input tokens since the last report, without those read from the vendor's cache."""
     output_tokens: int | None = None
     cost_usd: float | None = None
-    """Of the conversation so far."""
+    """Cost of the conversation so far."""
     cached_tokens: int | None = None
-    """Of this stretch, read from the vendor's cache; None where nobody counted."""
+    """Tokens since the last report that were read from the vendor's cache; None if not counted."""
     model: str | None = None
-    """Who was asked, as the agent calls it."""
+    """Model that was used, by the agent's name for it."""
     estimated: bool = False
-    """Segue reckoned the tokens of the context itself, since the agent does not tell them."""
+    """True if Segue estimated `context_tokens` because the agent does not report it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionOption:
+    """Answer that the agent offers for a permission request."""
+
     id: str
     name: str
     kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
@@ -121,7 +125,7 @@ class PermissionOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionRequested:
-    """The agent asks whether it may do something."""
+    """Request of the agent for a permission."""
 
     kind: Literal["permission.requested"] = "permission.requested"
     request_id: RequestId
@@ -130,35 +134,35 @@ class PermissionRequested:
     tool: str
     options: tuple[PermissionOption, ...]
     free_text: bool = False
-    """Whether it may be answered in words, too."""
+    """True if a text is accepted as the answer, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded:
-    """The agent stopped talking and waits."""
+    """End of a turn: the agent waits for the next prompt."""
 
     kind: Literal["turn.ended"] = "turn.ended"
     prompt_id: PromptId
     reason: StopReason
     bookmark: str | None = None
-    """The agent's own name for where its conversation stands now, if it has one: a copy may be made up to there."""
+    """Agent's own name for this point of its conversation, if it has one; a copy can be made up to here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFailed:
-    """The agent could not do its turn, and said why."""
+    """End of a turn by an error that the agent reported."""
 
     kind: Literal["turn.failed"] = "turn.failed"
     prompt_id: PromptId
     failure: Failure
     message: str
     reset_at: datetime | None = None
-    """When a used-up quota is full again, where the agent says so."""
+    """Time at which an exhausted quota is full again, if the agent reports it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """The agent replaced its conversation by a summary of it."""
+    """Compaction of the conversation by the agent: a summary replaced it."""
 
     kind: Literal["agent.compacted"] = "agent.compacted"
     tokens_before: int | None = None
@@ -167,7 +171,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentExited:
-    """The agent's process is gone."""
+    """End of the agent's process."""
 
     kind: Literal["agent.exited"] = "agent.exited"
     code: int | None
@@ -175,19 +179,19 @@ class AgentExited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentHeard:
-    """How far an agent was heard that may go on while nobody listens: what is in the journal of it when this is."""
+class OutputRecorded:
+    """Position in the output of an agent that can run unattended: the journal holds everything before it."""
 
     kind: Literal["agent.heard"] = "agent.heard"
     updates: int
-    """What it has told so far, counted from its first word."""
+    """Number of updates since the agent started."""
     characters: int = 0
-    """And so much of the text that followed."""
+    """Number of characters after that update."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentReported:
-    """What the agent told of its decisions and errors when it was asked before a pause. It is no part of the work."""
+    """Agent's report on its decisions and errors, requested before a pause. It is no part of the work."""
 
     kind: Literal["agent.reported"] = "agent.reported"
     prompt_id: PromptId
@@ -196,15 +200,15 @@ class AgentReported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSpoke:
-    """The user's own words, in a conversation that was not held under Segue."""
+    """Message of the user, in a conversation that was not held under Segue."""
 
     kind: Literal["user.spoke"] = "user.spoke"
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where the work stands: directory, branch and commit, as far as the agent's program knew them."""
+class WorkLocation:
+    """Directory, branch and commit of the work, as far as the agent's program knew them."""
 
     kind: Literal["standing"] = "standing"
     directory: str | None = None
@@ -214,7 +218,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSummarised:
-    """The agent replaced its conversation so far by this summary of it."""
+    """Summary by which the agent replaced its conversation so far."""
 
     kind: Literal["agent.summarised"] = "agent.summarised"
     text: str

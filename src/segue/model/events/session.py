@@ -17,6 +17,8 @@ RunOutcome = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMoved:
+    """Transition of the session."""
+
     kind: Literal["session.moved"] = "session.moved"
     before: SessionStatus
     after: SessionStatus
@@ -26,7 +28,7 @@ class SessionMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCaptured:
-    """The agent's own id for this conversation is known."""
+    """Agent's own id of this conversation."""
 
     kind: Literal["token.captured"] = "token.captured"
     token: str
@@ -34,7 +36,7 @@ class TokenCaptured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRefused:
-    """The agent would not go on with this conversation; the token is kept, but not used again."""
+    """Refusal of the agent to continue this conversation; the token is kept, but not used again."""
 
     kind: Literal["token.refused"] = "token.refused"
     token: str
@@ -43,19 +45,19 @@ class TokenRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What one way back would cost."""
+    """Price of one way to resume."""
 
     way: Way
     possible: bool
     tokens: int | None
-    """None where nobody knows."""
+    """Tokens that it costs; None if unknown."""
     note: str = ""
-    """How the price is known, or why the way is closed."""
+    """Source of the price, or the reason why this way is not possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQueued:
-    """A way was chosen, and this is why; what each of the others would have cost stands beside it."""
+    """Choice of a way to resume, with its reason and the price of each way."""
 
     kind: Literal["run.queued"] = "run.queued"
     way: Way
@@ -63,12 +65,12 @@ class RunQueued:
     purpose: Purpose = Purpose.WORK
     prices: tuple[Price, ...] = ()
     context: str = ""
-    """What a person wrote for the new conversation, in place of what would be compiled."""
+    """Text of a person for the new conversation, used instead of a compiled context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayChanged:
-    """The way that was chosen turned out to be closed, so the run goes another one."""
+    """Change to another way, because the chosen one turned out to be impossible."""
 
     kind: Literal["way.changed"] = "way.changed"
     before: Way
@@ -78,6 +80,8 @@ class WayChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
+    """Start of a queued run."""
+
     kind: Literal["run.started"] = "run.started"
     attempt: AttemptId
     boot: BootId
@@ -85,6 +89,8 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
+    """End of a run."""
+
     kind: Literal["run.ended"] = "run.ended"
     outcome: RunOutcome
     reason: str = ""
@@ -94,7 +100,7 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStarted:
-    """An agent process is up and its conversation is open."""
+    """Start of an agent process; its conversation is open."""
 
     kind: Literal["agent.started"] = "agent.started"
     name: str
@@ -108,42 +114,44 @@ class AgentStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptQueued:
+    """Prompt that waits for its delivery."""
+
     kind: Literal["prompt.queued"] = "prompt.queued"
     prompt_id: PromptId
     text: str
     task_id: TaskId | None = None
     report: bool = False
-    """It asks what was decided and what went wrong, and is no part of the work."""
+    """True if it asks for a report on decisions and errors, which is no part of the work."""
     pictures: tuple[Picture, ...] = ()
-    """What is shown with it; the words name them too."""
+    """Pictures that are sent with it; the text names them, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCarried:
-    """A prompt takes along what was said before this session; it is told once."""
+    """Earlier context of the work that one prompt carries into a new session."""
 
     kind: Literal["context.carried"] = "context.carried"
     prompt_id: PromptId
     way: Way
     text: str
-    """What stands before and after the prompt's own words, as the agent gets it."""
+    """Text before and after the prompt itself, as the agent gets it."""
     exam: ExamResult | None = None
-    """How well a compiled context did before it was used."""
+    """Grade of the compiled context before it was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSent:
-    """Written before the prompt leaves: found without an acknowledgement, it is shown and never sent again."""
+    """Delivery of a prompt, recorded before it: without an acknowledgement it is shown, and never sent again."""
 
     kind: Literal["prompt.sent"] = "prompt.sent"
     prompt_id: PromptId
     part_of: PromptId | None = None
-    """The prompt that the agent got it with, if not by itself; its turn is this one's too."""
+    """Prompt that it was sent together with; both have the same turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnJoined:
-    """An agent that went on by itself is listened to again, in the turn that this prompt began."""
+    """Connection to an agent that kept running, in the turn that this prompt began."""
 
     kind: Literal["turn.joined"] = "turn.joined"
     prompt_id: PromptId
@@ -151,7 +159,7 @@ class TurnJoined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptAcknowledged:
-    """The agent reacted to the prompt, so it has it."""
+    """First reaction of the agent to a prompt, which proves its delivery."""
 
     kind: Literal["prompt.acknowledged"] = "prompt.acknowledged"
     prompt_id: PromptId
@@ -159,17 +167,17 @@ class PromptAcknowledged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptNotSent:
-    """The prompt never left; the next run makes a new one."""
+    """End of a prompt that was never delivered; the next run makes a new one."""
 
     kind: Literal["prompt.not_sent"] = "prompt.not_sent"
     prompt_id: PromptId
     reason: str = ""
-    """Why it never will be, if it is not said again in another one."""
+    """Reason why it is dropped, if no new prompt replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRefreshed:
-    """So much was new in the conversation that it was kept: as a checkpoint, and as something to remember."""
+    """Periodic checkpoint and memory entry, written because the context has grown."""
 
     kind: Literal["context.refreshed"] = "context.refreshed"
     new_tokens: int
@@ -179,6 +187,8 @@ class ContextRefreshed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAnswered:
+    """Answer to a permission request."""
+
     kind: Literal["permission.answered"] = "permission.answered"
     request_id: RequestId
     outcome: PermissionOutcome
@@ -189,7 +199,7 @@ class PermissionAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityReached:
-    """The context has come up to a rung of the capacity ladder; said once for each time it does."""
+    """Rung of the capacity ladder that the context has reached; recorded once each time."""
 
     kind: Literal["capacity.reached"] = "capacity.reached"
     rung: str

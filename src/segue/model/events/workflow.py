@@ -14,58 +14,62 @@ from segue.model.status import Permissions, Role, Trigger, WorkflowStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a fork comes from."""
+    """Origin of a fork."""
 
     workflow_id: WorkflowId
     session_id: SessionId
     checkpoint_id: CheckpointId
     after: Seq
-    """What is known there up to and including this event is known in the fork."""
+    """Last event of the original that the fork knows."""
     tasks: dict[TaskId, TaskStatus]
-    """The tasks as they stood then."""
+    """Status of the tasks at that event."""
     planning: Planning | None = None
-    """The plan that was being made then, or waited for a word."""
+    """Planning that was under way at that event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowCreated:
+    """Creation of a workflow."""
+
     kind: Literal["workflow.created"] = "workflow.created"
     slug: str
     issue: Issue
     plan: Plan | None
-    """None where the agent is to propose one."""
+    """Plan of the user; None if the agent proposes one."""
     agent: str
     permissions: Permissions
     repository: str
     here: bool
     choices: Choices = field(default_factory=Choices)
     imported: bool = False
-    """Its issue was taken from a conversation, in which it stands again."""
+    """True if the issue comes from an imported conversation, which repeats it."""
     forked_from: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRewound:
-    """The work was taken back to a checkpoint: files, tasks, and what is known."""
+    """Return of the work to a checkpoint: of its files, its tasks and its history."""
 
     kind: Literal["workflow.rewound"] = "workflow.rewound"
     checkpoint_id: CheckpointId
     after: Seq
-    """What is known there: everything up to and including this event."""
+    """Last event that is still valid."""
     saved: CheckpointId
-    """The snapshot that holds the worktree as it was before; going back to it undoes this."""
+    """Snapshot of the worktree as it was before; a rewind to it undoes this one."""
     tasks: dict[TaskId, TaskStatus]
-    """The tasks as they stand now."""
+    """Status of the tasks after the rewind."""
     undone: tuple[str, ...] = ()
-    """What there was beyond the checkpoint, in sentences."""
+    """Work beyond the checkpoint, in sentences."""
     plan: Plan | None = None
-    """The plan as it was there. Journals that were written before this was kept have neither it nor the next."""
+    """Plan at the checkpoint. Old journals have neither this field nor the next one."""
     planning: Planning | None = None
-    """What was being planned there, or waited for a word."""
+    """Planning that was under way at the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowMoved:
+    """Transition of the workflow."""
+
     kind: Literal["workflow.moved"] = "workflow.moved"
     before: WorkflowStatus
     after: WorkflowStatus
@@ -75,7 +79,7 @@ class WorkflowMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorktreeReady:
-    """The worktree exists, and this is the commit the work started from."""
+    """Creation of the worktree, at the commit that the work starts from."""
 
     kind: Literal["worktree.ready"] = "worktree.ready"
     path: str
@@ -85,7 +89,7 @@ class WorktreeReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorktreeDiscarded:
-    """The first start failed, so the worktree it had made was taken away again."""
+    """Removal of the worktree that a failed first start had made."""
 
     kind: Literal["worktree.discarded"] = "worktree.discarded"
     path: str
@@ -94,18 +98,22 @@ class WorktreeDiscarded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCreated:
+    """Creation of a session."""
+
     kind: Literal["session.created"] = "session.created"
     number: int
-    """0 for one that only helps: a reviewer, a fixer."""
+    """Number of the session; 0 for a helper, such as a reviewer or a fixer."""
     agent: str
     parent: SessionId | None = None
     role: Role = Role.WRITER
     choices: Choices | None = None
-    """What is chosen for an agent that took over from another."""
+    """Choices of the user for an agent that takes over from another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStarted:
+    """Start of a task."""
+
     kind: Literal["task.started"] = "task.started"
     task_id: TaskId
     attempt: AttemptId
@@ -113,6 +121,8 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCompleted:
+    """Completion of a task."""
+
     kind: Literal["task.completed"] = "task.completed"
     task_id: TaskId
     attempt: AttemptId
@@ -120,6 +130,8 @@ class TaskCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailed:
+    """Failure of a task."""
+
     kind: Literal["task.failed"] = "task.failed"
     task_id: TaskId
     attempt: AttemptId
@@ -128,7 +140,7 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInterrupted:
-    """The task was torn away in the middle; it is pending again."""
+    """Interruption of a task, which is pending again."""
 
     kind: Literal["task.interrupted"] = "task.interrupted"
     task_id: TaskId
@@ -138,29 +150,29 @@ class TaskInterrupted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposed:
-    """The agent proposes how to do it; a person says whether it is done so."""
+    """Plan that the agent proposes; a person approves or rejects it."""
 
     kind: Literal["plan.proposed"] = "plan.proposed"
     prompt_id: PromptId
     plan: Plan
     done: tuple[TaskId, ...] = ()
-    """Those of its tasks that were done before."""
+    """Tasks of the plan that are done already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanAdopted:
-    """This is the plan from now on; tasks that were done stay done."""
+    """New plan of the workflow; tasks that were done stay done."""
 
     kind: Literal["plan.adopted"] = "plan.adopted"
     plan: Plan
     by: Literal["user", "policy"]
     edited: bool = False
-    """Somebody changed what was proposed."""
+    """True if a person changed the proposal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRejected:
-    """What was proposed is not to be done; the agent plans again."""
+    """Rejection of a proposed plan; the agent plans again."""
 
     kind: Literal["plan.rejected"] = "plan.rejected"
     reason: str
@@ -168,7 +180,7 @@ class PlanRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReopened:
-    """What is left is to be planned again, since this way does not lead there."""
+    """Decision to plan the remaining tasks again, because the current approach does not work."""
 
     kind: Literal["plan.reopened"] = "plan.reopened"
     reason: str
@@ -176,7 +188,7 @@ class PlanReopened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestsRan:
-    """The tests were run after a task, by Segue."""
+    """Test run of Segue after a task."""
 
     __test__ = False
 
@@ -184,29 +196,29 @@ class TestsRan:
     task_id: TaskId
     command: str
     passed: bool
-    """Whether the task may count as done: nothing failed that was not expected to."""
+    """True if the task can be completed: all failures were expected."""
     tests: TestState
     unexpected: tuple[str, ...] = ()
-    """Tests that failed and should not have, where their names are known."""
+    """Names of the tests that failed unexpectedly, as far as they are known."""
     exit_code: int | None = None
-    """None when the tests took too long, and were ended."""
+    """Exit code; None if the tests were stopped at the time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewGiven:
-    """A reviewer has looked at a task."""
+    """Review of a task."""
 
     kind: Literal["review.given"] = "review.given"
     task_id: TaskId
     round: int
     feedback: ReviewerFeedback
     wrong_approach: bool = False
-    """The reviewer says that this way does not lead there."""
+    """True if the reviewer rejects the approach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackAddressed:
-    """What reviewers had said of a task is seen to."""
+    """Mark that the feedback on a task has been addressed."""
 
     kind: Literal["feedback.addressed"] = "feedback.addressed"
     task_id: TaskId
@@ -214,6 +226,8 @@ class FeedbackAddressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkCommitted:
+    """Commit of the work on a task."""
+
     kind: Literal["work.committed"] = "work.committed"
     task_id: TaskId
     commit: str
@@ -222,18 +236,18 @@ class WorkCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonAsked:
-    """Segue does not go on by itself: somebody has to say what becomes of a task."""
+    """Question to a person about a task; the work waits for the answer."""
 
     kind: Literal["person.asked"] = "person.asked"
     task_id: TaskId
     question: str
     problem: str = ""
-    """Why it is asked, without the question."""
+    """Reason for the question, without the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonAnswered:
-    """Yes takes the task as done; no gives it back, with the reason."""
+    """Answer of a person: yes completes the task, no returns it to the agent with the reason."""
 
     kind: Literal["person.answered"] = "person.answered"
     task_id: TaskId
@@ -243,20 +257,20 @@ class PersonAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFailed:
-    """One try at a step failed; what follows stands in the table of retries."""
+    """Failure of one attempt at a step; the retry table decides about the next one."""
 
     kind: Literal["step.failed"] = "step.failed"
     step: str
-    """The task, or what else was tried."""
+    """Id of the task, or name of another step."""
     what: str
-    """A failure of the agent, or an outcome of the work."""
+    """Failure of the agent, or negative outcome of the work."""
     reason: str
     reset_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryScheduled:
-    """A step is tried again by itself; until then it can be seen and called off."""
+    """Scheduled automatic retry of a step; it is shown, and can be cancelled."""
 
     kind: Literal["retry.scheduled"] = "retry.scheduled"
     step: str
@@ -265,13 +279,15 @@ class RetryScheduled:
     at: datetime
     reason: str
     rewind: bool = False
-    """The worktree goes back to the last checkpoint before that, and what is left is planned again."""
+    """True if the worktree first returns to the last checkpoint, and the remaining tasks are planned again."""
     fixer: bool = False
-    """A second agent is asked for advice before that."""
+    """True if a second agent is asked for advice first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryCancelled:
+    """Cancellation of a scheduled retry."""
+
     kind: Literal["retry.cancelled"] = "retry.cancelled"
     step: str
     reason: str
@@ -279,18 +295,18 @@ class RetryCancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixerAdvised:
-    """What a second agent said of a step that keeps failing."""
+    """Advice of a second agent on a step that fails repeatedly."""
 
     kind: Literal["fixer.advised"] = "fixer.advised"
     step: str
     verdict: Literal["fix", "rewind", "escalate"]
     advice: str
-    """Empty where none was given that could be used."""
+    """Empty if there was no usable advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAwaited:
-    """The server was started anew, and somebody's word is still waited for."""
+    """Reminder after a restart of the server that an approval is still open."""
 
     kind: Literal["approval.awaited"] = "approval.awaited"
     question: str
@@ -298,6 +314,8 @@ class ApprovalAwaited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseRequested:
+    """Request to pause at the next boundary."""
+
     kind: Literal["pause.requested"] = "pause.requested"
     trigger: Trigger
     reason: str
@@ -306,13 +324,15 @@ class PauseRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseWithdrawn:
-    """Somebody wanted the work to go on before the pause had happened."""
+    """Withdrawal of a pause request that had not taken effect."""
 
     kind: Literal["pause.withdrawn"] = "pause.withdrawn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCreated:
+    """Creation of a checkpoint."""
+
     kind: Literal["checkpoint.created"] = "checkpoint.created"
     checkpoint_id: CheckpointId
     type: CheckpointType
@@ -320,12 +340,12 @@ class CheckpointCreated:
     clean_boundary: bool
     commit: str | None
     after: Seq
-    """The checkpoint holds everything up to and including this event."""
+    """Last event that the checkpoint covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsChanged:
-    """The user lets the workflow use more, or less, from now on."""
+    """New limits of the workflow, set by the user."""
 
     kind: Literal["limits.changed"] = "limits.changed"
     limits: Limits
@@ -334,7 +354,7 @@ class LimitsChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotStudied:
-    """A snapshot was looked at again: decisions, errors, and the exam of the context that it gives."""
+    """Findings of a snapshot: decisions, errors, and the exam of its context."""
 
     kind: Literal["snapshot.studied"] = "snapshot.studied"
     findings: Findings
@@ -342,27 +362,27 @@ class SnapshotStudied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionImported:
-    """The conversation that follows was not held under Segue: it was read from an agent's own session file."""
+    """Import of a conversation from an agent's own session file; its events follow."""
 
     kind: Literal["session.imported"] = "session.imported"
     agent: str
     file: str
     sha256: str
     size: int
-    """Bytes of the file; it may have grown since."""
+    """Size of the file in bytes; it may have grown since."""
     lines: int
-    """Things said or done that were found in it."""
+    """Number of messages and actions in the file."""
     unread_lines: int
     conversation: str = ""
-    """The agent's own name for it, whether or not it can be gone back to."""
+    """Agent's own id of the conversation, whether or not it can be resumed."""
     began: str = ""
     ended: str = ""
-    """The times of its first and last line, as the agent wrote them."""
+    """Times of the first and the last line, as the agent wrote them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    """Something the user should see, which stops nothing."""
+    """Warning for the user, which stops nothing."""
 
     kind: Literal["warning"] = "warning"
     code: str
@@ -371,7 +391,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentLogged:
-    """Work was interrupted, and this is what was found."""
+    """Interruption of the work, with its cause."""
 
     kind: Literal["incident"] = "incident"
     what: str

@@ -13,7 +13,7 @@ from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Answer, Answered
 from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.requests.task_answers import answer_person
-from segue.orchestrator.run.plan_proposals import after_what_is_done, in_words
+from segue.orchestrator.run.plan_proposals import after_what_is_done, described
 from segue.orchestrator.runtime.agents import agent_named
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.runtime.plan_text import read_plan
@@ -84,7 +84,7 @@ class Answering:
             row, answer.environment, lambda t: _say(t, state, proposed, word), f"the plan was {_status(answer)}"
         )
         plan = word.plan if isinstance(word, PlanAdopted) else proposed
-        title = in_words(plan, state)
+        title = described(plan, state)
         return Answered(status=_status(answer), about="plan", workflow_id=row.id, title=title, resumed=resumed)
 
     async def _task(self, row: WorkflowRow, answer: Answer) -> Answered | None:

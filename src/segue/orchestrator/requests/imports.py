@@ -73,7 +73,7 @@ class Heard:
 
     @property
     def directory(self) -> str:
-        standing = (event.directory for event in self.events if isinstance(event, e.Standing))
+        standing = (event.directory for event in self.events if isinstance(event, e.WorkLocation))
         return next((directory for directory in standing if directory), "")
 
     @property

@@ -48,7 +48,7 @@ from segue.orchestrator.runtime.queued_runs import queue
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.runtime.services import DIVERGED, RuntimeServices
 from segue.protocol.admission import Launch, LaunchCourse, Leaving, OpenRun, Standing, admit_launch
-from segue.protocol.budgets import Stopping
+from segue.protocol.budgets import LimitReached
 from segue.protocol.capacity import Rung, usable_window
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
@@ -223,7 +223,7 @@ class Launching:
             await projections.refresh(self.services, state.current_session)
         return launched
 
-    def _spent(self, row: WorkflowRow, state: WorkflowState) -> Stopping | None:
+    def _spent(self, row: WorkflowRow, state: WorkflowState) -> LimitReached | None:
         return used_up(limits_of(row), state, self.services.clock.now())
 
     async def refuse_spent(self, row: WorkflowRow) -> None:
@@ -231,7 +231,7 @@ class Launching:
         if (spent := self._spent(row, await self._journal.state(row.id))) is not None:
             refuse_used_up(spent)
 
-    def _rest(self, t: Transaction, spent: Stopping) -> Resumed:
+    def _rest(self, t: Transaction, spent: LimitReached) -> Resumed:
         """The word counts, and the work stands where its budget ends."""
         if t.runs.open() is not None:
             refuse_used_up(spent)

@@ -15,7 +15,7 @@ from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
 from segue.orchestrator.requests.launches import Ask
 from segue.orchestrator.requests.resumption import Resuming
-from segue.orchestrator.runtime.concurrency import unless, within
+from segue.orchestrator.runtime.concurrency import cancelled_by, within
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.runtime.run_handle import UrgentMessage
 from segue.state.fold import WorkflowState
@@ -80,7 +80,7 @@ class Talking:
         if live is None:
             return None
         live.urgent.put_nowait(urgent := UrgentMessage(prompt_id, reason=NOBODY_LISTENS))
-        async with within(self._services.clock, self._until(answer_by)), unless(live.done):
+        async with within(self._services.clock, self._until(answer_by)), cancelled_by(live.done):
             await urgent.decided.wait()
         return urgent
 

@@ -11,7 +11,7 @@ from segue.model.errors import SegueError
 from segue.model.ids import WorkflowId
 from segue.orchestrator.requests.launches import FilesMoving
 from segue.orchestrator.requests.resumption import Resuming
-from segue.orchestrator.runtime.concurrency import unless
+from segue.orchestrator.runtime.concurrency import cancelled_by
 from segue.orchestrator.runtime.services import RuntimeServices, sleep_until
 from segue.orchestrator.settling.run_ends import INTERNAL
 
@@ -62,7 +62,7 @@ def _due(row: WorkflowRow) -> datetime:
 
 async def _has_come(services: RuntimeServices, hour: datetime) -> bool:
     """Sleep until then; false when something else was scheduled meanwhile."""
-    async with unless(services.retry_scheduled):
+    async with cancelled_by(services.retry_scheduled):
         await sleep_until(services.clock, hour)
         return True
     return False

@@ -28,7 +28,7 @@ from segue.model.ids import (
     slugify,
 )
 from segue.model.pictures import Shown
-from segue.model.snapshots import History, Page, Part, Snapshot
+from segue.model.snapshots import History, MessagePage, Part, Snapshot
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
@@ -169,8 +169,10 @@ class Orchestrator:
     async def snapshot_diff(self, name: str, before: str, after: str) -> SnapshotDiff:
         return await snapshots.difference(self._services, name, before, after)
 
-    async def detailed_history(self, name: str, snapshot_id: str, category: Part, page: Page | None = None) -> History:
-        return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or Page())
+    async def detailed_history(
+        self, name: str, snapshot_id: str, category: Part, page: MessagePage | None = None
+    ) -> History:
+        return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or MessagePage())
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
         """What a successor would read if the work went on now."""

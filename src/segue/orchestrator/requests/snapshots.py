@@ -8,7 +8,7 @@ from segue.model.errors import CheckpointNotFound
 from segue.model.events import PromptSent, Record, Stretch
 from segue.model.findings import Findings
 from segue.model.ids import NOTHING_SEEN, CheckpointId, Seq
-from segue.model.snapshots import History, Message, Page, Part, Snapshot
+from segue.model.snapshots import History, Message, MessagePage, Part, Snapshot
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.runtime.snapshot_studies import findings
 from segue.snapshot.compare import SnapshotDiff, compare
@@ -48,7 +48,9 @@ async def difference(services: RuntimeServices, name: str, before: str, after: s
     return compare(await snapshot(services, name, before), await snapshot(services, name, after))
 
 
-async def detailed_history(services: RuntimeServices, name: str, wanted: str, category: Part, page: Page) -> History:
+async def detailed_history(
+    services: RuntimeServices, name: str, wanted: str, category: Part, page: MessagePage
+) -> History:
     """One part of a snapshot in full, for a successor that wants to know more."""
     checkpoint = await _named(services, name, wanted)
     match category:
@@ -96,7 +98,7 @@ def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
 # ── messages ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _messages(services: RuntimeServices, checkpoint: Checkpoint, page: Page) -> tuple[Message, ...]:
+async def _messages(services: RuntimeServices, checkpoint: Checkpoint, page: MessagePage) -> tuple[Message, ...]:
     """Return the last messages up to the snapshot. One more is read, so that the first is complete."""
     before = checkpoint.after + 1 if page.before is None else min(page.before, checkpoint.after + 1)
     records: list[Record] = []

@@ -14,8 +14,7 @@ from segue.model.plan import Task
 from segue.model.status import Purpose, WorkflowStatus
 from segue.model.views import Resumed
 from segue.orchestrator.requests.resumption import Resuming
-from segue.orchestrator.run.task_commits import commit_task
-from segue.orchestrator.run.task_completion import done
+from segue.orchestrator.run.task_completion import commit_task, done
 from segue.orchestrator.runtime.agents import agent_named, require
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.recovery import checkpoint_ref, write_checkpoint

@@ -14,10 +14,10 @@ from segue.model.errors import BadInput, WrongState
 from segue.model.status import Purpose, Trigger
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.spending import budget_of, limits_of, spent, spent_of
-from segue.orchestrator.runtime.concurrency import unless
+from segue.orchestrator.runtime.concurrency import cancelled_by
 from segue.orchestrator.runtime.services import sleep_until
 from segue.orchestrator.settling.run_ends import End
-from segue.protocol.budgets import Stopping, exceeded, unmeasured
+from segue.protocol.budgets import LimitReached, exceeded, unmeasured
 from segue.state.fold import WorkflowState
 
 
@@ -28,17 +28,15 @@ class Allowance:
         self._lease = lease
         self._services = lease.services
         self._limits = limits_of(lease.workflow)
-        self._worked = False
-        self._said = False
-
-    def task_done(self) -> None:
-        self._worked = True
+        self._warned = False
+        self.has_worked = False
+        """The agent has finished a task in this run."""
 
     def cannot_be_kept(self, state: WorkflowState) -> str | None:
         """Return a warning, once, when the agent has worked and reports nothing that a limit could be measured by."""
-        if self._said or not self._worked:
+        if self._warned or not self.has_worked:
             return None
-        self._said = True
+        self._warned = True
         return unmeasured(budget_of(self._limits), spent_of(state, self._services.clock.now()))
 
     def allow(self, limits: Limits) -> None:
@@ -46,7 +44,7 @@ class Allowance:
         self._limits = limits
         self._lease.meter.allow(limits)
 
-    def used_up(self, state: WorkflowState) -> Stopping | None:
+    def used_up(self, state: WorkflowState) -> LimitReached | None:
         now = self._services.clock.now()
         used = spent(self._lease.meter.used, state.working_since or now, state.done_since)
         return exceeded(budget_of(self._limits), used, now)
@@ -65,7 +63,7 @@ class Allowance:
             # Before they are read: what changes after that is not overlooked.
             self._lease.live.terms = changed = anyio.Event()
             if (over := await self._over_at()) is not None:
-                async with unless(changed):
+                async with cancelled_by(changed):
                     await sleep_until(self._services.clock, over)
                 if not changed.is_set():
                     await self._pause()
@@ -73,12 +71,14 @@ class Allowance:
 
     async def _over_at(self) -> datetime | None:
         """Return when the time is over, or None where no time limit applies."""
-        session_id, number = self._lease.session_id, self._lease.number
-        self.allow(limits_of(await self._services.journal.workflows.get(self._lease.workflow_id)))
-        run = await self._services.journal.runs.get(session_id, number)
-        if not self._limits.seconds or run.purpose is not Purpose.WORK:
+        journal = self._services.journal
+        self.allow(limits_of(await journal.workflows.get(self._lease.workflow_id)))
+        if not self._limits.seconds:
             return None
-        state = await self._services.journal.state(self._lease.workflow_id)
+        run = await journal.runs.get(self._lease.session_id, self._lease.number)
+        if run.purpose is not Purpose.WORK:
+            return None
+        state = await journal.state(self._lease.workflow_id)
         return (state.working_since or self._services.clock.now()) + timedelta(seconds=self._limits.seconds)
 
     async def _pause(self) -> None:
@@ -104,13 +104,13 @@ def changed(before: Limits, given: Limits) -> Limits:
     return replace(before, **news)
 
 
-def used_up(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | None:
+def used_up(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
     """Return the limit that is still used up, so that resumed work would stop at once."""
     lasting = budget_of(replace(limits, tasks=None, seconds=None))
     return exceeded(lasting, spent_of(state, now), now)
 
 
-def time_over(limits: Limits, state: WorkflowState, now: datetime) -> Stopping | None:
+def time_over(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
     """Return the time limit if it is over, whatever else is used up."""
     return exceeded(budget_of(Limits(seconds=limits.seconds)), spent(Account(), state.working_since or now), now)
 
@@ -122,5 +122,5 @@ def may_go_on(pause: Trigger | None, limits: Limits, state: WorkflowState, now: 
     return time_over(limits, state, now) is None and used_up(limits, state, now) is None
 
 
-def refuse_used_up(stopping: Stopping) -> Never:
+def refuse_used_up(stopping: LimitReached) -> Never:
     raise WrongState(stopping.reason, hint="Let it use more: segue resume --max-tokens N, or --max-cost N.")

@@ -17,8 +17,8 @@ log = logging.getLogger("segue")
 LEFT_TO_COMPACTION = ("fork", "pause", "force")
 """Rungs that an agent which compacts by itself has only if they are set for it."""
 WINDOW = ("known_window",)
-NOTHING_SAID: Mapping[str, float] = {}
-SAID_ONCE = frozenset({Rung.SNAPSHOT_BEFORE_COMPACTION, Rung.WARN})
+NO_VALUES: Mapping[str, float] = {}
+REPORTED_ONCE = frozenset({Rung.SNAPSHOT_BEFORE_COMPACTION, Rung.WARN})
 """Rungs that have no effect at a boundary, so that a run that goes on need not report them again."""
 
 
@@ -29,30 +29,30 @@ class Capacity:
         self, lease: Lease, agent: AgentConfiguration, *, joined: bool, before: Sequence[UsageReported] = ()
     ) -> None:
         """Take up the ladder of a conversation; `before` holds its earlier usage reports, oldest first."""
-        self._everybody = lease.services.rules.capacity
+        self._general = lease.services.rules.capacity
         self._agent = agent
         self._chosen = decode(Choices, lease.workflow.choices).model
         self._reported: str | None = None
-        self._ladder = ladder_of(self._everybody, agent, self._chosen)
-        # What nobody knows was said when the conversation began.
-        self._gauge = Gauge(said_unknown=True) if joined else Gauge(highest=0)
+        self._ladder = ladder_of(self._general, agent, self._chosen)
+        # An unknown window was reported when the conversation began.
+        self._gauge = Gauge(unknown_reported=True) if joined else Gauge(highest=0)
         self._estimate = Estimate()
         self.hand_over: Reached | None = None
         """The soft cap: at the next boundary a new session goes on."""
         for report in before:
-            self._estimate = estimates.reported(self._estimate, report)
+            self._estimate = estimates.add_report(self._estimate, report)
             self._climb(report)
-        self._gauge = replace(self._gauge, reached=self._gauge.reached & SAID_ONCE)
+        self._gauge = replace(self._gauge, reached=self._gauge.reached & REPORTED_ONCE)
 
     def prompted(self, text: str) -> None:
-        self._estimate = estimates.prompted(self._estimate, text)
+        self._estimate = estimates.add_prompt(self._estimate, text)
 
-    def overhear(self, event: AgentEvent) -> UsageReported | None:
+    def estimate(self, event: AgentEvent) -> UsageReported | None:
         """Return an estimate at the end of a turn, for an agent that does not report how full its window is."""
-        self._estimate = estimates.heard(self._estimate, event)
-        return estimates.news(self._estimate) if isinstance(event, TurnEnded) else None
+        self._estimate = estimates.add_event(self._estimate, event)
+        return estimates.due_report(self._estimate) if isinstance(event, TurnEnded) else None
 
-    def hear(self, report: UsageReported) -> tuple[Notice, ...]:
+    def measure(self, report: UsageReported) -> tuple[Notice, ...]:
         """Return the notices that follow from a report, the highest rung last."""
         notices = self._climb(report)
         for each in notices:
@@ -65,10 +65,10 @@ class Capacity:
         return notices
 
     def _climb(self, report: UsageReported) -> tuple[Notice, ...]:
-        # Only who reports the context reports the model that it is the context of; others are asked behind the scenes.
+        # A report without the context's size may be about another model that the agent uses beside its own.
         if report.context_tokens is not None and report.model not in (None, self._reported):
             self._reported = report.model
-            self._ladder = ladder_of(self._everybody, self._agent, self._chosen, self._reported)
+            self._ladder = ladder_of(self._general, self._agent, self._chosen, self._reported)
         self._gauge, notices = climb(self._ladder, self._gauge, report)
         return notices
 
@@ -79,7 +79,7 @@ def event_of(reached: Reached) -> CapacityReached:
 
 
 def ladder_of(
-    everybody: Mapping[str, float], agent: AgentConfiguration, chosen: str | None, reported: str | None = None
+    general: Mapping[str, float], agent: AgentConfiguration, chosen: str | None, reported: str | None = None
 ) -> Ladder:
     """Return the ladder of an agent's model: values for the model take precedence over values for the agent, and those
     over the general ones.
@@ -88,8 +88,8 @@ def ladder_of(
     """
     names = [name for name in (chosen, reported) if name is not None]
     ladder = ladder_for(agent, next((name for name in names if windows.window(name)), None))
-    model = next((words for name in names if (words := agent.model_capacity.get(name)) is not None), NOTHING_SAID)
+    model = next((values for name in names if (values := agent.model_capacity.get(name)) is not None), NO_VALUES)
     better_known = (*(LEFT_TO_COMPACTION if agent.compacts else ()), *(WINDOW if ladder.known_window else ()))
-    ours = {name: number for name, number in everybody.items() if name not in better_known}
-    said = {**ours, **agent.capacity, **model}
-    return replace(ladder, **{name: number or None for name, number in said.items()})
+    ours = {name: number for name, number in general.items() if name not in better_known}
+    values = {**ours, **agent.capacity, **model}
+    return replace(ladder, **{name: number or None for name, number in values.items()})

@@ -30,19 +30,18 @@ from segue.orchestrator.run.allowance import Allowance
 from segue.orchestrator.run.capacity_meter import Capacity
 from segue.orchestrator.run.forced_pauses import force_pauses
 from segue.orchestrator.run.lease import Lease
-from segue.orchestrator.run.merged_messages import parts_of
 from segue.orchestrator.run.plan_proposals import Planner, adopt_without_planning, blocked_by
 from segue.orchestrator.run.questions import Speaker
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.reports import Reports
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.run.task_completion import Finishing
-from segue.orchestrator.run.turns import Turns, broken_off
+from segue.orchestrator.run.turns import Turns, broken_off, parts_of
 from segue.orchestrator.runtime.concurrency import alongside, first_of
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped
-from segue.protocol.budgets import Stopping
+from segue.protocol.budgets import LimitReached
 from segue.protocol.steps import (
     AdoptPlan,
     AskForPlan,
@@ -63,7 +62,8 @@ from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history, with_history
 from segue.resume.planning import said_of_plans
 from segue.resume.prompts import Occasion as PromptOccasion
-from segue.resume.prompts import introduction, task_prompt
+from segue.resume.prompts import introduction as issue_introduction
+from segue.resume.prompts import task_prompt
 from segue.resume.remarks import remarks
 from segue.state.fold import WorkflowState
 
@@ -127,7 +127,10 @@ class Dialogue:
     async def hold(self, joined: PromptId | None = None) -> End:
         """Exchange turns until the run ends; a turn that an earlier run began is joined first."""
         turns, phase = self._turns, self._live.phase
-        phase.move(Phase.IDLE)
+        if not phase.move_from({Phase.OPENING}, Phase.IDLE):
+            # A pause was forced while a second agent was asked for advice.
+            assert self._live.forced is not None, "only a forced pause comes before the dialogue"
+            raise RunStopped(self._live.forced)
         beside = (
             turns.flush_regularly,
             turns.questions.deliver_replies,
@@ -167,7 +170,7 @@ class Dialogue:
             else:
                 end = await self._take(following)
                 if task is not None and end is None:
-                    self._allowance.task_done()
+                    self._allowance.has_worked = True
                     self._occasion, reported_on = None, task.id
             if end is not None:
                 return end
@@ -216,13 +219,15 @@ class Dialogue:
     async def _next(self) -> _Prompt | End | None:
         """Choose the next step and prepare it; None when the choice has to be made again."""
         state = await self._services.journal.state(self._lease.workflow_id)
-        carrying = await self._carrying()
+        carrying = Carrying.DONE
+        if self._occasion is not None:
+            carrying = (await self._services.journal.sessions.get(self._lease.session_id)).carrying
         introduction = await self._what_came_before(state) if carrying is Carrying.NEEDED else None
         if (sentence := self._allowance.cannot_be_kept(state)) is not None:
             await self._recorder.record(e.Warned(code="limit_unmeasured", message=sentence))
 
         def choose(t: Transaction) -> _Prompt | End | AwaitMessage:
-            now, purpose = t.catch_up(state), self._lease.run(t).purpose
+            now, purpose = t.catch_up(state), self._lease.purpose(t)
             return self._prepare(t, next_step(self._situation(t, now, purpose)), now, introduction, carrying)
 
         # A pause that is requested in this moment commits either before the choice or after it.
@@ -234,7 +239,7 @@ class Dialogue:
         workflow, full = t.workflow, self._capacity.hand_over
         self._allowance.allow(limits_of(workflow))
         trigger, reason = workflow.pause_trigger, workflow.pause_reason or ""
-        pause = None if trigger is None else Stopping(trigger=trigger, reason=reason)
+        pause = None if trigger is None else LimitReached(trigger=trigger, reason=reason)
         return Situation(
             purpose=purpose,
             message_waits=bool(t.prompts.waiting() if pause else self._turns.waiting(t)),
@@ -252,7 +257,12 @@ class Dialogue:
         """Write what the step begins with."""
         match step:
             case TakeMessage():
-                return self._message(t, introduction or self._issue_introduction(now, carrying))
+                occasion = self._occasion
+                if carrying is Carrying.NOTHING and occasion and not occasion.knows_issue and now.issue:
+                    # A conversation that begins with a message is introduced to the issue first.
+                    text = issue_introduction(now.issue, occasion)
+                    introduction = _Introduction(occasion.way, text, "{}\n\n{}".format)
+                return self._message(t, introduction)
             case Complete():
                 # A message from here on finds the run leaving, and starts the next one.
                 t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
@@ -286,34 +296,28 @@ class Dialogue:
         introduction: _Introduction | None,
     ) -> _Prompt:
         assert now.issue is not None and now.plan is not None, "a task belongs to an issue's plan"
-        told = (*about_plans, *advised(now.advice, task.id), *remarks(now, task))
-        text = task_prompt(now.issue, now.plan, task, self._occasion, told)
+        notes = (*about_plans, *advised(now.advice, task.id), *remarks(now, task))
+        text = task_prompt(now.issue, now.plan, task, self._occasion, notes)
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=task.id)
         session_id, number = self._lease.session_id, self._lease.number
         t.tasks.start(task.id, self._lease.attempt, session_id, number)
         t.prompts.queue(prompt, session_id, number)
         self._lease.move(t, SessionStatus.RUNNING)
-        words = self._carry(t, prompt, introduction)
+        sent = self._carry(t, prompt, introduction)
         # The prompt is sent at once, so one commit serves both.
         t.prompts.move(prompt.prompt_id, PromptStatus.SENT, session_id, number)
-        return _Prompt(task, prompt, words)
+        return _Prompt(task, prompt, sent)
 
     def _message(self, t: Transaction, introduction: _Introduction | None) -> _Prompt:
-        said = self._turns.take_said(t)
-        assert said is not None, "a message waits"
+        message = self._turns.merge_waiting(t)
+        assert message is not None, "a message waits"
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
             self._status_before_talk = t.workflow.status
             t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="somebody talks to the agent")
         self._lease.move(t, SessionStatus.RUNNING)
-        return _Prompt(None, said.prompt, self._carry(t, said.prompt, introduction), said.parts)
+        return _Prompt(None, message.prompt, self._carry(t, message.prompt, introduction), message.parts)
 
-    # ── what the agent has to be told first ─────────────────────────────────────────────────────────
-
-    async def _carrying(self) -> Carrying:
-        """Return which introduction to earlier sessions the agent still needs."""
-        if self._occasion is None:
-            return Carrying.DONE
-        return (await self._services.journal.sessions.get(self._lease.session_id)).carrying
+    # ── introductions to earlier work ────────────────────────────────────────────────────────────────
 
     async def _what_came_before(self, state: WorkflowState) -> _Introduction:
         """Compile the context of a new conversation, or quote the history."""
@@ -336,13 +340,6 @@ class Dialogue:
         budget = self._services.rules.context_budget
         compiled = await compile_workflow(self._services, self._lease.workflow_id, present, budget, own)
         return _Introduction(Way.CONTEXT, compiled.text, with_context, compiled.exam)
-
-    def _issue_introduction(self, now: WorkflowState, carrying: Carrying) -> _Introduction | None:
-        """Introduce the issue in a conversation that begins with a message."""
-        occasion = self._occasion
-        if carrying is not Carrying.NOTHING or occasion is None or occasion.knows_issue or now.issue is None:
-            return None
-        return _Introduction(occasion.way, introduction(now.issue, occasion), "{}\n\n{}".format)
 
     def _carry(self, t: Transaction, prompt: e.PromptQueued, introduction: _Introduction | None) -> str:
         """Return the prompt's text as the agent gets it, and journal what was added."""
@@ -377,7 +374,7 @@ class Dialogue:
 
     def _over(self, t: Transaction) -> End | None:
         """End the talk, unless a message or work arrived meanwhile; later messages start the next run."""
-        if t.prompts.waiting() or self._lease.run(t).purpose is Purpose.WORK:
+        if t.prompts.waiting() or self._lease.purpose(t) is Purpose.WORK:
             return None
         t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
@@ -389,7 +386,7 @@ class Dialogue:
 
         def answered(t: Transaction) -> None:
             self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
-            if self._lease.run(t).purpose is Purpose.TALK and t.workflow.pause_trigger is None:
+            if self._lease.purpose(t) is Purpose.TALK and t.workflow.pause_trigger is None:
                 reason = "the agent was only talked to"
                 t.move_workflow(self._status_before_talk, reason=reason, trigger=Trigger.PAUSE)
 

@@ -15,7 +15,7 @@ from segue.orchestrator.runtime.agents import fixer_of
 from segue.orchestrator.runtime.contexts import Present, compile_workflow
 from segue.resume.advice import fixer_question
 from segue.snapshot.extraction import Unreadable, read_object
-from segue.state.fold import Failed
+from segue.state.fold import FailedAttempt
 from segue.workspace.git import read_state
 
 
@@ -31,7 +31,7 @@ def read_advice(text: str) -> Advice | Unreadable:
     return read_object(text, Advice, ("verdict",))
 
 
-async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequence[Failed]) -> FixerAdvised:
+async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequence[FailedAttempt]) -> FixerAdvised:
     """Ask about the step that failed and journal the advice; without a usable answer a person has to decide."""
     step = failures[-1].step
     tries = [each for each in failures if each.step == step]
@@ -43,12 +43,12 @@ async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequen
     with lease.live.patient(lease.services.clock.now(), seconds):
         answer = await ask_helper(lease, environment, wanted, question, read_advice)
     answer = answer or Advice(verdict="escalate", advice="")
-    told = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
-    await lease.write("fixer.advised", lambda t: t.append(told, session_id=lease.session_id, run=lease.number))
-    return told
+    advised = FixerAdvised(step=step, verdict=answer.verdict, advice=answer.advice)
+    await lease.write("fixer.advised", lambda t: t.append(advised, session_id=lease.session_id, run=lease.number))
+    return advised
 
 
-async def _question(lease: Lease, failures: Sequence[Failed]) -> str:
+async def _question(lease: Lease, failures: Sequence[FailedAttempt]) -> str:
     state = await lease.services.journal.state(lease.workflow_id)
     assert state.issue is not None, "every journal begins with its workflow's issue"
     return fixer_question(state.issue, state.plan, failures, await _context(lease))

@@ -9,7 +9,7 @@ from segue.model.status import Phase
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.recorder import Recorder
 from segue.orchestrator.run.turns import CANCEL_GRACE, FLUSH_EVERY, Turns
-from segue.orchestrator.runtime.concurrency import unless
+from segue.orchestrator.runtime.concurrency import cancelled_by
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.runtime.services import sleep_until
 from segue.orchestrator.settling.recovery import close_questions
@@ -48,7 +48,7 @@ async def _due(lease: Lease, stop: Stop) -> Stop | None:
     force_at = (await journal.workflows.get(lease.workflow_id)).force_pause_at
     if force_at is None:
         return None
-    async with unless(live.pause):
+    async with cancelled_by(live.pause):
         await sleep_until(clock, force_at)
         while live.phase.now not in AT_WORK:
             await clock.sleep(FLUSH_EVERY)

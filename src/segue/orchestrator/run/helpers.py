@@ -71,7 +71,7 @@ async def ask_helper(
         raise helper.out_of_quota(error) from error
     except (AgentError, WorkspaceError) as error:
         await helper.fail(error)
-    await helper.tell_what_changed(before)
+    await helper.warn_about_changes(before)
     await projections.refresh(lease.services, helper.session_id)
     return answer
 
@@ -170,10 +170,10 @@ class _Helper:
     def out_of_quota(self, error: QuotaExceeded) -> QuotaExceeded:
         return QuotaExceeded(f"The {self._help.role}: {error.message}", reset_at=error.reset_at)
 
-    async def tell_what_changed(self, before: str | None) -> None:
+    async def warn_about_changes(self, before: str | None) -> None:
         if changes := await changes_since(self._lease, before):
-            told = f"The {self._help.role} only had to read, and the worktree changed meanwhile: {changes}"
-            await self._warn("helper_changed_files", told)
+            message = f"The {self._help.role} only had to read, and the worktree changed meanwhile: {changes}"
+            await self._warn("helper_changed_files", message)
 
     async def _warn(self, code: str, message: str) -> None:
         await self._recorder.record(e.Warned(code=code, message=message))

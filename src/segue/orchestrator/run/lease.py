@@ -14,7 +14,7 @@ from segue.model.errors import WrongState
 from segue.model.events import UsageReported
 from segue.model.ids import AttemptId, SessionId, new_attempt_id
 from segue.model.status import Purpose, SessionStatus, Trigger, WaitingFor, WorkflowStatus
-from segue.orchestrator.run.spending import SpendingMeter, limits_of
+from segue.orchestrator.run.spending import SpendingMeter
 from segue.orchestrator.runtime.run_handle import RunHandle
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.recovery import checkpoint_ref
@@ -34,37 +34,27 @@ class Lease:
     """Ownership of a run by one attempt, from its claim to its end."""
 
     def __init__(
-        self, services: RuntimeServices, live: RunHandle, workflow: WorkflowRow, session: SessionRow, run: RunRow
+        self,
+        services: RuntimeServices,
+        live: RunHandle,
+        workflow: WorkflowRow,
+        session: SessionRow,
+        number: int,
+        token: str | None,
     ) -> None:
         self.services = services
         self.live = live
         self.workflow = workflow
+        """The workflow as it was when the run was claimed."""
         self.workflow_id = workflow.id
         self.session_id = session.id
-        self.number = run.number
+        self.number = number
         self.agent = session.agent
         self.attempt: AttemptId = new_attempt_id()
         self.has_worktree = workflow.base is not None and stands(Path(workflow.worktree))
-        self.token: str | None = None
-        """The agent's own name for the conversation, as far as it is known."""
+        self.token = token
+        """The agent's own id of the conversation, as far as it is known."""
         self.meter = SpendingMeter(session.id)
-
-    async def claim(self) -> bool:
-        claimed = await self.services.journal.transact(self.workflow_id, self._claim)
-        if claimed:
-            self.meter.fill(limits_of(self.workflow), await self.services.journal.state(self.workflow_id))
-        return claimed
-
-    def _claim(self, t: Transaction) -> bool:
-        if not t.runs.claim(self.session_id, self.number, self.attempt, self.services.boot):
-            return False
-        if t.workflow.status is WorkflowStatus.PENDING:
-            t.move_workflow(WorkflowStatus.IN_PROGRESS)
-        if self.has_worktree:
-            # Nothing but the agent has to be waited for.
-            self.move(t, SessionStatus.STARTING)
-        self.token = t.runtimes.get(self.session_id).token
-        return True
 
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Commit a transaction while this attempt owns the run, between two crash points, and never cut in two."""
@@ -77,21 +67,21 @@ class Lease:
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
         """Commit a transaction while this attempt owns the run."""
-        return await self.services.journal.transact(self.workflow_id, self._fenced(work))
 
-    def _fenced(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         def fenced(t: Transaction) -> T:
             run = t.runs.held(self.session_id, self.number, self.attempt)
-            if run is None or not _may_go_on(run, t.workflow):
+            # Work needs a workflow in progress, a chat one that is not over.
+            status = t.workflow.status
+            work_stopped = status is not WorkflowStatus.IN_PROGRESS
+            if run is None or (work_stopped if run.purpose is Purpose.WORK else status in WORKFLOW_ENDED):
                 raise Superseded
             return work(t)
 
-        return fenced
+        return await self.services.journal.transact(self.workflow_id, fenced)
 
-    def run(self, t: Transaction) -> RunRow:
-        run = t.runs.held(self.session_id, self.number, self.attempt)
-        assert run is not None, "the fence has seen it"
-        return run
+    def purpose(self, t: Transaction) -> Purpose:
+        """Return the present purpose of the run, inside a transaction of this lease."""
+        return t.runs.get(self.session_id, self.number).purpose
 
     def move(
         self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
@@ -104,7 +94,7 @@ class Lease:
 
         def ask(t: Transaction) -> None:
             asked, due = t.workflow, t.workflow.force_pause_at
-            if self.run(t).purpose is not Purpose.WORK or (due is not None and force_at >= due):
+            if self.purpose(t) is not Purpose.WORK or (due is not None and force_at >= due):
                 return
             if asked.pause_trigger is Trigger.PAUSE:
                 t.request_pause(Trigger.PAUSE, asked.pause_reason or "", force_at)
@@ -118,7 +108,7 @@ class Lease:
         """Count usage of any session of this run, and request a pause when a budget is used up."""
         now = self.services.clock.now()
         empty_before = self.meter.empty(now)
-        self.meter.hear(session_id, report, now)
+        self.meter.add(session_id, report, now)
         if empty_before is None and (stopping := self.meter.empty(now)) is not None:
             force_at = now + timedelta(seconds=self.services.rules.pause_force_after)
             await self.request_pause(stopping.trigger, stopping.reason, force_at)
@@ -133,8 +123,19 @@ class Lease:
         return state, workspace
 
 
-def _may_go_on(run: RunRow, workflow: WorkflowRow) -> bool:
-    """Return True if the run may still write: work needs a workflow in progress, a chat one that is not over."""
-    if run.purpose is not Purpose.WORK:
-        return workflow.status not in WORKFLOW_ENDED
-    return workflow.status is WorkflowStatus.IN_PROGRESS
+async def claim(services: RuntimeServices, live: RunHandle, run: RunRow) -> Lease | None:
+    """Claim a queued run; return None when it was settled meanwhile."""
+
+    def take(t: Transaction) -> Lease | None:
+        workflow, session = t.workflow, t.sessions.get(run.session_id)
+        lease = Lease(services, live, workflow, session, run.number, t.runtimes.get(session.id).token)
+        if not t.runs.claim(session.id, run.number, lease.attempt, services.boot):
+            return None
+        if workflow.status is WorkflowStatus.PENDING:
+            t.move_workflow(WorkflowStatus.IN_PROGRESS)
+        if lease.has_worktree:
+            # Nothing but the agent has to be waited for.
+            lease.move(t, SessionStatus.STARTING)
+        return lease
+
+    return await services.journal.transact(run.workflow_id, take)

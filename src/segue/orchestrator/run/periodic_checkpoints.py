@@ -33,8 +33,8 @@ async def refresh(lease: Lease, due: Refresh) -> None:
     def keep(t: Transaction) -> None:
         kept = replace(checkpoint, id=t.checkpoints.next_id(), after=t.head)
         t.checkpoints.save(kept, lease.number)
-        told = ContextRefreshed(new_tokens=due.new_tokens, checkpoint_id=kept.id, memory_id=memory_id)
-        t.append(told, session_id=lease.session_id, run=lease.number)
+        event = ContextRefreshed(new_tokens=due.new_tokens, checkpoint_id=kept.id, memory_id=memory_id)
+        t.append(event, session_id=lease.session_id, run=lease.number)
 
     await lease.write("context.refresh", keep)
     log.info("[segue] Context refresh complete (tokens_flushed=%d)", due.new_tokens)

@@ -111,10 +111,10 @@ def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> 
 
 def blocked_by(plan: Plan, state: WorkflowState) -> End:
     """End the run until a person approves the plan."""
-    return End(WorkflowStatus.BLOCKED, f"{in_words(plan, state)} waits for approval", Trigger.PAUSE)
+    return End(WorkflowStatus.BLOCKED, f"{described(plan, state)} waits for approval", Trigger.PAUSE)
 
 
-def in_words(plan: Plan, state: WorkflowState) -> str:
+def described(plan: Plan, state: WorkflowState) -> str:
     return f"a plan of {counted(plan.tasks, state.tasks)}"
 
 
@@ -143,15 +143,15 @@ class Planner:
 
     async def make(self, prompt: e.PromptQueued, text: str) -> End | None:
         """Ask for a plan and store it; return the end of the run if there is no usable plan."""
-        read = await self._hear(prompt, text)
+        read = await self._ask(prompt, text)
         if isinstance(read, Unreadable):
             self._lease.pay_for_a_turn()
-            words = repair_plan(read.reason)
-            prompt = await self._lease.write("plan.repaired", lambda t: self._queue(t, words))
-            read = await self._hear(prompt, words)
+            text_again = repair_plan(read.reason)
+            prompt = await self._lease.write("plan.repaired", lambda t: self._queue(t, text_again))
+            read = await self._ask(prompt, text_again)
         match read:
             case Plan():
-                await self._write_down(read, prompt.prompt_id)
+                await self._propose(read, prompt.prompt_id)
                 return None
             case Unreadable(reason=reason):
                 why = f"the agent proposed no plan that can be used, even after one repair: {reason}"
@@ -159,7 +159,7 @@ class Planner:
             case End():
                 return read
 
-    async def _hear(self, prompt: e.PromptQueued, text: str) -> Plan | Unreadable | End:
+    async def _ask(self, prompt: e.PromptQueued, text: str) -> Plan | Unreadable | End:
         before = await files_of(self._lease)
         turn = await self._turns.take(prompt, text, PLAN_TURN)
         if changes := await changes_since(self._lease, before):
@@ -170,7 +170,7 @@ class Planner:
         state = await self._lease.services.journal.state(self._lease.workflow_id)
         return read_proposal(turn.text, done_tasks(state), self._most)
 
-    async def _write_down(self, plan: Plan, prompt_id: PromptId) -> None:
+    async def _propose(self, plan: Plan, prompt_id: PromptId) -> None:
         session_id, number = self._lease.session_id, self._lease.number
         state, workspace = await self._lease.gather()
         done = tuple(task.id for task in done_tasks(state))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from segue.journal import Journal
-from segue.model.events import AgentHeard, AgentMessage, AgentThought, Event, TextDelta
+from segue.model.events import AgentMessage, AgentThought, Event, OutputRecorded, TextDelta
 from segue.model.ids import AttemptId, SessionId, WorkflowId
 
 LONGEST_PIECE = 64 * 1024
@@ -23,20 +23,20 @@ _LEAD = re.compile(r"(?:authorization|bearer|basic|token|secret|passw|key|creden
 class _Place:
     """Position in the stream of an agent that may go on while no server is connected."""
 
-    written: AgentHeard
+    written: OutputRecorded
     """As far as it is written down, or is being written."""
     last: int
     """Its last mark."""
     since: int = 0
     """Characters that came after that."""
 
-    def write(self, characters: int, waiting: int) -> AgentHeard:
+    def write(self, characters: int, waiting: int) -> OutputRecorded:
         """Advance the position by the characters that are written, while others wait."""
         before = self.written
         if waiting or self.since:
-            self.written = AgentHeard(updates=before.updates, characters=before.characters + characters)
+            self.written = OutputRecorded(updates=before.updates, characters=before.characters + characters)
         else:
-            self.written = AgentHeard(updates=self.last)
+            self.written = OutputRecorded(updates=self.last)
         return self.written
 
 
@@ -63,7 +63,7 @@ class Recorder:
     """None as long as no mark has come, which is for ever with most agents."""
     _pen: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def hear(self, delta: TextDelta) -> None:
+    async def add_text(self, delta: TextDelta) -> None:
         """Keep a piece of streamed text; single pieces are not journalled."""
         async with self._pen:
             if delta.role != self._role:
@@ -74,7 +74,7 @@ class Recorder:
             if self._place is not None:
                 self._place.since += len(delta.text)
             if self._size >= LONGEST_PIECE:
-                await self._write(self._take_words())
+                await self._write(self._take_whole_words())
 
     async def record(self, *events: Event) -> None:
         async with self._pen:
@@ -88,14 +88,14 @@ class Recorder:
             else:
                 self._held.append(event)
 
-    async def heard(self, mark: AgentHeard) -> None:
-        """Write everything before this mark."""
+    async def mark(self, position: OutputRecorded) -> None:
+        """Write everything before this position."""
         async with self._pen:
             if self._place is None:
-                self._place = _Place(written=mark, last=mark.updates)
-                await self._write([mark])
+                self._place = _Place(written=position, last=position.updates)
+                await self._write([position])
                 return
-            self._place.last, self._place.since = mark.updates, 0
+            self._place.last, self._place.since = position.updates, 0
             if self._held:
                 await self._write(self._take())
             elif not self._size:
@@ -107,24 +107,24 @@ class Recorder:
             async with self._pen:
                 await self._write(self._take())
 
-    async def flush_words(self) -> None:
+    async def flush_whole_words(self) -> None:
         """Write the complete part; an unfinished word waits, since half a secret is not recognised."""
         async with self._pen:
-            await self._write(self._take_words())
+            await self._write(self._take_whole_words())
 
     def _take(self) -> list[Event]:
         text = "".join(self._pieces)
         self._pieces, self._size = [], 0
         held, self._held = self._held, []
-        return self._marked([*self._said(text), *held], len(text))
+        return self._marked([*self._text_events(text), *held], len(text))
 
-    def _take_words(self) -> list[Event]:
+    def _take_whole_words(self) -> list[Event]:
         text = "".join(self._pieces)
         cut = _last_boundary(text)
         self._pieces, self._size = [text[cut:]], len(text) - cut
-        return self._marked(self._said(text[:cut]), cut)
+        return self._marked(self._text_events(text[:cut]), cut)
 
-    def _said(self, text: str) -> list[Event]:
+    def _text_events(self, text: str) -> list[Event]:
         return [_KINDS[self._role](text=text)] if text else []
 
     def _marked(self, events: list[Event], characters: int) -> list[Event]:

@@ -31,16 +31,16 @@ class Reports:
         """Ask for a report; return True if the agent answered. The work pauses in either case."""
         try:
             async with alongside(lambda: self._hurry(pause)):
-                told = await self._hear(QUESTION, task)
-                if told is not None and isinstance(refused := read_answer(told), Unreadable):
-                    await self._hear(repair(refused), task)
+                answer = await self._question_agent(QUESTION, task)
+                if answer is not None and isinstance(refused := read_answer(answer), Unreadable):
+                    await self._question_agent(repair(refused), task)
         except AgentError as error:
             message = f"The agent did not report its decisions: {error.message}"
             await self._recorder.record(e.Warned(code="not_reported", message=message))
             return False
         return True
 
-    async def _hear(self, question: str, task: TaskId) -> str | None:
+    async def _question_agent(self, question: str, task: TaskId) -> str | None:
         """Return the agent's answer, or None if its turn was broken off. The question belongs to the last finished
         task."""
         session_id, number = self._lease.session_id, self._lease.number
@@ -53,11 +53,11 @@ class Reports:
         await self._lease.write("report.asked", ask)
         turn = await self._turns.take(prompt, question, REPORT_TURN)
 
-        def take_down(t: Transaction) -> None:
+        def store_answer(t: Transaction) -> None:
             t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=turn.text), session_id=session_id, run=number)
             self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._lease.write("report.given", take_down)
+        await self._lease.write("report.given", store_answer)
         return turn.text if turn.reason == "end_turn" else None
 
     async def _hurry(self, pause: Stop) -> None:

@@ -16,7 +16,7 @@ from segue.model.findings import ReviewerFeedback, Severity
 from segue.model.ids import TaskId
 from segue.model.plan import Task
 from segue.model.status import Role
-from segue.model.work import SAME
+from segue.model.work_settings import SAME
 from segue.orchestrator.run.helpers import Help, ask_helper
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.runtime.agents import agent_named, helpers, require
@@ -74,7 +74,7 @@ async def review(lease: Lease, environment: Mapping[str, str], wanted: Review, t
     reviewer = _reviewer(lease, wanted)
     if not reviewer.plans:
         warning = e.Warned(code="not_reviewed", message=_only_works(reviewer))
-        await lease.write("review.missing", lambda t: _write_down(t, lease, warning))
+        await lease.write("review.missing", lambda t: _append(t, lease, warning))
         return Round(given=(), missing=wanted.personas)
     for persona in wanted.personas:
         helper = Help(role=Role.REVIEWER, agent=reviewer, task_id=task.id, seconds=seconds)
@@ -84,9 +84,9 @@ async def review(lease: Lease, environment: Mapping[str, str], wanted: Review, t
         if verdict is None:
             missing.append(persona)
             continue
-        told = _given(task.id, number, persona, verdict, lease)
-        await lease.write("review.given", lambda t, told=told: _write_down(t, lease, told))
-        given.append(told)
+        event = _given(task.id, number, persona, verdict, lease)
+        await lease.write("review.given", lambda t, event=event: _append(t, lease, event))
+        given.append(event)
     return Round(given=tuple(given), missing=tuple(missing))
 
 
@@ -133,8 +133,8 @@ def _given(task_id: TaskId, number: int, persona: str, verdict: Verdict, lease: 
     return e.ReviewGiven(task_id=task_id, round=number, feedback=feedback, wrong_approach=verdict.wrong_approach)
 
 
-def _write_down(t: Transaction, lease: Lease, told: e.ReviewGiven | e.Warned) -> None:
-    t.append(told, session_id=lease.session_id, run=lease.number)
+def _append(t: Transaction, lease: Lease, event: e.ReviewGiven | e.Warned) -> None:
+    t.append(event, session_id=lease.session_id, run=lease.number)
 
 
 async def _changes(lease: Lease) -> str:

@@ -12,7 +12,7 @@ from segue.model.ids import SessionId
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import session_account, sessions_of, total
-from segue.protocol.budgets import Budget, Spent, Stopping, exceeded
+from segue.protocol.budgets import Budget, LimitReached, Spent, exceeded
 from segue.state.fold import SessionState, WorkflowState
 from segue.state.session import reported
 
@@ -25,28 +25,31 @@ class SpendingMeter:
         self._budget = Budget()
         self._others = Account()
         """Usage of the sessions that report nothing more."""
-        self._heard: dict[SessionId, SessionState] = {}
-        """The writer, and the last one who helped."""
+        self._reported: dict[SessionId, SessionState] = {}
+        """The writer, and the last helper."""
         self.used = Account()
 
     def fill(self, limits: Limits, state: WorkflowState) -> None:
         """Take up the usage of earlier runs."""
         self.allow(limits)
-        self._heard = {self._writer: state.sessions[self._writer]}
+        self._reported = {self._writer: state.sessions[self._writer]}
         self._others = total(each.account for each in sessions_of(state) if each.session_id != self._writer)
-        self._reckon()
+        self._sum_up()
 
     def allow(self, limits: Limits) -> None:
         self._budget = replace(budget_of(limits), tasks=None, timeout=None)
 
-    def hear(self, session_id: SessionId, report: UsageReported, now: datetime) -> None:
-        if session_id not in self._heard:
-            self._put_by()
-        before = self._heard.get(session_id) or SessionState(number=0, agent="", parent=self._writer)
-        self._heard[session_id] = reported(before, report, now.date())
-        self._reckon()
+    def add(self, session_id: SessionId, report: UsageReported, now: datetime) -> None:
+        if session_id not in self._reported:
+            # Helpers work one after the other, so this one's predecessor reports nothing more.
+            for helper in set(self._reported) - {self._writer}:
+                ended = session_account(helper, self._reported.pop(helper))
+                self._others = total((self._others, ended.account))
+        before = self._reported.get(session_id) or SessionState(number=0, agent="", parent=self._writer)
+        self._reported[session_id] = reported(before, report, now.date())
+        self._sum_up()
 
-    def empty(self, now: datetime) -> Stopping | None:
+    def empty(self, now: datetime) -> LimitReached | None:
         """Return the budget that is used up, if one is."""
         return exceeded(self._budget, spent(self.used, now), now)
 
@@ -55,15 +58,9 @@ class SpendingMeter:
         if (stopping := self.empty(now)) is not None:
             raise RunStopped(Stop(trigger=stopping.trigger, reason=stopping.reason))
 
-    def _put_by(self) -> None:
-        """Add the helpers that have ended to the others; helpers work one after the other."""
-        for session_id in set(self._heard) - {self._writer}:
-            gone = session_account(session_id, self._heard.pop(session_id))
-            self._others = total((self._others, gone.account))
-
-    def _reckon(self) -> None:
-        heard = [session_account(session_id, session).account for session_id, session in self._heard.items()]
-        self.used = total((self._others, *heard))
+    def _sum_up(self) -> None:
+        accounts = [session_account(session_id, session).account for session_id, session in self._reported.items()]
+        self.used = total((self._others, *accounts))
 
 
 def limits_of(row: WorkflowRow) -> Limits:

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segue.journal import Transaction
+from segue.journal.rows import WorkflowRow
 from segue.model import events as e
-from segue.model.agents import Choices
+from segue.model.agents import Choices, CommitPolicy
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import decode
+from segue.model.crash import crash_point
 from segue.model.errors import WorkspaceError
+from segue.model.events import Warned, WorkCommitted
 from segue.model.ids import new_prompt_id
 from segue.model.plan import Task
 from segue.model.status import Phase, SessionStatus, Trigger, WaitingFor, WorkflowStatus
@@ -17,19 +20,19 @@ from segue.orchestrator.run.fixer import consult
 from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.read_only_guard import files_of
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.reviews import Round, review
-from segue.orchestrator.run.task_commits import commit_task
+from segue.orchestrator.run.reviews import review
 from segue.orchestrator.run.test_runs import run_tests
 from segue.orchestrator.run.turns import Turns, broken_off
 from segue.orchestrator.runtime.agents import fixer_of
 from segue.orchestrator.settling.recovery import write_checkpoint
 from segue.orchestrator.settling.retry_schedule import policy_for, start_over, start_over_as_advised
 from segue.orchestrator.settling.run_ends import End
-from segue.protocol.retries import AskPerson, Fixer, Outcome, Retry, Undo, Wait, may_start_over, next_step
+from segue.protocol.retries import AskPerson, Fixer, Retry, Undo, Wait, WorkFailure, may_start_over, next_step
 from segue.resume.advice import NO_ADVICE, advised
 from segue.resume.remarks import not_approved, tests_failed
 from segue.snapshot.gather import Occasion
 from segue.state.fold import WorkflowState
+from segue.workspace.commits import Commit, commit_all
 from segue.workspace.processes import PART
 from segue.workspace.worktrees import stands
 
@@ -50,7 +53,7 @@ class _Changed:
 class _Failed:
     """Failed try at the task, and the text for the next try."""
 
-    what: Outcome
+    what: WorkFailure
     reason: str
     problem: str
     """Sentence for a person if there is no next try, without a full stop."""
@@ -78,22 +81,28 @@ class Finishing:
         """Complete the task, or return why the run ends here."""
         phase = self._lease.live.phase
         phase.move_from({Phase.IDLE}, Phase.FINISHING)
-        if (end := await self._seen_to(task)) is None:
-            await self._complete(task, await self._committed(task))
+        if (end := await self._verify(task)) is None:
+            execution = f"{self._lease.attempt}{PART}commit"
+            await self._complete(task, await commit_task(self._lease.workflow, task, self._environment, execution))
         phase.move_from({Phase.FINISHING}, Phase.IDLE)
         return end
 
-    async def _seen_to(self, task: Task) -> End | None:
+    async def _verify(self, task: Task) -> End | None:
         """Take turns until the tests pass, the reviewers approve and no urgent message waits."""
         while True:
-            problem = await self._tested(task) or await self._told() or await self._reviewed(task) or await self._told()
+            problem = (
+                await self._tested(task)
+                or await self._take_messages()
+                or await self._reviewed(task)
+                or await self._take_messages()
+            )
             if problem is None:
                 return None
             end = problem if isinstance(problem, End) else await self._again(task, problem)
             if end is not None:
                 return end
 
-    async def _told(self) -> _Changed | End | None:
+    async def _take_messages(self) -> _Changed | End | None:
         """Send urgent messages before the task counts as done."""
         if not self._turns.pressing:
             return None
@@ -106,7 +115,7 @@ class Finishing:
         """Take another turn for the task, after people's messages."""
         if isinstance(problem, _Changed):
             return None
-        if isinstance(end := await self._told(), End):
+        if isinstance(end := await self._take_messages(), End):
             return end
         self._lease.pay_for_a_turn()
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=problem.text, task_id=task.id)
@@ -128,7 +137,7 @@ class Finishing:
         if ran.passed:
             return None
         failed = _Failed(
-            what=Outcome.TESTS_FAILED,
+            what=WorkFailure.TESTS_FAILED,
             reason=verified.reason,
             problem=f"“{task.title}” does not pass its tests: {verified.reason}",
             text=tests_failed(ran, verified.reason, verified.tail),
@@ -143,7 +152,13 @@ class Finishing:
             return None
         round_ = await review(self._lease, self._environment, wanted, task)
         if round_.wrong_approach:
-            return await self._after(task, _wrong_approach(task, round_))
+            reviewer = next(each.feedback.reviewer_persona for each in round_.given if each.wrong_approach)
+            failed = _Failed(
+                what=WorkFailure.WRONG_APPROACH,
+                reason=f"{reviewer} says that this way does not lead there",
+                problem=f"“{task.title}” went the wrong way, {reviewer} says",
+            )
+            return await self._after(task, failed)
         if round_.approved and round_.missing:
             names = ", ".join(round_.missing)
             return self._ask_person(task, f"“{task.title}” was not reviewed by {names}")
@@ -155,14 +170,17 @@ class Finishing:
         passes = sum(reviewed == task.id for reviewed, _ in state.rounds)
         if passes < wanted.passes:
             return _Again(not_approved(state.reviews, task))
-        return await self._after(task, _not_passed(task, round_, passes))
+        names = ", ".join(each.feedback.reviewer_persona for each in round_.given if not each.feedback.approved)
+        reason = f"not approved by {names} after {passes} review{'' if passes == 1 else 's'}"
+        problem = f"“{task.title}” is {reason}"
+        return await self._after(task, _Failed(what=WorkFailure.REVIEW_NOT_PASSED, reason=reason, problem=problem))
 
     # ── what follows a failure ──────────────────────────────────────────────────────────────────────
 
     async def _after(self, task: Task, failed: _Failed) -> _Again | End:
         """Journal the failure, then follow the table of retries."""
-        told = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
-        await self._lease.write("task.failed", lambda t: self._append(t, told))
+        event = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
+        await self._lease.write("task.failed", lambda t: self._append(t, event))
         state = await self._services.journal.state(self._lease.workflow_id)
         policy, now = policy_for(self._services, self._lease.workflow), self._services.clock.now()
         match next_step(policy, state.failures, now, self._services.chance(), replans=state.replans):
@@ -186,22 +204,18 @@ class Finishing:
             case "rewind" if may_start_over(self._services.rules.retries, state.replans):
                 return start_over_as_advised(advice, self._services.clock.now())
             case "rewind" | "escalate":
-                said = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
-                return self._ask_person(task, failed.problem, said)
+                more = f"A second agent says: {advice.advice}" if advice.advice else NO_ADVICE
+                return self._ask_person(task, failed.problem, more)
 
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
-        told = f"{problem}. {more}".strip()
-        asked = e.PersonAsked(task_id=task.id, question=f"{told} Is it done all the same?", problem=problem)
-        return End(WorkflowStatus.REVIEW, told if more else problem, Trigger.PAUSE, asks=asked)
+        text = f"{problem}. {more}".strip()
+        asked = e.PersonAsked(task_id=task.id, question=f"{text} Is it done all the same?", problem=problem)
+        return End(WorkflowStatus.REVIEW, text if more else problem, Trigger.PAUSE, asks=asked)
 
     def _append(self, t: Transaction, event: e.Event) -> None:
         t.append(event, session_id=self._lease.session_id, run=self._lease.number)
 
     # ── done ────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _committed(self, task: Task) -> e.WorkCommitted | e.Warned | None:
-        execution = f"{self._lease.attempt}{PART}commit"
-        return await commit_task(self._lease.workflow, task, self._environment, execution)
 
     async def _complete(self, task: Task, committed: e.WorkCommitted | e.Warned | None) -> None:
         """Adopt the task's result: the checkpoint and the status, together or not at all."""
@@ -222,6 +236,31 @@ class Finishing:
         await self._lease.write("task.complete", complete)
 
 
+async def commit_task(
+    row: WorkflowRow, task: Task, environment: Mapping[str, str], execution: str
+) -> WorkCommitted | Warned | None:
+    """Commit a task's files and return the event for the journal. After a crash in between, the commit exists and the
+    next try finds nothing to commit."""
+    if decode(Choices, row.choices).commit is not CommitPolicy.TASK:
+        return None
+    wanted = Commit(
+        branch=row.branch,
+        title=task.title,
+        body=row.title if row.title != task.title else "",
+        environment=environment,
+        execution=execution,
+    )
+    try:
+        committed = await commit_all(Path(row.worktree), wanted)
+    except WorkspaceError as error:
+        message = f"“{task.title}” is done and was not committed: {error.message} {error.hint}".strip()
+        return Warned(code="not_committed", message=message)
+    crash_point("work.committed")
+    if committed is None:
+        return None
+    return WorkCommitted(task_id=task.id, commit=committed.commit, files=committed.files)
+
+
 def done(task: Task) -> Occasion:
     return Occasion(
         type=CheckpointType.TASK_COMPLETE,
@@ -230,17 +269,3 @@ def done(task: Task) -> Occasion:
         snapshot=False,
         clean_boundary=True,
     )
-
-
-def _wrong_approach(task: Task, round_: Round) -> _Failed:
-    said = next(each.feedback for each in round_.given if each.wrong_approach)
-    reason = f"{said.reviewer_persona} says that this way does not lead there"
-    problem = f"“{task.title}” went the wrong way, {said.reviewer_persona} says"
-    return _Failed(what=Outcome.WRONG_APPROACH, reason=reason, problem=problem)
-
-
-def _not_passed(task: Task, round_: Round, passes: int) -> _Failed:
-    names = ", ".join(each.feedback.reviewer_persona for each in round_.given if not each.feedback.approved)
-    times = f"after {passes} review{'' if passes == 1 else 's'}"
-    problem = f"“{task.title}” is not approved by {names} {times}"
-    return _Failed(what=Outcome.REVIEW_NOT_PASSED, reason=f"not approved by {names} {times}", problem=problem)

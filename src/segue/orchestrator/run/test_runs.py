@@ -53,11 +53,12 @@ def judged(done: CompletedRun, verify: Verify, task: Task, at: datetime) -> Veri
     summary = test_summary(done.output)
     counts = counts_in(summary)
     unexpected = tuple(name for name in failing if not _is_expected(name, task.expected_failures))
-    # Where the runner counts more failures than it names, nobody knows whether the others were expected.
+    # Where the runner counts more failures than it names, it is not known whether the others were expected.
     named = bool(failing) and len(failing) >= counts.get("failing", 0)
     as_planned = named and not unexpected and not done.timed_out
+    phase: TestPhase = "green" if done.code == 0 else "red" if as_planned else "unknown"
     tests = TestState(
-        phase=_phase(done, as_planned),
+        phase=phase,
         failing_tests=failing[:MOST_KEPT],
         expected_failures=task.expected_failures,
         last_test_run_at=at,
@@ -75,26 +76,16 @@ def judged(done: CompletedRun, verify: Verify, task: Task, at: datetime) -> Veri
         unexpected=unexpected[:MOST_KEPT],
         exit_code=done.code,
     )
-    return Verified(ran=ran, tail=_tail(done.output), reason=_reason(done, verify, unexpected))
-
-
-def _phase(done: CompletedRun, as_planned: bool) -> TestPhase:
-    if done.code == 0:
-        return "green"
-    return "red" if as_planned else "unknown"
+    tail = "\n".join(done.output.splitlines()[-LAST_LINES:])[-LONGEST_TAIL:]
+    return Verified(ran=ran, tail=tail, reason=_reason(done, verify, unexpected))
 
 
 def _is_expected(name: str, expected: Sequence[str]) -> bool:
-    """Compare names of tests, which runners print at different lengths, by whole words."""
-    return any(_has_word(name, each) or _ends_in(each, name) for each in expected)
-
-
-def _has_word(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
-
-
-def _ends_in(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}\Z", text) is not None
+    """Compare names of tests, which runners print at different lengths, at whole identifiers."""
+    return any(
+        re.search(rf"(?<!\w){re.escape(each)}(?!\w)", name) or re.search(rf"(?<!\w){re.escape(name)}\Z", each)
+        for each in expected
+    )
 
 
 def _reason(done: CompletedRun, verify: Verify, unexpected: Sequence[str]) -> str:
@@ -103,7 +94,3 @@ def _reason(done: CompletedRun, verify: Verify, unexpected: Sequence[str]) -> st
     if unexpected:
         return f"tests fail: {', '.join(unexpected[:5])}{' …' if len(unexpected) > 5 else ''}"
     return f"the tests end with exit code {done.code}"
-
-
-def _tail(output: str) -> str:
-    return "\n".join(output.splitlines()[-LAST_LINES:])[-LONGEST_TAIL:]

@@ -1,5 +1,6 @@
 """Turns with one agent: a prompt is sent, and everything up to the agent's stop is journalled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -11,19 +12,19 @@ from segue.journal.rows import PromptRow
 from segue.model import events as e
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, NeverAnswered
+from segue.model.events import PromptQueued, PromptSent, Record
 from segue.model.ids import PromptId, new_prompt_id
 from segue.model.status import Phase, PromptStatus, SessionStatus, Trigger, WorkflowStatus
 from segue.orchestrator.run.capacity_meter import Capacity, event_of
 from segue.orchestrator.run.lease import Lease
-from segue.orchestrator.run.merged_messages import Said, together
 from segue.orchestrator.run.periodic_checkpoints import refresh, save_before_compaction
 from segue.orchestrator.run.questions import Questions, Speaker
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.runtime.concurrency import alongside, unless
+from segue.orchestrator.runtime.concurrency import alongside, cancelled_by
 from segue.orchestrator.runtime.run_handle import RunHandle, RunPhase, UrgentMessage
 from segue.orchestrator.settling.run_ends import WINDOW_FULL, End, RunStopped, exited, failed_turn
 from segue.protocol.capacity import Compaction, Reached, Refresh, Rung, WindowUnknown
-from segue.protocol.stalls import NoReaction, Stalled, Watch, hear, look
+from segue.protocol.stalls import NoReaction, Stalled, Watch, check, observe
 from segue.resume.prompts import after_a_word
 from segue.state.moves import BETWEEN_TURNS
 
@@ -62,6 +63,29 @@ class TurnEnd:
 
     reason: e.StopReason
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedMessage:
+    """One prompt for the agent, which knows it by the id of the last message in it."""
+
+    prompt: PromptQueued
+    parts: tuple[PromptId, ...] = ()
+    """Earlier messages, whose text and pictures are in the prompt too."""
+
+
+def merge(messages: Sequence[PromptQueued]) -> MergedMessage:
+    """Merge messages in the order in which they were sent."""
+    *before, last = messages
+    text = "\n\n".join(each.text for each in messages)
+    pictures = tuple(picture for each in messages for picture in each.pictures)
+    return MergedMessage(replace(last, text=text, pictures=pictures), tuple(each.prompt_id for each in before))
+
+
+def parts_of(prompt_id: PromptId, sent: Sequence[Record]) -> tuple[PromptId, ...]:
+    """Return the messages that were sent as parts of this prompt, according to the journal."""
+    events = (record.event for record in sent)
+    return tuple(each.prompt_id for each in events if isinstance(each, PromptSent) and each.part_of == prompt_id)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +130,7 @@ class Turns:
     async def flush_regularly(self) -> None:
         while True:
             await self._services.clock.sleep(FLUSH_EVERY)
-            await self._recorder.flush_words()
+            await self._recorder.flush_whole_words()
 
     async def until_gone(self) -> AgentError:
         """Process the agent's events between two turns; return when it has exited."""
@@ -155,7 +179,7 @@ class Turns:
             await self.cancel()
             # An agent that ended its turn just before the cancel still waits for its answers.
             await self.questions.refuse(closed)
-        async with unless(over):
+        async with cancelled_by(over):
             await self._services.clock.sleep(CANCEL_GRACE)
             raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
 
@@ -205,24 +229,25 @@ class Turns:
     async def take_messages(self, kind: TurnKind = TASK_TURN) -> e.StopReason | None:
         """Send people's messages in order; return the stop reason of a turn that was broken off."""
         back = self._phase.now
-        while (said := await self._lease.write("message.now", self._take_said)) is not None:
-            await self._begin(said.prompt.prompt_id, said.parts)
-            end = await self._exchange(said.prompt, said.prompt.text, kind, back, said.parts)
+
+        def take(t: Transaction) -> MergedMessage | None:
+            if t.sessions.current().status is not SessionStatus.RUNNING:
+                self._lease.move(t, SessionStatus.RUNNING)
+            return self.merge_waiting(t)
+
+        while (message := await self._lease.write("message.now", take)) is not None:
+            await self._begin(message.prompt.prompt_id, message.parts)
+            end = await self._exchange(message.prompt, message.prompt.text, kind, back, message.parts)
             yielded = self._phase.move_from({Phase.YIELDING}, back)
             if end.reason == "max_tokens" or (end.reason == "cancelled" and not yielded):
                 return end.reason
         return None
 
-    def _take_said(self, t: Transaction) -> Said | None:
-        if t.sessions.current().status is not SessionStatus.RUNNING:
-            self._lease.move(t, SessionStatus.RUNNING)
-        return self.take_said(t)
-
-    def take_said(self, t: Transaction) -> Said | None:
+    def merge_waiting(self, t: Transaction) -> MergedMessage | None:
         """Take the messages that wait: all at once, or the first where each is to have a turn of its own."""
         waiting = self.waiting(t) if self._services.rules.merge_messages else self.waiting(t)[:1]
         taken = [t.prompts.take(each, self._lease.session_id, self._lease.number) for each in waiting]
-        return together(taken) if taken else None
+        return merge(taken) if taken else None
 
     def waiting(self, t: Transaction) -> list[PromptRow]:
         """Return the messages that the agent can take; those with pictures it cannot take are marked as not sent."""
@@ -278,7 +303,7 @@ class Turns:
             crash_point("prompt.delivered")
         now = self._services.clock.now()
         # An agent that has reacted before is not expected to react again.
-        turn.watch = Watch(sent_at=now, heard_at=now if acknowledged else None)
+        turn.watch = Watch(sent_at=now, last_sign_at=now if acknowledged else None)
         try:
             async with alongside(self._watch_silence):
                 reason = await self._until_stop((*parts, prompt.prompt_id), back, acknowledged=acknowledged)
@@ -306,7 +331,7 @@ class Turns:
                 acknowledged = True
                 await self._acknowledge(prompts, understood=not isinstance(event, e.TurnFailed))
             if acknowledged:
-                self._turn.watch = hear(self._turn.watch, self._services.clock.now())
+                self._turn.watch = observe(self._turn.watch, self._services.clock.now())
             await self._journal(event)
             match event:
                 case e.TurnEnded(reason=reason):
@@ -338,9 +363,9 @@ class Turns:
             await self._services.clock.sleep(min(self._services.rules.stall_look, self._services.rules.stall_notice))
             now, turn = self._services.clock.now(), self._turn
             if self.questions:
-                turn.watch = hear(turn.watch, now)
+                turn.watch = observe(turn.watch, now)
             awake = now - self._services.clock.away_since(turn.watch.since)
-            turn.watch, notice = look(turn.watch, awake, notice_after)
+            turn.watch, notice = check(turn.watch, awake, notice_after)
             match notice:
                 case NoReaction(reason=reason):
                     raise NeverAnswered(reason)
@@ -359,22 +384,22 @@ class Turns:
 
     async def _journal(self, event: e.AgentEvent) -> None:
         """Store one event of the agent, and do what follows from it."""
-        if self._capacity and (estimate := self._capacity.overhear(event)) is not None:
+        if self._capacity and (estimate := self._capacity.estimate(event)) is not None:
             await self._journal(estimate)
         match event:
             case e.TextDelta(role=role, text=text):
                 if role == "message":
                     self._turn.text.append(text)
                 if role != "message" or self._turn.kind.keeps_messages:
-                    await self._recorder.hear(event)
+                    await self._recorder.add_text(event)
             case e.PermissionRequested():
                 await self.questions.ask(event, self._turn.kind.denial)
             case e.UsageReported():
                 await self._recorder.hold(event)
                 await self._measure(event)
                 await self._lease.spend(self._speaker.session_id, event)
-            case e.AgentHeard():
-                await self._recorder.heard(event)
+            case e.OutputRecorded():
+                await self._recorder.mark(event)
             case e.TurnEnded() | e.TurnFailed() | e.AgentExited():
                 await self._recorder.record(event)
             case _:
@@ -382,7 +407,7 @@ class Turns:
 
     async def _measure(self, report: e.UsageReported) -> None:
         """Apply the rungs of the capacity ladder that a usage report reaches."""
-        for notice in self._capacity.hear(report) if self._capacity else ():
+        for notice in self._capacity.measure(report) if self._capacity else ():
             match notice:
                 case Refresh():
                     await refresh(self._lease, notice)

@@ -16,7 +16,7 @@ from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
 from segue.model.errors import BadInput, BadSettings, SegueError, UnknownAgent
 from segue.model.views import AgentCheck, AgentView, Successor
-from segue.model.work import OFF, SAME
+from segue.model.work_settings import OFF, SAME
 from segue.orchestrator.runtime.containers import engine_of
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.workspace.programs import require_program_of

@@ -41,16 +41,16 @@ async def cancel_after(clock: Clock, seconds: float, scope: anyio.CancelScope) -
 
 
 @asynccontextmanager
-async def unless(event: anyio.Event) -> AsyncGenerator[None]:
+async def cancelled_by(event: anyio.Event) -> AsyncGenerator[None]:
     """Cancel the body when the event is set."""
+
+    async def cancel() -> None:
+        await event.wait()
+        scope.cancel()
+
     with anyio.CancelScope() as scope:
-        async with alongside(lambda: _cancel_when(event, scope)):
+        async with alongside(cancel):
             yield
-
-
-async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
 
 
 async def first_of(*jobs: Callable[[], Coroutine[Any, Any, A]]) -> A:

@@ -15,7 +15,7 @@ from segue.orchestrator.runtime.permissions import option_for
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.state.fold import WorkflowState
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
-from segue.workspace.containers import Found, end_container, engine_address, managed
+from segue.workspace.containers import FoundContainer, end_container, engine_address, managed
 from segue.workspace.processes import PART
 
 log = logging.getLogger("segue")
@@ -64,24 +64,28 @@ async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: S
     others = [each.id for each in await services.journal.sessions.of(workflow_id)]
     others.remove(session_id)
     for found in running:
-        heard = await services.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
+        marks = await services.journal.last_records(workflow_id, ["agent.heard"], limit=1, aside=others)
         story = await services.journal.last_records(workflow_id, _STORY, limit=_MOST, aside=others)
-        return _left(found, heard, story)
+        return _left(found, marks, story)
     return None
 
 
-def _left(found: Found, heard: list[Record], story: list[Record]) -> Left | None:
+def _left(found: FoundContainer, marks: list[Record], story: list[Record]) -> Left | None:
     """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
     for number, record in enumerate(story, start=1):
         match record.event:
             case e.AgentStarted(execution=execution) as started if execution == found.execution:
                 life = story[:number][::-1]
-                place = heard[0].event if heard and heard[0].seq > record.seq else None
-                if not isinstance(place, e.AgentHeard):
+                place = marks[0].event if marks and marks[0].seq > record.seq else None
+                if not isinstance(place, e.OutputRecorded):
                     return None
                 return Left(
                     container=found.id,
-                    introduction=_introduction(started),
+                    introduction=Introduction(
+                        name=started.name,
+                        version=started.version,
+                        capabilities=Capabilities(**dict.fromkeys(started.capabilities, True)),
+                    ),
                     updates=place.updates,
                     characters=place.characters,
                     turn=_turn(life),
@@ -136,11 +140,6 @@ async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
     return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
 
 
-def _introduction(started: e.AgentStarted) -> Introduction:
-    capabilities = Capabilities(**dict.fromkeys(started.capabilities, True))
-    return Introduction(name=started.name, version=started.version, capabilities=capabilities)
-
-
 # ── ending them ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -160,7 +159,7 @@ async def tidy(services: RuntimeServices) -> None:
     await _end(services, lambda _, found: found.id not in wanted)
 
 
-async def _is_wanted(services: RuntimeServices, found: Found, run: RunRow) -> bool:
+async def _is_wanted(services: RuntimeServices, found: FoundContainer, run: RunRow) -> bool:
     if await services.journal.runs.open(run.workflow_id):
         # Whoever carries it out knows what is needed.
         return True
@@ -176,7 +175,7 @@ async def _is_wanted(services: RuntimeServices, found: Found, run: RunRow) -> bo
 
 
 async def _end(
-    services: RuntimeServices, unwanted: Callable[[RunRow, Found], bool], workflow_id: WorkflowId | None = None
+    services: RuntimeServices, unwanted: Callable[[RunRow, FoundContainer], bool], workflow_id: WorkflowId | None = None
 ) -> None:
     """End the unwanted containers; one that cannot be ended now is found by the next sweep."""
     for found, run in await _ours(services, workflow_id):
@@ -187,7 +186,9 @@ async def _end(
                 log.warning("container %s could not be ended: %s", found.id[:12], error.message)
 
 
-async def _ours(services: RuntimeServices, workflow_id: WorkflowId | None = None) -> list[tuple[Found, RunRow]]:
+async def _ours(
+    services: RuntimeServices, workflow_id: WorkflowId | None = None
+) -> list[tuple[FoundContainer, RunRow]]:
     """Return the containers whose runs are in this journal; others may belong to another Segue."""
     if not await in_use(services, workflow_id):
         return []
@@ -201,5 +202,5 @@ async def _ours(services: RuntimeServices, workflow_id: WorkflowId | None = None
     return [(found, run) for found, run in ours if workflow_id in (None, run.workflow_id)]
 
 
-def _attempt(found: Found) -> AttemptId:
+def _attempt(found: FoundContainer) -> AttemptId:
     return AttemptId(found.execution.partition(PART)[0])

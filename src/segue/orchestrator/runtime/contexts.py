@@ -1,6 +1,5 @@
 """Compiling what a successor reads, for a workflow that Segue knows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -79,6 +78,9 @@ def handover_of(
     number = state.session.number if state.session else 1
     following = state.next_task
     proposed = state.planning.proposed if state.planning else None
+    reason = latest.reason if latest else ""
+    if latest and not nobody_died(latest):
+        reason = f"{reason} ({latest.trigger})" if reason else str(latest.trigger)
     return Handover(
         workflow_id=workflow_id,
         session_number=number,
@@ -87,7 +89,7 @@ def handover_of(
         tasks=state.marks,
         current_task=state.current_task,
         next_task=following.id if following else None,
-        pause_reason=_pause_reason(latest),
+        pause_reason=reason,
         git=present.git,
         git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
         divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
@@ -116,9 +118,9 @@ def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:
     """Prefer decisions that a model found to those found by rules; newer ones are by rules still."""
     if findings is None or findings.by == "rules" or not findings.decisions:
         return facts
-    told = [_fact(each) for each in findings.decisions]
-    last = max(fact.number for fact in told)
-    return replace(facts, decisions=(*told, *_after(facts.decisions, last)))
+    found = [_fact(each) for each in findings.decisions]
+    last = max(fact.number for fact in found)
+    return replace(facts, decisions=(*found, *(each for each in facts.decisions if each.number > last)))
 
 
 def _fact(decision: Decision) -> DecisionFact:
@@ -129,15 +131,3 @@ def _fact(decision: Decision) -> DecisionFact:
         by=decision.by,
         superseded_by=decision.superseded_by,
     )
-
-
-def _after(decisions: Sequence[DecisionFact], last: int) -> list[DecisionFact]:
-    return [each for each in decisions if each.number > last]
-
-
-def _pause_reason(latest: Checkpoint | None) -> str:
-    if latest is None:
-        return ""
-    if nobody_died(latest):
-        return latest.reason
-    return f"{latest.reason} ({latest.trigger})" if latest.reason else str(latest.trigger)

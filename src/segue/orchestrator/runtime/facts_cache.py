@@ -42,38 +42,38 @@ class Chapter:
 
 
 @dataclass(slots=True)
-class _Hearing:
+class _Reading:
     collector: Collector = field(default_factory=Collector)
-    heard: list[Chapter] = field(default_factory=list[Chapter])
+    read_so_far: list[Chapter] = field(default_factory=list[Chapter])
     """The last chapter, as far as it was read."""
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     def precedes(self, chapters: Sequence[Chapter]) -> bool:
         """Return True if what was read is the beginning of this story."""
-        if not self.heard:
+        if not self.read_so_far:
             return True
-        *whole, last = self.heard
-        if len(self.heard) > len(chapters) or whole != list(chapters[: len(whole)]):
+        *whole, last = self.read_so_far
+        if len(self.read_so_far) > len(chapters) or whole != list(chapters[: len(whole)]):
             return False
         now = chapters[len(whole)]
         return last.stretch.until <= now.stretch.until and _up_to(now, last.stretch.until) == last
 
     def reached(self, index: int, chapter: Chapter) -> Seq:
-        return self.heard[index].stretch.until if index < len(self.heard) else chapter.stretch.after
+        return self.read_so_far[index].stretch.until if index < len(self.read_so_far) else chapter.stretch.after
 
-    def hear(self, index: int, chapter: Chapter, records: list[Record]) -> None:
+    def read(self, index: int, chapter: Chapter, records: list[Record]) -> None:
         try:
-            told = [record for record in records if record.session_id not in chapter.aside]
-            for line in lines_of(told, chapter.offset):
+            kept = [record for record in records if record.session_id not in chapter.aside]
+            for line in lines_of(kept, chapter.offset):
                 self.collector.hear(line)
         except BaseException:
             # Half a page was heard; whoever comes next must not hear it twice.
             self.forget()
             raise
-        self.heard[index:] = [_up_to(chapter, records[-1].seq)]
+        self.read_so_far[index:] = [_up_to(chapter, records[-1].seq)]
 
     def forget(self) -> None:
-        self.collector, self.heard = Collector(), []
+        self.collector, self.read_so_far = Collector(), []
 
 
 class FactsCache:
@@ -81,26 +81,26 @@ class FactsCache:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._kept: OrderedDict[WorkflowId, _Hearing] = OrderedDict()
+        self._kept: OrderedDict[WorkflowId, _Reading] = OrderedDict()
 
     async def facts(self, workflow_id: WorkflowId) -> SessionFacts:
         """Return the facts of the workflow's conversations up to now."""
-        hearing = self._keep(workflow_id)
-        async with hearing.turn:
+        reading = self._keep(workflow_id)
+        async with reading.turn:
             chapters = await self._chapters(workflow_id, await self._journal.state(workflow_id))
-            if not hearing.precedes(chapters):
+            if not reading.precedes(chapters):
                 # What was heard cannot be unheard: when some of it was undone, the rest is heard anew.
-                hearing.forget()
-            return await self._listen(hearing, chapters)
+                reading.forget()
+            return await self._read_on(reading, chapters)
 
     async def facts_until(self, workflow_id: WorkflowId, last: Seq) -> SessionFacts:
         """Return the facts up to event `last`."""
         chapters = await self._chapters_until(workflow_id, last)
-        hearing = self._keep(workflow_id)
-        async with hearing.turn:
-            if hearing.precedes(chapters):
-                return await self._listen(hearing, chapters)
-        return await self._listen(_Hearing(), chapters)
+        reading = self._keep(workflow_id)
+        async with reading.turn:
+            if reading.precedes(chapters):
+                return await self._read_on(reading, chapters)
+        return await self._read_on(_Reading(), chapters)
 
     async def last_records(
         self, workflow_id: WorkflowId, kinds: Collection[str], state: WorkflowState | None = None
@@ -138,12 +138,12 @@ class FactsCache:
             )
         return calendar
 
-    def _keep(self, workflow_id: WorkflowId) -> _Hearing:
-        hearing = self._kept.pop(workflow_id, None) or _Hearing()
-        self._kept[workflow_id] = hearing
+    def _keep(self, workflow_id: WorkflowId) -> _Reading:
+        reading = self._kept.pop(workflow_id, None) or _Reading()
+        self._kept[workflow_id] = reading
         if len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
-        return hearing
+        return reading
 
     def forget(self, workflow_id: WorkflowId) -> None:
         self._kept.pop(workflow_id, None)
@@ -161,15 +161,15 @@ class FactsCache:
         stretches = story(state.rewinds, state.seq)
         return [*before, *(Chapter(workflow_id, stretch, offset, state.helpers) for stretch in stretches)]
 
-    async def _listen(self, hearing: _Hearing, chapters: Sequence[Chapter]) -> SessionFacts:
-        for index, chapter in list(enumerate(chapters))[max(0, len(hearing.heard) - 1) :]:
-            while (after := hearing.reached(index, chapter)) < chapter.stretch.until:
+    async def _read_on(self, reading: _Reading, chapters: Sequence[Chapter]) -> SessionFacts:
+        for index, chapter in list(enumerate(chapters))[max(0, len(reading.read_so_far) - 1) :]:
+            while (after := reading.reached(index, chapter)) < chapter.stretch.until:
                 page = await self._journal.records(chapter.workflow_id, after)
                 heard = [record for record in page if record.seq <= chapter.stretch.until]
                 # What a thread began is finished by it, or the next one would hear half a page twice.
                 with anyio.CancelScope(shield=True):
-                    await run_sync(hearing.hear, index, chapter, heard)
-        return await run_sync(hearing.collector.facts)
+                    await run_sync(reading.read, index, chapter, heard)
+        return await run_sync(reading.collector.facts)
 
 
 def _up_to(chapter: Chapter, until: Seq) -> Chapter:

@@ -19,7 +19,3 @@ async def original(services: RuntimeServices, state: WorkflowState) -> Original 
         bookmark=checkpoint.bookmark,
         tokens=checkpoint.usage.context_tokens,
     )
-
-
-async def worktree_of_original(services: RuntimeServices, state: WorkflowState) -> str | None:
-    return (await services.journal.state(state.forked_from.workflow_id)).worktree if state.forked_from else None

@@ -1,7 +1,6 @@
 """One question to a model, over pydantic-ai. Only `extracting` opens this door, since the library is an extra."""
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -67,15 +66,11 @@ async def _run(conversation: str, settings: Extraction, usage: RunUsage) -> Extr
 
 
 def _model(settings: Extraction) -> Model:
-    return infer_model(settings.model, _provider_at(settings.base_url) if settings.base_url else infer_provider)
-
-
-def _provider_at(base_url: str) -> Callable[[str], Provider[Any]]:
     def provider(name: str) -> Provider[Any]:
         kind: Any = infer_provider_class(name)
-        return kind(base_url=base_url)
+        return kind(base_url=settings.base_url)
 
-    return provider
+    return infer_model(settings.model, provider if settings.base_url else infer_provider)
 
 
 def _read(text: str) -> ExtractionResult:
@@ -99,9 +94,9 @@ def _spent(usage: RunUsage, unanswered: int = 0) -> Spending:
 def _reason(error: Exception) -> str:
     match error:
         case ModelHTTPError(status_code=status, body={"message": str(message)}):
-            told = f"it answered with status {status}: {message}"
+            reason = f"it answered with status {status}: {message}"
         case UnexpectedModelBehavior(__cause__=Exception() as cause):
-            told = str(cause)
+            reason = str(cause)
         case _:
-            told = str(error)
-    return flattened(told)[:LONGEST_REASON]
+            reason = str(error)
+    return flattened(reason)[:LONGEST_REASON]

@@ -10,18 +10,19 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import anyio
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.exceptions import ProcrastinateException
-from procrastinate.jobs import DeleteJobCondition, Job, Status
+from procrastinate.jobs import DeleteJobCondition, Status
 
 from segue.journal import Journal, Transaction
 from segue.journal.rows import RunRow
 from segue.model.errors import WriteFailed
 from segue.model.ids import SessionId, WorkflowId
 from segue.model.status import RunStatus
-from segue.orchestrator.runtime.run_queue import Executions, RunId, RunQueue
+from segue.orchestrator.runtime.run_queue import Executions, RunQueue
 
 log = logging.getLogger("segue")
 
@@ -84,18 +85,13 @@ class DistributedQueue:
     async def restart_lost_jobs(self) -> None:
         """Put back jobs of this boot that a worker took and did not start before it lost its database."""
         for job in await self._jobs.list_jobs_async(queue=QUEUE, status=Status.DOING.value):
-            if job.id is not None and _run_of(job) not in self._executions:
+            run: Any = job.task_kwargs["session_id"], job.task_kwargs["number"]
+            if job.id is not None and run not in self._executions:
                 await self._jobs.retry_job_by_id_async(job.id, retry_at=datetime.now(UTC))
 
 
 def _name(session_id: SessionId, number: int) -> str:
     return f"{session_id}/r{number}"
-
-
-def _run_of(job: Job) -> RunId:
-    session_id, number = job.task_kwargs["session_id"], job.task_kwargs["number"]
-    assert isinstance(session_id, str) and isinstance(number, int), "as enqueue wrote it"
-    return SessionId(session_id), number
 
 
 async def _work(app: App, queue: DistributedQueue) -> None:

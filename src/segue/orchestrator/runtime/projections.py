@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from anyio.to_thread import run_sync
 
+from segue.journal.rows import SessionRow
 from segue.model import events as e
 from segue.model.ids import NOTHING_SEEN, Seq, SessionId
 from segue.model.status import SessionStatus
@@ -23,6 +24,8 @@ Entry = dict[str, Any]
 log = logging.getLogger("segue")
 
 ARCHIVE = "archive"
+PAGE = 500
+"""Events that are read at once."""
 
 STATUSES: Mapping[SessionStatus, str] = {
     SessionStatus.CREATED: "active",
@@ -40,12 +43,13 @@ STATUSES: Mapping[SessionStatus, str] = {
 
 async def extend(services: RuntimeServices, session_id: SessionId) -> None:
     """Bring the session's lines up to the journal's present; a file that is torn or gone is written anew."""
-    if (await services.journal.sessions.get(session_id)).status in SESSION_ENDED:
+    session = await services.journal.sessions.get(session_id)
+    if session.status in SESSION_ENDED:
         await rebuild(services, session_id)
         return
     file = (await run_sync(_files, services, session_id)).lines
     known = await run_sync(_last_seq, file)
-    entries = [entry async for entry in _entries(services, session_id, known or NOTHING_SEEN)]
+    entries = [entry async for entry in _entries(services, session, known or NOTHING_SEEN)]
     text = b"".join(map(_line, entries))
     if known is None:
         await run_sync(replace_file, file, text)
@@ -65,7 +69,7 @@ async def rebuild(services: RuntimeServices, session_id: str) -> SessionFiles:
     """Write both files anew from the journal; return whether the old ones were right."""
     row = await services.journal.sessions.get(session_id)
     state = await services.journal.state(row.workflow_id)
-    entries = [entry async for entry in _entries(services, row.id, NOTHING_SEEN)]
+    entries = [entry async for entry in _entries(services, row, NOTHING_SEEN)]
     document, lines = await run_sync(_files, services, row.id)
     whole = _document(row.id, state.sessions[row.id], state.worktree, row.created_at.isoformat(), entries)
     found = {lines: b"".join(map(_line, entries)), document: json.dumps(whole, indent=2, ensure_ascii=False).encode()}
@@ -128,25 +132,23 @@ def _files_in(folder: Path, session_id: SessionId) -> _Files:
 # ── from events to entries ──────────────────────────────────────────────────────────────────────────
 
 
-async def _entries(services: RuntimeServices, session_id: SessionId, after: Seq) -> AsyncIterator[Entry]:
-    workflow_id = (await services.journal.sessions.get(session_id)).workflow_id
+async def _entries(services: RuntimeServices, session: SessionRow, after: Seq) -> AsyncIterator[Entry]:
+    """Yield the entries of a session's events after this one."""
     names: dict[str, str] = {}
-    while page := await services.journal.records(workflow_id, after):
-        after = page[-1].seq
+    page: list[e.Record] | None = None
+    while page is None or len(page) == PAGE:
+        page = await services.journal.records(session.workflow_id, after, PAGE)
+        after = page[-1].seq if page else after
         for record in page:
-            if record.session_id != session_id:
+            if record.session_id != session.id:
                 continue
-            for entry in await _told(services, record, names):
+            entries = list(_entry(record.event, names))
+            if isinstance(record.event, e.PromptSent):
+                # The text is in the event that queued the prompt, perhaps in another session.
+                queued = await services.journal.prompts.queued(record.event.prompt_id)
+                entries = [{"type": "user_message", "id": queued.prompt_id, "content": queued.text}]
+            for entry in entries:
                 yield {"seq": record.seq, "timestamp": record.at.isoformat(), **entry}
-
-
-async def _told(services: RuntimeServices, record: e.Record, names: dict[str, str]) -> list[Entry]:
-    """Return a prompt's text, which is in the event that queued it, perhaps in another session."""
-    event = record.event
-    if isinstance(event, e.PromptSent):
-        queued = await services.journal.prompts.queued(event.prompt_id)
-        return [{"type": "user_message", "id": event.prompt_id, "content": queued.text}]
-    return list(_entry(event, names))
 
 
 def _entry(event: e.Event, names: dict[str, str]) -> Iterator[Entry]:

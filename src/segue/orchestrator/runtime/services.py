@@ -20,7 +20,7 @@ from segue.orchestrator.runtime.facts_cache import FactsCache
 from segue.orchestrator.runtime.run_handle import RunHandle
 from segue.orchestrator.runtime.run_queue import RunId, RunQueue
 from segue.orchestrator.runtime.slots import Slots
-from segue.protocol.retries import Policy
+from segue.protocol.retries import RetryPolicy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
 
@@ -64,7 +64,7 @@ class Rules:
     extraction: Extraction
     plan_tasks: int
     """Tasks that a plan may have which an agent proposes."""
-    retries: Policy
+    retries: RetryPolicy
     review_time: float
     stall_notice: float
     stall_look: float
@@ -111,7 +111,8 @@ class RuntimeServices:
         assert self._queue is not None, "the queue is not open"
         return self._queue
 
-    def furnish(self, queue: RunQueue) -> None:
+    @queue.setter
+    def queue(self, queue: RunQueue) -> None:
         self._queue = queue
 
     @contextmanager

@@ -8,9 +8,9 @@ log = logging.getLogger("segue")
 
 
 @contextmanager
-def noted(what: str) -> Generator[None]:
-    """Log an error with `what` as its message, and go on."""
+def errors_logged(message: str) -> Generator[None]:
+    """Log an error of the body with this message, and go on."""
     try:
         yield
     except Exception:  # whatever it is
-        log.exception("%s; the next sweep tries again", what)
+        log.exception("%s; the next sweep tries again", message)

@@ -31,7 +31,7 @@ from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling import retry_schedule
 from segue.resume.failures import POLICIES, failure_of
 from segue.snapshot.gather import Occasion, Place, Workspace, gather, make_checkpoint
-from segue.state.fold import Failed, WorkflowState
+from segue.state.fold import FailedAttempt, WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import end_marked
 
@@ -40,7 +40,7 @@ log = logging.getLogger("segue")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
-    """How a run is brought to rest."""
+    """Plan for bringing an interrupted run to rest."""
 
     stop: Stop
     outcome: RunOutcome = "crashed"
@@ -146,8 +146,8 @@ async def left_standing(services: RuntimeServices, workflow_id: WorkflowId, befo
     services.unstudied.put_nowait(workflow_id)
     after = await services.journal.state(workflow_id)
     if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
-        words = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
-        log.info(words, workflow_id, after.reason, after.last_snapshot)
+        message = "[segue] Workflow paused (workflow=%s, reason=%r, snapshot=%s)"
+        log.info(message, workflow_id, after.reason, after.last_snapshot)
 
 
 def checkpoint_ref(workflow_id: WorkflowId, state: WorkflowState) -> str:
@@ -184,14 +184,15 @@ def _settle(
     _return_prompts(t, session.id, run.number)
     if t.workflow.status in WORKFLOW_ENDED:
         withdraw_messages(t)
-    _end_helpers(t, settling.stop.reason)
+    for helper in t.sessions.open_helpers():
+        t.end_helper(helper.id, SessionStatus.TERMINATED, settling.stop.reason)
     interrupted = give_task_back(t, session.id, run.number, settling.stop.reason)
     if started and settling.checkpoint:
         occasion = Occasion(
             type=CheckpointType.INTERRUPTED,
             trigger=settling.stop.trigger,
             reason=settling.stop.reason,
-            # RunStopped away from a talk, the work itself stands where it stood.
+            # A chat that is interrupted does not change where the work stands.
             snapshot=_at_work(t, run) or mid_turn,
             clean_boundary=not mid_turn and not interrupted,
         )
@@ -202,7 +203,7 @@ def _settle(
         incident = IncidentLogged(what=f"run {run.number} was interrupted", detail=settling.stop.reason)
         t.append(incident, session_id=session.id, run=run.number)
     if failed is not None:
-        retry_schedule.write_down(t, session.id, run.number, failed, retry)
+        retry_schedule.append_failure(t, session.id, run.number, failed, retry)
     outcome = settling.outcome if started else "not_started"
     ended = RunEnded(outcome=outcome, reason=settling.stop.reason, failure=settling.failure, reset_at=settling.reset_at)
     t.runs.end(session.id, run.number, ended)
@@ -217,7 +218,7 @@ def _at_work(t: Transaction, run: RunRow) -> bool:
 
 def _failed(
     services: RuntimeServices, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState
-) -> Failed | None:
+) -> FailedAttempt | None:
     """Return the step that failed with the agent or the server; None while people only talked to the agent."""
     if not _at_work(t, run):
         return None
@@ -225,7 +226,7 @@ def _failed(
         return retry_schedule.cut_short(services, t.workflow, run, t.now)
     step = settling.advised_on or retry_schedule.step_of(state, reached=settling.reached)
     advised = state.advice is not None and state.advice.step == step
-    return Failed(
+    return FailedAttempt(
         step=step,
         what=settling.failure,
         reason=settling.stop.reason,
@@ -236,17 +237,20 @@ def _failed(
 
 
 def _settle_workflow(t: Transaction, session: SessionRow, settling: Settling) -> None:
-    before, after = t.workflow.status, _workflow_after(session, settling)
-    # While people only talk to the agent the workflow stands still; that its conversation is lost concerns it too.
-    wants_a_look = before is WorkflowStatus.PAUSED and after is WorkflowStatus.REVIEW
-    if before is WorkflowStatus.IN_PROGRESS or wants_a_look:
+    before, after = t.workflow.status, settling.workflow_to
+    if settling.back_to_before and (_was_resuming(session) or session.run_count > 1 or session.parent is not None):
+        # A failed start on the way back is no failure of the work.
+        after = WorkflowStatus.PAUSED
+    # A chat does not move the workflow, unless its conversation is lost.
+    needs_review = before is WorkflowStatus.PAUSED and after is WorkflowStatus.REVIEW
+    if before is WorkflowStatus.IN_PROGRESS or needs_review:
         t.move_workflow(after, reason=settling.stop.reason, trigger=settling.stop.trigger)
 
 
 def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: Settling, mid_turn: bool) -> None:
-    torn = mid_turn or session.status is SessionStatus.STARTING
+    interrupted = mid_turn or session.status is SessionStatus.STARTING
     never_came_up = settling.back_to_before and session.status is SessionStatus.CREATED
-    if not (torn or never_came_up or settling.ends_session):
+    if not (interrupted or never_came_up or settling.ends_session):
         return
     after = settling.session_to
     if settling.back_to_before and _was_resuming(session):
@@ -255,13 +259,6 @@ def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: 
         return
     waiting_for = WaitingFor.PROMPT if after is SessionStatus.WAITING_FOR_INPUT else None
     t.sessions.move(session.id, after, run=run.number, reason=settling.stop.reason, waiting_for=waiting_for)
-
-
-def _workflow_after(session: SessionRow, settling: Settling) -> WorkflowStatus:
-    """Return the workflow's next status; a failed start on the way back is no failure of the work."""
-    if settling.back_to_before and (_was_resuming(session) or session.run_count > 1 or session.parent is not None):
-        return WorkflowStatus.PAUSED
-    return settling.workflow_to
 
 
 def _was_resuming(session: SessionRow) -> bool:
@@ -299,12 +296,6 @@ def withdraw_messages(t: Transaction) -> None:
     """Mark waiting messages as not sent, since there will be no agent for them."""
     for message in t.prompts.waiting():
         t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
-
-
-def _end_helpers(t: Transaction, reason: str) -> None:
-    """End the helpers of the run."""
-    for helper in t.sessions.open_helpers():
-        t.end_helper(helper.id, SessionStatus.TERMINATED, reason)
 
 
 def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:

@@ -11,7 +11,7 @@ from segue.model.ids import WorkflowId
 from segue.model.status import SessionStatus, WorkflowStatus
 from segue.orchestrator.runtime import projections
 from segue.orchestrator.runtime.services import RuntimeServices
-from segue.orchestrator.settling.error_log import noted
+from segue.orchestrator.settling.error_log import errors_logged
 from segue.state.moves import WORKFLOW_ENDED
 
 W = WorkflowStatus
@@ -60,7 +60,7 @@ async def retire_sessions(services: RuntimeServices) -> None:
 
 async def _retire_all(services: RuntimeServices, retirement: Retirement, since: datetime) -> None:
     for session in await services.journal.sessions.resting(retirement.of, retirement.within, since):
-        with noted(f"session {session.id} could not be retired"):
+        with errors_logged(f"session {session.id} could not be retired"):
             if await _retire(services, session, retirement, since):
                 _forget(services, session.workflow_id)
 
@@ -79,20 +79,16 @@ async def _retire(services: RuntimeServices, session: SessionRow, retirement: Re
 
 
 async def _archive_all(services: RuntimeServices, since: datetime) -> None:
-    """Return the sessions that are not archived yet according to their files, so that an interrupted archival is
+    """Archive the files of old sessions. The files show which are not archived yet, so that an interrupted archival is
     completed."""
-    for session in islice(await _to_archive(services, since), MOST_ARCHIVED):
-        with noted(f"session {session.id} could not be retired"):
-            await projections.archive(services, session.id)
-            _forget(services, session.workflow_id)
-
-
-async def _to_archive(services: RuntimeServices, since: datetime) -> list[SessionRow]:
     names = iter(sorted(await projections.not_archived(services)))
     found: list[SessionRow] = []
-    while ids := list(islice(names, MOST_AT_ONCE)):
+    while len(found) < MOST_ARCHIVED and (ids := list(islice(names, MOST_AT_ONCE))):
         found += await services.journal.sessions.to_archive(ids, since)
-    return found
+    for session in found[:MOST_ARCHIVED]:
+        with errors_logged(f"session {session.id} could not be retired"):
+            await projections.archive(services, session.id)
+            _forget(services, session.workflow_id)
 
 
 def _forget(services: RuntimeServices, workflow_id: WorkflowId) -> None:

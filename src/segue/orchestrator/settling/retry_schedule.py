@@ -15,8 +15,8 @@ from segue.model.status import Failure, Trigger, WorkflowStatus
 from segue.orchestrator.runtime.agents import fixer_of
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.run_ends import End
-from segue.protocol.retries import AskPerson, Fixer, Outcome, Policy, Retry, Undo, Wait, next_step
-from segue.state.fold import Failed, WorkflowState
+from segue.protocol.retries import AskPerson, Fixer, Retry, RetryPolicy, Undo, Wait, WorkFailure, next_step
+from segue.state.fold import FailedAttempt, WorkflowState
 
 START = "start"
 """Step of an agent that failed while it only answered a message."""
@@ -37,12 +37,12 @@ def step_of(state: WorkflowState, *, reached: bool) -> str:
     return state.current_task or (PLANNING if state.planning is not None else TALK)
 
 
-def policy_for(services: RuntimeServices, row: WorkflowRow) -> Policy:
+def policy_for(services: RuntimeServices, row: WorkflowRow) -> RetryPolicy:
     return replace(services.rules.retries, wait_for_quota=decode(Choices, row.choices).wait_for_quota)
 
 
 def what_follows(
-    services: RuntimeServices, row: WorkflowRow, state: WorkflowState, failed: Failed
+    services: RuntimeServices, row: WorkflowRow, state: WorkflowState, failed: FailedAttempt
 ) -> RetryScheduled | None:
     """Return the retry that follows by itself; none if a pause was requested."""
     if row.pause_trigger is not None:
@@ -64,18 +64,18 @@ def what_follows(
             return None
 
 
-def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: datetime) -> Failed | None:
+def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: datetime) -> FailedAttempt | None:
     """Return a failed step for work that a dead server left, where the user's setting lets it go on by itself."""
     wanted = services.rules.recovery == "continue" and row.pause_trigger is None
     if not wanted or run.boot == services.boot or row.status is not WorkflowStatus.IN_PROGRESS:
         return None
-    return Failed(step=RESTART, what=Outcome.SERVER_DIED, reason="the server died", at=now)
+    return FailedAttempt(step=RESTART, what=WorkFailure.SERVER_DIED, reason="the server died", at=now)
 
 
-def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> Sequence[Failed]:
+def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> Sequence[FailedAttempt]:
     """Return the failures that a second agent is asked about before the next try, if it is asked."""
     failures = list(state.failures)
-    while failures and failures[-1].what in (Failure.QUOTA, Outcome.SERVER_DIED):
+    while failures and failures[-1].what in (Failure.QUOTA, WorkFailure.SERVER_DIED):
         # It is over, and it was perhaps whoever was to advise that met it; what failed before still has.
         failures.pop()
     if not failures or (state.advice is not None and state.advice.step == failures[-1].step):
@@ -117,8 +117,10 @@ def _may_be_helped(services: RuntimeServices, row: WorkflowRow, step: str) -> bo
     return step != START and fixer_of(services, row) is not None
 
 
-def write_down(t: Transaction, session_id: SessionId, run: int, failed: Failed, retry: RetryScheduled | None) -> None:
-    told = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
-    t.append(told, session_id=session_id, run=run)
+def append_failure(
+    t: Transaction, session_id: SessionId, run: int, failed: FailedAttempt, retry: RetryScheduled | None
+) -> None:
+    event = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
+    t.append(event, session_id=session_id, run=run)
     if retry is not None:
         t.schedule_retry(retry, session_id, run)

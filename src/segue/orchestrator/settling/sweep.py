@@ -9,15 +9,14 @@ from datetime import datetime, timedelta
 import anyio
 import anyio.to_thread
 
-from segue.journal.rows import QuestionRow, RunRow, SessionRow
+from segue.journal.rows import RunRow, SessionRow
 from segue.model.errors import AlreadyServing
-from segue.model.ids import WorkflowId
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, WaitingFor
 from segue.orchestrator.runtime import containers
 from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.runtime.run_handle import RunHandle, Stop
 from segue.orchestrator.runtime.services import RuntimeServices
-from segue.orchestrator.settling.error_log import noted
+from segue.orchestrator.settling.error_log import errors_logged
 from segue.orchestrator.settling.recovery import CRASHED, settle, settling_for
 from segue.orchestrator.settling.retirement import retire_sessions
 from segue.workspace.private import take_away_left
@@ -58,33 +57,30 @@ async def sweep(services: RuntimeServices) -> None:
     """Check everything that should move."""
     await services.journal.check_lock()
     now = services.clock.now()
-    for question in await _questions_past(services, now):
-        with noted(f"question {question.id} could not be refused"):
+    patience = timedelta(seconds=services.rules.permission_timeout)
+    for question in await services.journal.questions.overdue(now):
+        if question.deadline + services.clock.away_since(question.deadline - patience) > now:
+            # The machine was suspended for a part of that time.
+            continue
+        with errors_logged(f"question {question.id} could not be refused"):
             reason = f"nobody answered within {services.rules.permission_timeout:g} seconds"
             await answer_question(services, question.workflow_id, question.id, allow=False, by="timeout", reason=reason)
     for run in await services.journal.runs.open():
         with _settled(run):
-            await _look_at(services, run, now)
-    # Whoever scheduled a retry may have been cut off before they could say so.
+            await _check_run(services, run, now)
+    # The task that scheduled a retry may have been interrupted before it could signal it.
     services.retry_scheduled.set()
     await retire_sessions(services)
-    with noted("what killed agents left could not be taken away"):
+    with errors_logged("what killed agents left could not be taken away"):
         await anyio.to_thread.run_sync(take_away_left)
     await containers.tidy(services)
 
 
-async def _questions_past(services: RuntimeServices, now: datetime) -> list[QuestionRow]:
-    """Return the overdue permission requests; time during which the machine was suspended does not count."""
-    patience = timedelta(seconds=services.rules.permission_timeout)
-    past = await services.journal.questions.overdue(now)
-    return [each for each in past if each.deadline + services.clock.away_since(each.deadline - patience) <= now]
-
-
 def _settled(run: RunRow) -> AbstractContextManager[None]:
-    return noted(f"run {run.session_id}/r{run.number} could not be settled")
+    return errors_logged(f"run {run.session_id}/r{run.number} could not be settled")
 
 
-async def _look_at(services: RuntimeServices, run: RunRow, now: datetime) -> None:
+async def _check_run(services: RuntimeServices, run: RunRow, now: datetime) -> None:
     live = services.live.get(run.workflow_id)
     if live is None:
         if run.boot != services.boot or not await services.queue.knows(run):
@@ -94,10 +90,11 @@ async def _look_at(services: RuntimeServices, run: RunRow, now: datetime) -> Non
         return
     session = await services.journal.sessions.get(run.session_id)
     if run.purpose is Purpose.TALK and session.status is SessionStatus.WAITING_FOR_INPUT:
-        # It waits for a word, and gives up by itself.
+        # It waits for a message, and has a time limit of its own.
         return
-    late = _lateness(services, session, await _last_sign(services, run.workflow_id, session), now)
-    if late is not None:
+    last = await services.journal.last_event_at(run.workflow_id)
+    last_sign = max(last, session.moved_at) if last else session.moved_at
+    if (late := _lateness(services, session, last_sign, now)) is not None:
         await _tear_away(services, run, live, Stop(trigger=Trigger.CRASH, reason=late))
 
 
@@ -105,15 +102,10 @@ async def _tear_away(services: RuntimeServices, run: RunRow, live: RunHandle, st
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()
-    # Whoever hangs so deep that it cannot even be torn away is settled over its head; the fence keeps it out.
+    # A run that hangs so deep that it cannot be cancelled is settled all the same; the fence refuses its later writes.
     if await settle(services, run.session_id, run.number, settling_for(stop)):
         services.queue.forget(run.session_id, run.number)
         services.live.pop(run.workflow_id, None)
-
-
-async def _last_sign(services: RuntimeServices, workflow_id: WorkflowId, session: SessionRow) -> datetime:
-    last = await services.journal.last_event_at(workflow_id)
-    return max(last, session.moved_at) if last else session.moved_at
 
 
 def _lateness(services: RuntimeServices, session: SessionRow, last_sign: datetime, now: datetime) -> str | None:

@@ -12,13 +12,13 @@ from segue.model.events import (
     FileAction,
     FilesChanged,
     JsonObject,
-    Standing,
     TodoEntry,
     TodoUpdated,
     ToolCalled,
     ToolFinished,
     ToolProgressed,
     UsageReported,
+    WorkLocation,
 )
 from segue.model.facts import Ask, FileFact, Passage, SessionFacts
 from segue.model.transcript import Line, Summarised, UserSaid
@@ -52,7 +52,7 @@ class Collector:
     """The state of the hearing."""
 
     number: int = 0
-    standing: Standing = field(default_factory=Standing)
+    standing: WorkLocation = field(default_factory=WorkLocation)
     asks: list[Ask] = field(default_factory=list[Ask])
     summary: str = ""
     plan: str = ""
@@ -93,7 +93,7 @@ class Collector:
             case FilesChanged(changes=changes):
                 for path, action in changes:
                     self._changed(Edit(path, action))
-            case Standing():
+            case WorkLocation():
                 self._stands(line.said)
             case UsageReported():
                 self._used(line.said)
@@ -222,11 +222,11 @@ class Collector:
         times = before.times + 1 if before else 1
         self.looked_at[path] = FileFact(number=self.number, path=path, action="read", times=times, reason=self.intent)
 
-    def _stands(self, standing: Standing) -> None:
+    def _stands(self, standing: WorkLocation) -> None:
         known = self.standing
         if standing.branch and standing.branch != known.branch:
             self.runs.on(standing.branch)
-        self.standing = Standing(
+        self.standing = WorkLocation(
             directory=known.directory or standing.directory,
             branch=standing.branch or known.branch,
             commit=standing.commit or known.commit,

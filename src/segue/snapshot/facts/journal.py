@@ -24,13 +24,13 @@ def _told(event: e.Event) -> Iterator[Said]:
             | e.FilesChanged()
             | e.TodoUpdated()
             | e.UsageReported()
-            | e.Standing()
+            | e.WorkLocation()
         ):
             yield event
         case e.WorkflowCreated(issue=issue, imported=False, forked_from=None):
             yield UserSaid(text=f"{issue.title}\n{issue.description}".strip())
         case e.WorktreeReady(path=path, branch=branch, commit=commit):
-            yield e.Standing(directory=path, branch=branch, commit=commit)
+            yield e.WorkLocation(directory=path, branch=branch, commit=commit)
         case e.UserSpoke(text=text):
             yield UserSaid(text=text)
         case e.AgentSummarised(text=text):

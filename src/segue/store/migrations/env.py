@@ -1,4 +1,4 @@
-"""Alembic's way in: run the steps on the connection that was handed over."""
+"""Entry point of Alembic: runs the steps on the connection that was passed."""
 
 from alembic import context
 

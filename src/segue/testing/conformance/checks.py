@@ -14,7 +14,7 @@ from segue.model import errors
 from segue.model.events import (
     AgentEvent,
     AgentExited,
-    AgentHeard,
+    OutputRecorded,
     PermissionRequested,
     StopReason,
     TextDelta,
@@ -384,7 +384,7 @@ async def _next(agent: Agent) -> AgentEvent:
     """Return the agent's next event; its position in the updates is left out."""
     with anyio.fail_after(WITHIN):
         async for event in agent.events():
-            if not isinstance(event, AgentHeard):
+            if not isinstance(event, OutputRecorded):
                 return event
     raise AssertionError("The stream ended.")
 

@@ -1,4 +1,4 @@
-"""The first tables."""
+"""First tables."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
+    """Create the first tables."""
     op.create_table(
         "events",
         sa.Column("workflow_id", sa.String(), nullable=False),

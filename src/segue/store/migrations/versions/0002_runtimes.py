@@ -1,4 +1,4 @@
-"""A record of each session's agent process, messages that wait, and what was chosen for the agent."""
+"""Agent processes of sessions, waiting messages, and the choices made for an agent."""
 
 from collections.abc import Callable
 
@@ -105,7 +105,7 @@ def _one_of(name: str, *values: str) -> sa.Enum:
 
 
 def _rebuild(table: str, create: Callable[[], None], *, before: str, after: str, new: str) -> None:
-    """Make a table anew, with columns between its old ones: `new` has their values for the rows there are."""
+    """Rebuild a table with columns between its old ones; `new` has their values for existing rows."""
     op.execute(f"CREATE TABLE {table}_kept AS SELECT * FROM {table}")
     op.drop_table(table)
     create()

@@ -1,4 +1,4 @@
-"""What a second look at a snapshot found, and session files that became workflows."""
+"""Findings of the study of a snapshot, and session files that became workflows."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
+    """Add the findings of checkpoints, and the table of imports."""
     op.add_column("checkpoints", sa.Column("findings", sa.Text(), nullable=True))
     op.create_table(
         "imports",
@@ -21,7 +22,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_imports_conversation", "imports", ["conversation"])
     op.drop_column("runtimes", "last_message")
-    # Prompts of the first schema did not know which event has their words.
+    # Prompts of the first schema did not record which event holds their text.
     op.execute(
         "UPDATE prompts SET seq = COALESCE((SELECT events.seq FROM events "
         "WHERE events.workflow_id = prompts.workflow_id AND events.kind = 'prompt.queued' "

@@ -1,4 +1,4 @@
-"""Past work that can be searched, and entries that somebody put down to be remembered."""
+"""Search index over past work, and memory entries."""
 
 import sqlalchemy as sa
 from alembic import op

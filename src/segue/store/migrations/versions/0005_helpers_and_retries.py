@@ -1,4 +1,4 @@
-"""Sessions that help, checkpoints of more kinds, and work that goes on by itself."""
+"""Helper sessions, checkpoints of more kinds, and scheduled retries."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,7 +18,7 @@ def upgrade() -> None:
 
 
 def _rebuild_checkpoints() -> None:
-    """SQLite cannot take a check away from a table."""
+    """Rebuild the table, because SQLite cannot remove a check from one."""
     op.execute("CREATE TABLE checkpoints_kept AS SELECT * FROM checkpoints")
     op.drop_table("checkpoints")
     op.create_table(

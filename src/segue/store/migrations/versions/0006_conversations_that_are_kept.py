@@ -1,4 +1,4 @@
-"""Agents' own conversations, kept for them."""
+"""Copies of agents' own conversations."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
+    """Create the tables of conversation copies."""
     op.create_table(
         "kept_conversations",
         sa.Column("id", sa.Integer(), nullable=False),

@@ -1,4 +1,4 @@
-"""Pictures that go with prompts."""
+"""Pictures sent with prompts."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,10 +1,10 @@
-"""How the rules speak of time."""
+"""Durations as text."""
 
 from datetime import timedelta
 
 
 def duration(time: timedelta) -> str:
-    """Such as `1 h 05 min`, `3 min` or `40 s`; what is too small to matter beside the rest is left out."""
+    """Format a duration such as `1 h 05 min`, `3 min` or `40 s`; smaller units are left out."""
     seconds = int(time.total_seconds())
     if seconds < 60:
         return f"{seconds} s"

@@ -1,4 +1,4 @@
-"""What may be said of the work in a repository: by a command, a variable, the repository, or the user's settings."""
+"""Settings of the work in a repository: from a command, a variable, the repository, or the user's settings file."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
@@ -11,28 +11,28 @@ SAME = "same"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSettings:
-    """None is not said, and leaves it to whoever is asked next."""
+    """Settings of the work on an issue; None is not set, and the next source decides."""
 
     agent: str | None = None
-    """The agent that works when `segue run` names none."""
+    """Agent that works if `segue run` names none."""
     setup: str | None = None
-    """A shell command that makes a new worktree ready for work; an empty text is none."""
+    """Shell command that prepares a new worktree; an empty text is none."""
     test_command: str | None = None
-    """A shell command that tests the work after each task; an empty text is none."""
+    """Shell command that tests the work after each task; an empty text is none."""
     test_timeout: float | None = None
-    """Seconds after which the tests count as hanging, and as failed."""
+    """Seconds after which the tests are stopped and count as failed."""
     commit: CommitPolicy | None = None
-    """When Segue commits the work to the workflow's branch: `none` is never, `task` after each task."""
+    """Time at which Segue commits the work to the workflow's branch: `none` is never, `task` after each task."""
     review: str | None = None
-    """Who reviews each task: `off` is nobody, `same` the agent that works, or another agent's name."""
+    """Reviewer of each task: `off` for none, `same` for the agent that works, or the name of another agent."""
     review_personas: tuple[str, ...] | None = None
-    """As whom the reviewer looks, such as `["security", "tester"]`: one review for each."""
+    """Roles of the reviewer, such as `["security", "tester"]`: one review for each."""
     review_passes: int | None = None
     """Reviews of one task before a person decides; at least 1."""
     fixer: str | None = None
-    """Who is asked for a fix when a step keeps failing: `off`, `same`, or another agent's name."""
+    """Agent that is asked for a fix if a step fails repeatedly: `off`, `same`, or the name of another agent."""
     wait_for_quota: bool | None = None
-    """Whether the work goes on by itself when a used-up quota is full again."""
+    """True if the work resumes by itself once an exhausted quota is full again."""
     pause_after: int | None = None
     """Tasks after which the work pauses; 0 is no limit, here and in the next three."""
     max_time: float | None = None
@@ -44,21 +44,21 @@ class WorkSettings:
 
     @property
     def said(self) -> dict[str, Any]:
-        """What was said, by name."""
+        """Return the settings that are set, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(WorkSettings)}
         return {name: value for name, value in values.items() if value is not None}
 
     def over(self, others: "WorkSettings") -> "WorkSettings":
-        """What is said here, and where nothing is, what the others say."""
+        """Return these settings, with `others` where one is not set."""
         return WorkSettings(**{**others.said, **self.said})
 
     def without(self, others: "WorkSettings") -> "WorkSettings":
-        """What is said here and not there."""
+        """Return the settings that are set here and not in `others`."""
         return WorkSettings(**{name: value for name, value in self.said.items() if name not in others.said})
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What was said, for people to read."""
+        """Return the settings as lines of text."""
         return tuple(f"{name} = {_shown(value)}" for name, value in self.said.items())
 
 
@@ -76,7 +76,7 @@ DEFAULTS = WorkSettings(
 
 
 def choices_of(work: WorkSettings, chosen: Choices) -> Choices:
-    """What was chosen, with everything that `work` says in it."""
+    """Return the choices with all settings of the work applied."""
     work = work.over(DEFAULTS)
     assert work.commit is not None and work.fixer is not None and work.wait_for_quota is not None
     return replace(

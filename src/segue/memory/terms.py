@@ -1,4 +1,4 @@
-"""What is looked for: the words of a question, and identifiers both whole and in their parts."""
+"""Search terms: the words of a query, and identifiers both whole and in their parts."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ STOP = words(
     "those to us was we were what when where which who why will with would you your"
 )
 MOST = 60
-"""More words of a question are not looked at."""
+"""Maximum words of a query."""
 
 LONGEST = 80
-"""Characters of a word; what is longer is no word, and looking for names in it would take for ever."""
+"""Maximum characters of a word; longer ones are data, and the search for identifiers in them would take very long."""
 _ENDLESS = re.compile(rf"\w{{{LONGEST + 1},}}")
 _WORD = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(
@@ -26,37 +26,37 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The words of a question."""
+class QueryTerms:
+    """Terms of a query."""
 
     words: tuple[str, ...]
     wholes: tuple[str, ...]
-    """Identifiers in one word: finding them counts for the order, but not finding them is no lack."""
+    """Identifiers as one word: a match improves the order, but a miss does not lower the score."""
 
     @property
     def all(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.words, *self.wholes)))
 
 
-def wanted(question: str) -> Wanted:
-    """The telling words of a question; all of them, if none is telling."""
+def query_terms(question: str) -> QueryTerms:
+    """Return the terms of a query without stop words; all words if only stop words are left."""
     question = _bounded(question)
     found = [word for word in _words(question) if word not in STOP] or list(_words(question))
     wholes = {_joined(name): None for name in _IDENTIFIER.findall(question)}
     plain = dict.fromkeys(word for word in found if word not in wholes)
-    return Wanted(tuple(plain)[:MOST], tuple(wholes)[:MOST])
+    return QueryTerms(tuple(plain)[:MOST], tuple(wholes)[:MOST])
 
 
 def _words(text: str) -> Iterator[str]:
-    """Every word, with identifiers in their parts."""
+    """Yield every word, identifiers in their parts."""
     for word in _WORD.findall(text):
         yield from (part.lower() for part in (_parts(word) if _IDENTIFIER.fullmatch(word) else (word,)))
 
 
 def names(text: str) -> str:
-    """What the index must know beside the text: camelCase in its parts, and every identifier of several words as one.
+    """Return terms to index beside the text: the parts of camelCase names, and compound identifiers as one word.
 
-    Parts that underscores join are words of the text anyway.
+    Parts that are joined by underscores are words of the text anyway.
     """
     found: dict[str, None] = {}
     for name in dict.fromkeys(_IDENTIFIER.findall(_bounded(text))):
@@ -81,6 +81,6 @@ def _joined(name: str) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """How much two texts have in common, from 0 to 1: twice the words they share, by the words they have."""
+    """Return the similarity of two texts, from 0 to 1: twice their common words, divided by their words."""
     ours, theirs = ({word for word in _words(text) if word not in STOP} for text in (one, other))
     return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours or theirs else 0.0

@@ -1,4 +1,4 @@
-"""A workflow, put down in eight sections. Pure."""
+"""Summary of a workflow in eight sections. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,12 +7,12 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.findings import Findings, TestState
 
 MOST = 20
-"""Lines of one section."""
+"""Maximum lines of one section."""
 NOTHING = "Nothing is known."
 
 
 def in_sections(workflow: WorkflowRow, checkpoint: Checkpoint | None, findings: Findings | None) -> str:
-    """What is worth remembering of a workflow, from its latest snapshot."""
+    """Return the summary of a workflow from its latest snapshot."""
     sections: Mapping[str, Iterable[str]] = {
         "Goal": (workflow.title,),
         "State": _state(workflow, checkpoint),

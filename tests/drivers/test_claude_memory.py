@@ -196,7 +196,7 @@ def test_every_reason_has_its_meaning(fields: dict[str, Any], expected: TurnOutc
 def test_the_tools_that_claude_uses_are_counted() -> None:
     translation = MessageTranslation()
     uses = [ToolUseBlock(id=name, name="Bash", input={"command": "true"}) for name in ("call-1", "call-2")]
-    told = [*translation.hear(AssistantMessage(content=uses, model="opus"))]
+    told = [*translation.translate(AssistantMessage(content=uses, model="opus"))]
     assert len(told) == translation.calls == 2
 
 

@@ -15,6 +15,7 @@ from segue.model.errors import CheckpointNotFound
 from segue.model.ids import CheckpointId, SessionId, TaskId
 from segue.model.plan import Task
 from segue.model.status import Role
+from segue.orchestrator.opening import SystemClock
 from segue.orchestrator.requests.secrets import refuse_secrets
 from segue.orchestrator.requests.snapshots import meant
 from segue.orchestrator.run.capacity_meter import ladder_of
@@ -23,7 +24,6 @@ from segue.orchestrator.run.plan_proposals import read_proposal
 from segue.orchestrator.run.reviews import Verdict, read_verdict
 from segue.orchestrator.run.spending import SpendingMeter
 from segue.orchestrator.run.test_runs import judged
-from segue.orchestrator.runtime.system_clock import SystemClock
 from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import sessions_of, total
 from segue.snapshot.extraction import Unreadable

@@ -93,14 +93,27 @@ class FactsCache:
                 reading.forget()
             return await self._read_on(reading, chapters)
 
-    async def facts_until(self, workflow_id: WorkflowId, last: Seq) -> SessionFacts:
-        """Return the facts up to event `last`."""
-        chapters = await self._chapters_until(workflow_id, last)
-        reading = self._keep(workflow_id)
+    async def facts_at(self, checkpoint: Checkpoint) -> tuple[SessionFacts, Calendar]:
+        """Return the facts up to a checkpoint, with their times and the starts of the tasks."""
+        chapters = await self._chapters_until(checkpoint.workflow_id, checkpoint.after)
+        reading = self._keep(checkpoint.workflow_id)
+        facts: SessionFacts | None = None
         async with reading.turn:
             if reading.precedes(chapters):
-                return await self._read_on(reading, chapters)
-        return await self._read_on(_Reading(), chapters)
+                facts = await self._read_on(reading, chapters)
+        facts = facts or await self._read_on(_Reading(), chapters)
+        calendar = Calendar(times={}, default=checkpoint.created_at)
+        for chapter in chapters:
+            numbers = {number - chapter.offset for number in seqs_of(facts) if chapter.holds(number)}
+            times = await self._journal.event_times(chapter.workflow_id, numbers)
+            starts = await self._journal.task_starts(chapter.workflow_id)
+            placed = [(chapter.offset + seq, task) for seq, task in starts]
+            calendar = replace(
+                calendar,
+                times={**calendar.times, **{chapter.offset + seq: at for seq, at in times.items()}},
+                starts=[*calendar.starts, *(start for start in placed if chapter.holds(start[0]))],
+            )
+        return facts, calendar
 
     async def last_records(
         self, workflow_id: WorkflowId, kinds: Collection[str], state: WorkflowState | None = None
@@ -115,28 +128,13 @@ class FactsCache:
                 )
         return found
 
-    async def said_until(self, workflow_id: WorkflowId, last: Seq) -> WorkflowState:
-        """Return the records of tests and reviews up to event `last`."""
+    async def judgements_at(self, checkpoint: Checkpoint) -> WorkflowState:
+        """Return the state of tests and reviews at a checkpoint."""
         found: list[Record] = []
-        for chapter in await self._chapters_until(workflow_id, last):
+        for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
             records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
             found += records[::-1]
         return fold(found)
-
-    async def calendar(self, checkpoint: Checkpoint, facts: SessionFacts) -> Calendar:
-        """Return the times of a checkpoint's facts, and the starts of its tasks."""
-        calendar = Calendar(times={}, default=checkpoint.created_at)
-        for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
-            numbers = {number - chapter.offset for number in seqs_of(facts) if chapter.holds(number)}
-            times = await self._journal.event_times(chapter.workflow_id, numbers)
-            starts = await self._journal.task_starts(chapter.workflow_id)
-            placed = [(chapter.offset + seq, task) for seq, task in starts]
-            calendar = replace(
-                calendar,
-                times={**calendar.times, **{chapter.offset + seq: at for seq, at in times.items()}},
-                starts=[*calendar.starts, *(start for start in placed if chapter.holds(start[0]))],
-            )
-        return calendar
 
     def _keep(self, workflow_id: WorkflowId) -> _Reading:
         reading = self._kept.pop(workflow_id, None) or _Reading()

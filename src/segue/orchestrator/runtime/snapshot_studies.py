@@ -29,19 +29,19 @@ async def study_forever(services: RuntimeServices) -> None:
 
 async def study_latest(services: RuntimeServices, workflow_id: WorkflowId) -> None:
     for checkpoint in await services.journal.checkpoints.snapshots(workflow_id, limit=1):
-        await _read_along(services, checkpoint, await findings(services, checkpoint))
+        await _extract(services, checkpoint, await findings(services, checkpoint))
 
 
-async def _read_along(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
+async def _extract(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
     """Read a snapshot with a model too, once; meanwhile the findings by rule are returned."""
     extraction, workflow_id = services.rules.extraction, checkpoint.workflow_id
     if extraction.by == "rules" or found.spending.calls or found.problem:
         return
     aside = (await services.journal.state(workflow_id)).helpers
     records = await services.journal.last_records(workflow_id, KINDS, aside=aside)
-    told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
-    if told != found:
-        await services.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(told, checkpoint.session_id))
+    more = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
+    if more != found:
+        await services.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(more, checkpoint.session_id))
 
 
 async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
@@ -59,18 +59,17 @@ async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Finding
 
 
 async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
-    facts = await services.facts.facts_until(checkpoint.workflow_id, checkpoint.after)
-    calendar = await services.facts.calendar(checkpoint, facts)
-    said = await services.facts.said_until(checkpoint.workflow_id, checkpoint.after)
+    facts, calendar = await services.facts.facts_at(checkpoint)
+    judged = await services.facts.judgements_at(checkpoint)
     found = Findings(
         checkpoint_id=checkpoint.id,
-        # Those that Segue ran itself were run on the whole, and against what the plan expects.
-        tests=said.tests.tests if said.tests else tests_of(facts, calendar),
+        # Segue's own test runs cover everything, and know the failures that the plan expects.
+        tests=judged.tests.tests if judged.tests else tests_of(facts, calendar),
         decisions=decisions_of(facts, calendar),
         errors=errors_of(facts, calendar),
-        feedback=tuple(each.feedback for each in said.reviews),
+        feedback=tuple(each.feedback for each in judged.reviews),
     )
-    return await _examined(services, checkpoint, with_own_tests(facts, said), found)
+    return await _examined(services, checkpoint, with_own_tests(facts, judged), found)
 
 
 async def _examined(

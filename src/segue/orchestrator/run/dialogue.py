@@ -116,7 +116,7 @@ class Dialogue:
         self._turns = Turns(lease, agent, recorder, speaker, lease.live.phase, capacity)
         self._finishing = Finishing(lease, self._turns, recorder, environment)
         self._planner = Planner(lease, self._turns, recorder)
-        self._plans = lease.services.agents[lease.agent].plans
+        self._plans = lease.configuration.plans
         self._occasion: PromptOccasion | None = occasion
         """Introduction for the first prompt; None after the first task."""
         self._status_before_talk = WorkflowStatus.PAUSED

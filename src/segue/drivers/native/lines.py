@@ -21,7 +21,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a file's lines."""
+    """What a file held, counted while it was read."""
 
     lines: int = 0
     unknown: int = 0
@@ -29,7 +29,7 @@ class Tally:
     broken: int = 0
     """Lines that are no JSON object: torn, filled with zeros, or too long."""
     torn: bool = False
-    """True if the last line is one of those."""
+    """Whether the last line is one of those."""
     conversation: str = ""
     """The agent's own name for the conversation."""
     size: int = 0
@@ -65,12 +65,14 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
     return isinstance(value, dict)
 
 
-def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
-    """Yield the JSON objects of a file's lines, and count all lines in the tally."""
+def json_lines(file: Path, tally: Tally) -> Iterator[tuple[int, JsonObject]]:
+    """Yield each object of the file with the number of its line, the first line being 1."""
+    number = 0
     try:
         with file.open("rb") as stream:
             content = Prefix(stream)
             while line := content.readline():
+                number += 1
                 text = line.strip(b"\0 \t\r\n")
                 if not text and b"\0" not in line:
                     continue
@@ -83,7 +85,7 @@ def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
                 if found is None:
                     tally.broken += 1
                 else:
-                    yield found
+                    yield number, found
             tally.size, tally.sha256 = content.size, content.sha256
     except OSError as error:
         raise NotASession(f"{file.name} cannot be read: {error.strerror or error}.") from error
@@ -100,7 +102,7 @@ def _object(text: bytes) -> JsonObject | None:
 
 
 def _whole(value: Any) -> Any:
-    """Replace every half of a character: no encoder accepts one."""
+    """The value with every half of a character replaced: no encoder takes one."""
     match value:
         case str():
             return value.encode(errors="replace").decode()
@@ -113,7 +115,7 @@ def _whole(value: Any) -> Any:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content: a string, or a list of blocks of which some hold text."""
+    """The text of a message's content: a string, or a list of blocks of which some hold text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -134,7 +136,7 @@ def number_of(value: object) -> int | None:
 
 
 def objects_of(value: object) -> list[JsonObject]:
-    """Return the objects in a list, without its other values."""
+    """The objects in a list; whatever else it holds is passed over."""
     if not isinstance(value, list):
         return []
     items: list[object] = value  # pyright: ignore[reportUnknownVariableType]

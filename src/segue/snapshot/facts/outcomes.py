@@ -31,11 +31,20 @@ _FRAME = re.compile(
     r"|ok\s|diff |@@|//",
     re.IGNORECASE,
 )
+# A compiler or linter names the place first.
+_PLACED = re.compile(r"^[\w./\\-]+\.\w+:\d+(?::\d+)?:? \S.*")
 _COUNTS = re.compile(
     r"^.*(?:\b\d+ (?:passed|failed|passing|failing|tests?)\b|\bRan \d+ tests?\b"
     r"|^test result:|^Tests:|^ok\s+\S|^FAIL\b).*$",
     re.MULTILINE,
 )
+_GOOD = re.compile(
+    r"^(?:ok\s+\S|PASS\b|--- PASS|OK\b(?: \(|$))|\b\d+ (?:passed|passing)\b|^test result: ok|^Tests?:\s+\d+ passed"
+    r"|tests? passed"
+    r"|\b0 (?:failed|failures|errors)\b|All checks passed|\bALL (?:TESTS )?PASS(?:ED)?\b|\b0 issues\b",
+    re.MULTILINE,
+)
+_NUMBER = re.compile(r"\d+ (?:passed|failed|passing|failing|tests?)|Ran \d+|^test result:|^Tests:", re.IGNORECASE)
 MOST_FAILING = 12
 LONGEST_MESSAGE = 200
 READ_OF_AN_OUTPUT = 60_000
@@ -44,6 +53,12 @@ READ_OF_AN_OUTPUT = 60_000
 def tests_failed(output: str) -> bool:
     """An exit status is often lost in a pipe; what the runner prints is not."""
     return _BAD.search(_bounded(output)) is not None
+
+
+def tests_passed(output: str) -> bool:
+    """Decide whether an output shows by itself that tests passed."""
+    text = _bounded(output)
+    return _GOOD.search(text) is not None and _BAD.search(text) is None
 
 
 def failing_tests(output: str) -> tuple[str, ...]:
@@ -62,19 +77,20 @@ def failing_targets(output: str) -> tuple[str, ...]:
 
 def test_summary(output: str) -> str:
     """The line in which the runner counts, which is the last of its kind."""
-    lines = _COUNTS.findall(_bounded(output))
-    return lines[-1].strip(" =")[:120] if lines else ""
+    lines = [line for line in _COUNTS.findall(_bounded(output)) if _NUMBER.search(line)]
+    return " ".join(lines[-1].strip(" =").split())[:120] if lines else ""
 
 
 def error_message(output: str) -> str:
     """The one line that says best what went wrong."""
-    lines = [line.strip() for line in _bounded(output).split("\n")]
+    # A progress line overwrites itself; its last state counts.
+    lines = [line.rsplit("\r", 1)[-1].strip() for line in _bounded(output).split("\n")]
     if "Traceback (most recent" in output:
         raised = [line for line in lines if len(line) > 12 and _RAISED.match(line)]
         if raised:
             return raised[-1][:LONGEST_MESSAGE]
     for line in lines:
-        if 12 <= len(line) <= 400 and _TROUBLE.search(line) and not _FRAME.match(line):
+        if 12 <= len(line) <= 400 and (_TROUBLE.search(line) or _PLACED.match(line)) and not _FRAME.match(line):
             return line[:LONGEST_MESSAGE]
     return ""
 

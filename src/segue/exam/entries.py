@@ -158,7 +158,7 @@ def _codex(number: int, kind: object, payload: Row, waits: dict[str, str]) -> It
 
 
 def _spoken(number: int, text: str) -> Entry:
-    """A context that opens a session is what it was given, and no message of the person."""
+    """Return a message as an entry; a context that opens a session is no message of the person."""
     return Entry(number, "handed" if _GIVEN.match(text) else "user", text)
 
 

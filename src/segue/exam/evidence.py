@@ -1,4 +1,4 @@
-"""What a record holds to be asked for: runs with their true outcomes, the person's sentences, the agent's reasons."""
+"""The record in the form in which it is asked about: runs with their outcomes, sentences, commits."""
 
 import re
 from collections.abc import Iterable
@@ -64,7 +64,7 @@ class Evidence:
     words: set[str] = field(default_factory=set[str])
     """Hashes and numbers that stand anywhere in the record."""
     said: list[str] = field(default_factory=list[str])
-    """Everything that was said or answered, reduced to letters and figures."""
+    """Messages and answers, reduced to letters and figures."""
 
     latest: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """The sentences of the agent's latest message."""

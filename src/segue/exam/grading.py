@@ -34,7 +34,7 @@ _HASH = re.compile(r"(?<![\w/.-])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,10}(?![\w
 _QUOTED = re.compile(r"^- \"([^\"]{12,400})\"")
 _BREAK = re.compile(r"(?<=[.!?])\s+|…|\s-\s")
 SHARE = 0.66
-"""Share of an answer's words that must stand in one line."""
+"""Share of an answer's terms that must stand in one line."""
 PENALTY = 0.12
 """Part of the grade that each falsehood costs."""
 LEAST_WORDS = 4
@@ -169,7 +169,7 @@ def _claimed(line: str, title: str, record: Evidence) -> str:
 
 
 def _never_fixed(line: str, record: Evidence) -> str:
-    """A repaired error is one after which a run of the same kind went well."""
+    """Return why a repair is not shown: no run of the same kind went well after the error."""
     for command in _COMMAND.findall(line)[:1]:
         failed = _last_run(command, [run for run in record.runs if run.outcome == "failed"])
         kind = _programs(command)
@@ -189,7 +189,7 @@ def _programs(command: str) -> set[str]:
 
 
 def _repeats(line: str, said: str) -> bool:
-    """Decide whether what a line claims was said at the time: a quotation is history and no claim."""
+    """Decide whether a line quotes a claim of the record: a quotation is history and no claim."""
     own = line.lstrip("-# \t0123456789")
     parts = [
         part for part in re.split(r"(?<=[.!?;])\s+|\s…\s|…", own) if _WENT_WELL.search(part) or _SWEEPING.search(part)

@@ -67,7 +67,7 @@ class Question:
     category: Category
     about: str
     answer: str
-    """The words to look for; most of those that carry the meaning must stand in one readable line."""
+    """The text to look for; most of the terms that carry its meaning must stand in one readable line."""
     number: int = 0
 
 

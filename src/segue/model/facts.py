@@ -1,7 +1,7 @@
-"""What is known of a session without asking anybody: the facts that its transcript holds.
+"""Facts that a session's transcript holds, extracted without a model.
 
-Each fact carries the number of the line it comes from, so that everything told about a session can be looked up in it.
-What was said is kept whole; what was printed is kept in single lines.
+Each fact carries the number of its line, so that it can be checked in the transcript. Messages are kept whole, outputs
+in single lines.
 """
 
 from dataclasses import dataclass, field
@@ -42,9 +42,9 @@ class Ask:
     phrases: tuple[Phrase, ...] = ()
     """The user's own sentences, without what was pasted."""
     pasted: str = ""
-    """The telling line of what was pasted, and its size."""
+    """Most informative line of pasted text, and its size."""
     answers: str = ""
-    """What the agent had asked or proposed, where the message is too short to stand alone."""
+    """Question or proposal of the agent, where the message is too short to stand alone."""
     accepts: bool = False
     """Accepts a proposal of the agent."""
     done: bool = True
@@ -59,7 +59,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """Something that was said or shown, in whole words, with the line it comes from."""
+    """Sentence of the record, whole, with the number of its line."""
 
     number: int
     part: int
@@ -68,7 +68,7 @@ class Sentence:
     closing: bool = False
     """Belongs to the last message of a turn, which tends to sum it up."""
     announces: bool = False
-    """Only says what is done next."""
+    """Only announces the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class FileFact:
     action: FileAction
     times: int = 1
     reason: str = ""
-    """What the agent said when it last changed the file."""
+    """Explanation of the agent for its last change."""
     change: str = ""
     """A line that the last change wrote."""
     before: str = ""
@@ -99,14 +99,14 @@ class CommandFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestFact:
-    """What the tests said last."""
+    """Result of the last test run."""
 
     number: int
     command: str
     outcome: Outcome
     phase: TestPhase
     error: str = ""
-    """The line that tells why the run failed."""
+    """Line of the output that names the failure."""
     edits_since: int = 0
     """Files that were changed after the run."""
     passed_at: int | None = None
@@ -121,7 +121,7 @@ class TestFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFact:
-    """Something that went wrong, and whether the same command went well later."""
+    """Error of a command, and its resolution."""
 
     number: int
     command: str
@@ -139,7 +139,7 @@ class ErrorFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFact:
-    """A choice that somebody made, in their own words."""
+    """Choice of the user or the agent, quoted."""
 
     number: int
     type: DecisionType
@@ -155,6 +155,8 @@ class DecisionFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFact:
+    """Commit that the session made."""
+
     number: int
     hash: str
     subject: str
@@ -163,11 +165,13 @@ class CommitFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestFact:
+    """Pull request that the session opened."""
+
     number: int
     url: str
     title: str = ""
     state: str = ""
-    """What the session last saw: open, draft, merged, closed; empty where it never looked."""
+    """State as it was seen last: open, draft, merged, closed; empty if it was never seen."""
     base: str = ""
 
 
@@ -183,11 +187,11 @@ class ActionFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFact:
-    """Where the work stands at the end of the record."""
+    """State of the work at the end of the record."""
 
     last: ActionFact | None = None
     running: tuple[ActionFact, ...] = ()
-    """Commands that were begun and whose end nobody saw."""
+    """Commands without a recorded end."""
     half_done: ActionFact | None = None
     """A merge, rebase or cherry-pick that stopped and was not concluded."""
     refused: ActionFact | None = None
@@ -199,12 +203,12 @@ class StateFact:
     question: str = ""
     """The agent's question that the user has not answered."""
     unanswered: int | None = None
-    """The user's last message, where the agent has said nothing since."""
+    """The user's last message, if the agent has not answered it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewFact:
-    """What a reviewer found."""
+    """Findings of a reviewer."""
 
     reviewer: str
     severity: Severity
@@ -224,7 +228,7 @@ class SessionFacts:
     commit: str = ""
     request: Ask | None = None
     said: tuple[Ask, ...] = ()
-    """What the user said after the request."""
+    """Messages of the user after the request."""
     summary: str = ""
     """The agent's own summary of what came before, where its conversation was compacted."""
     plan: str = ""
@@ -240,9 +244,9 @@ class SessionFacts:
     commits: tuple[CommitFact, ...] = ()
     pull_requests: tuple[PullRequestFact, ...] = ()
     sentences: tuple[Sentence, ...] = ()
-    """Everything that was said beside the user, in order, whole."""
+    """Sentences of all others, in order, whole."""
     state: StateFact = field(default_factory=StateFact)
     open_calls: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     unread_lines: int = 0
-    """Lines of the recording that were broken, or of a kind that nobody knows."""
+    """Lines of the recording that were broken or of an unknown kind."""

@@ -1,7 +1,6 @@
-"""Choose what is told within a budget: what must stand, then what brings most for its tokens.
+"""Choose the items of a context within a budget: the required ones, then the most valuable for their tokens.
 
-An item is worth its own value and loses most of it where its words were told already, so the choice spreads over
-the session.
+An item loses most of its value where its terms stand in the context already, so the choice spreads over the session.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +12,9 @@ from segue.resume.tokens import weigh
 LEAST_BUDGET, MOST_BUDGET, UNKNOWN_WINDOW = 4_000, 16_000, 12_000
 SHARE_OF_WINDOW = 0.06
 FAMILIAR = 0.35
-"""Share of its value that an item keeps when all its words were told already."""
+"""Share of its value that an item keeps when all its terms stand in the context already."""
 SUBJECT = 0.25
-"""Value of a word that the session was about, where it was not told yet, for each unit of its weight."""
+"""Value of a new term that the session was about, for each unit of its weight."""
 FIXED = 36.0
 """Tokens added to the price of an item when it is weighed, so that the shortest do not win for being short."""
 
@@ -29,7 +28,7 @@ def budget_for(window: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """Something that can be told, or left out."""
+    """Line or sentence that a context can hold."""
 
     section: str
     order: tuple[float, ...]
@@ -40,7 +39,7 @@ class Item:
     must: bool = False
     """Stands at every budget."""
     words: frozenset[str] = frozenset()
-    """The words that count as told with it; an item without any is always new."""
+    """Its terms; an item without any is always new."""
     key: str = ""
     needs: tuple[str, ...] = ()
     """Keys of items that stand wherever this one stands."""
@@ -60,7 +59,7 @@ class Choice:
     overhead: Mapping[str, float]
     """Tokens that it takes to open a section."""
     subjects: Mapping[str, float] = field(default_factory=dict[str, float])
-    """The words that the session was about, each with its weight."""
+    """Terms that the session was about, each with its weight."""
     chosen: list[Item] = field(default_factory=list[Item])
     used: float = 0.0
     spent: dict[str, float] = field(default_factory=dict[str, float])

@@ -27,7 +27,7 @@ WANTED = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What an examiner found in a context."""
+    """Findings of an examiner about a context."""
 
     missing: Sequence[str] = ()
     """Texts that it should hold."""
@@ -161,7 +161,7 @@ def _sections(offered: Sequence[Item], chosen: Sequence[Item], titles: Mapping[s
 
 
 def _flowing(members: Sequence[Item]) -> Iterator[ContextLine]:
-    """Running text: one line for each message, with a mark where sentences of it were left out."""
+    """Yield one line for each message, with a mark where sentences of it were left out."""
     text, before = "", None
     for item in members:
         if before is not None and item.order[0] == before.order[0]:

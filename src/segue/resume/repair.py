@@ -14,7 +14,7 @@ ROUNDS = 2
 
 
 class Examination(Protocol):
-    """What an examiner says of a text."""
+    """Result of an examination of a text."""
 
     @property
     def score(self) -> float: ...
@@ -30,7 +30,7 @@ V = TypeVar("V", bound=Examination)
 def compile_repaired(
     facts: SessionFacts, budget: int, examine: Callable[[str], V], handover: Handover | None = None
 ) -> tuple[ResumeContext, V]:
-    """Return the best context that was found, with what the examiner said of it."""
+    """Return the best context that was found, with its examination."""
     context = compile_context(facts, budget, handover)
     verdict = examine(context.text)
     wrong: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The sections of a resume context: from facts to items that can be told, in whole sentences."""
+"""The sections of a resume context: from facts to items, in whole sentences."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ NONE = {
     DECISIONS: "(no significant decisions recorded)",
     ERRORS: "(no errors encountered)",
 }
-"""What stands under a title that has nothing to tell."""
+"""Text under a title without items."""
 CAPS = {SAID: 0.34, TODO: 0.07, DECISIONS: 0.2, ERRORS: 0.1, FILES: 0.08, GIT: 0.08, NEXT: 0.05, AGREED: 0.2}
 """Share of the budget that a section may take before the others have had their turn."""
 MARKS = {"completed": "[x]", "in_progress": "[~]"}
@@ -52,12 +52,12 @@ UNTOLD, TOLD = 1.0, 0.35
 """Weight of a result by whether anyone spoke of what it shows."""
 NEWEST_FILES, FILES_IN_A_LINE = 5, 8
 PART = 300
-"""Characters of a long message that are told or left out together."""
+"""Characters of a long message that stand or fall together."""
 _FIGURE = re.compile(r"\d{2}|_|[a-z][A-Z]")
 
 
 def items(facts: SessionFacts, budget: int) -> list[Item]:
-    """Return everything that could be told of a session."""
+    """Return all items of a session."""
     request = facts.request
     told = shortened(request, budget * HALF) if request else ""
     return [
@@ -209,7 +209,7 @@ def _numbers(found: Iterable[int]) -> str:
 
 
 def _rules(facts: SessionFacts, told: str) -> Iterator[Item]:
-    """Every rule, once; one of the request stands there unless the request had to be shortened."""
+    """Yield every rule once; a rule of the request stands there unless the request had to be shortened."""
     seen: set[str] = set()
     shown = _flat(told)
     asks = [*([facts.request] if facts.request else []), *facts.said]
@@ -233,7 +233,7 @@ def _plain(text: str) -> str:
 
 
 def _said(facts: SessionFacts, told: str) -> Iterator[Item]:
-    """What the user said after the request; rules stand under their own title already."""
+    """Yield the messages after the request; rules stand under their own title."""
     seen: dict[str, int] = {}
     for ask in facts.said:
         seen[_plain(" ".join(phrase.text for phrase in ask.phrases) + ask.answers)] = ask.number
@@ -261,7 +261,7 @@ def _needs(ask: Ask) -> tuple[str, ...]:
 
 
 def _message(ask: Ask, length: int) -> Iterator[Item]:
-    """A message, whole where it is short; a long one in parts of whole sentences, none of which is cut."""
+    """Yield a message, whole if it is short, otherwise in parts of whole sentences."""
     first, *others = _parts(ask) or [""]
     told = f"- {_quoted(first)}" if first else "-"
     marks = [*_attached(ask), ask.pasted]
@@ -327,7 +327,7 @@ def _todos(todos: Sequence[TodoEntry]) -> Iterator[Item]:
 
 
 def _decisions(facts: SessionFacts) -> Iterator[Item]:
-    """Decisions of the agent with a reason or an alternative; those of the user stand in their own words elsewhere."""
+    """Yield the agent's decisions with a reason or an alternative; the user's stand as quotations elsewhere."""
     for fact in facts.decisions:
         if fact.by != "agent" or not (fact.reason or fact.alternatives or fact.superseded_by):
             continue
@@ -351,7 +351,7 @@ def _decisions(facts: SessionFacts) -> Iterator[Item]:
 
 
 def _errors(facts: SessionFacts) -> Iterator[Item]:
-    """Errors with what became of them; the last ones, and the last that are open, come first."""
+    """Yield errors with their resolution; the last ones, and the last open ones, come first."""
     last = facts.state.last.number if facts.state.last else 0
     told = [error for error in facts.errors if not error.expected and (error.number != last or error.solution)]
     still_open = [error.number for error in told if error.resolution == "unresolved" and not error.passing][-3:]
@@ -409,7 +409,7 @@ def _story(facts: SessionFacts) -> Iterator[Item]:
 
 
 def _files(facts: SessionFacts) -> Iterator[Item]:
-    """The files changed last with the words about them, the ones before by name."""
+    """Yield the files changed last with their reason, the earlier ones by name."""
     older, newest = facts.files[:-NEWEST_FILES], facts.files[-NEWEST_FILES:]
     for start in range(0, len(older), FILES_IN_A_LINE):
         group = older[start : start + FILES_IN_A_LINE]
@@ -458,7 +458,7 @@ def _git(facts: SessionFacts) -> Iterator[Item]:
 
 
 def _pull_request(request: PullRequestFact, age: int) -> Item:
-    """The newest pull request with its address, the ones before by number."""
+    """Return the newest pull request with its address, an earlier one by number."""
     name = f"{request.url}" if age == 0 else f"#{request.url.rsplit('/', 1)[-1]}"
     title = f" {_quoted(clip(request.title, 90))}" if request.title else ""
     state = request.state or "state not seen"
@@ -473,7 +473,7 @@ def _pull_request(request: PullRequestFact, age: int) -> Item:
 
 
 def _next(facts: SessionFacts) -> Iterator[Item]:
-    """The user's last order, with what it answers, and what the agent was about to do."""
+    """Yield the user's last order, with the question that it answers, and the agent's last intention."""
     asked = facts.said[-1] if facts.said else None
     if asked and asked.phrases:
         own = clip(_flat(" ".join(phrase.text for phrase in asked.phrases)), 240)

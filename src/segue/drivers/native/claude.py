@@ -67,6 +67,7 @@ def knows(line: JsonObject) -> bool:
 
 
 def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tuple[int, str, Said]]:
+    """Read the lines of a session file."""
     teller = _Teller()
     for number, line in lines:
         at = string_of(line.get("timestamp"))
@@ -84,26 +85,26 @@ def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tupl
 
 @dataclass(slots=True)
 class _Teller:
-    """What has to be remembered between lines."""
+    """State between the lines of a file."""
 
     seen: set[str] = field(default_factory=set[str])
     standing: WorkLocation = field(default_factory=WorkLocation)
     paid: str = ""
-    """The message whose usage was told last; its other blocks stand on lines of their own and repeat it."""
+    """The message whose usage was reported last; its other blocks stand on lines of their own and repeat it."""
     queued: list[str] = field(default_factory=list[str])
-    """What the user typed while the agent was at work, and the agent has not taken up yet."""
+    """Prompts typed during a turn that the agent has not taken up yet."""
     taken: set[str] = field(default_factory=set[str])
     tasks: dict[str, TodoEntry] = field(default_factory=dict[str, TodoEntry])
     tasks_made: int = 0
     creations: dict[str, str] = field(default_factory=dict[str, str])
-    """Calls that made a task, and the number it was given before the program said one."""
+    """Calls that created a task, with the number that was assumed until the program named one."""
     running: dict[str, str] = field(default_factory=dict[str, str])
     """Commands in the background, by the client's own id, and the calls that began them."""
     polls: dict[str, str] = field(default_factory=dict[str, str])
     """Calls that only look after such a command, and the call that began it."""
 
     def has_heard(self, line: JsonObject) -> bool:
-        """A resumed conversation repeats the lines of the one before."""
+        """Return whether a line was read before: a resumed conversation repeats the lines of the one before."""
         identity = string_of(line.get("uuid"))
         if not identity:
             return False
@@ -112,7 +113,7 @@ class _Teller:
         return heard
 
     def queue(self, line: JsonObject) -> Iterator[Said]:
-        """Words that the user typed ahead. Those that the agent took up in the middle of a turn stand nowhere else."""
+        """Queue a prompt that was typed during a turn. One that was taken up within a turn is on no other line."""
         attached = line.get("attachment")
         if is_object(attached):
             match attached.get("type"):
@@ -140,6 +141,7 @@ class _Teller:
             yield from self._typed(text)
 
     def tell(self, line: JsonObject) -> Iterator[Said]:
+        """Read one line of the conversation."""
         yield from self._stand(line)
         message: JsonObject = line["message"]
         content = message.get("content")
@@ -267,7 +269,7 @@ class _Teller:
         yield TodoUpdated(entries=tuple(self.tasks.values()))
 
     def _renumber(self, before: str, after: str) -> None:
-        """The task has another number than the one it was given here."""
+        """Replace the assumed number of a task by the one that the program named."""
         self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
 
     def _usage(self, message: JsonObject) -> Iterator[Said]:

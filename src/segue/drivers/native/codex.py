@@ -52,6 +52,7 @@ def knows(line: JsonObject) -> bool:
 
 
 def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tuple[int, str, Said]]:
+    """Read the lines of a session file."""
     teller = _Teller()
     for number, line in lines:
         if not knows(line):
@@ -65,14 +66,14 @@ def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tupl
 
 @dataclass(slots=True)
 class _Teller:
-    """What has to be remembered between lines."""
+    """State between the lines of a file."""
 
     running: dict[str, str] = field(default_factory=dict[str, str])
     """Commands that were still at work when their call was answered: the terminal's number, and the call."""
     watched: dict[str, str] = field(default_factory=dict[str, str])
     """Calls that only look after a running command, and the call that began it."""
     so_far: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """What a command that is still at work has printed."""
+    """Output so far of a command that still runs."""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """The names of the calls that are not answered yet."""
     helpers: dict[str, str] = field(default_factory=dict[str, str])
@@ -80,6 +81,7 @@ class _Teller:
     model: str = ""
 
     def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        """Read one line of the conversation."""
         match kind:
             case "session_meta" | "turn_context":
                 self.model = string_of(payload.get("model")) or self.model
@@ -153,7 +155,7 @@ class _Teller:
             yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
 
     def _result(self, payload: JsonObject) -> Iterator[Said]:
-        """A call is finished when its command is, and not when the program stopped waiting for it."""
+        """Yield the result of a call; it ends with its command, not when the program stopped waiting for it."""
         call_id = string_of(payload.get("call_id"))
         name = self.tools.pop(call_id, "")
         call_id = self.watched.pop(call_id, call_id)
@@ -197,7 +199,7 @@ def _reports(states: Mapping[str, object]) -> Iterator[tuple[str, ToolFinished]]
 
 
 def _conversation(line: JsonObject) -> str:
-    """The first one named is the file's own; a fork names where it comes from after itself."""
+    """Return the conversation of a file: the first one named, since a fork names its origin after itself."""
     payload: JsonObject = line["payload"]
     named = string_of(payload.get("id")) or string_of(payload.get("session_id"))
     return named if line["type"] == "session_meta" else ""
@@ -240,7 +242,7 @@ def _entry(step: JsonObject) -> TodoEntry:
 
 
 def _arguments(kind: str, payload: JsonObject) -> JsonObject:
-    """The call's arguments as an object; the commands of a program of several are listed under `commands`."""
+    """Return a call's arguments as an object; a program of several commands lists them under `commands`."""
     if kind == "local_shell_call":
         action = payload.get("action")
         return action if is_object(action) else {}
@@ -263,7 +265,7 @@ def _unescaped(text: str) -> str:
 
 
 def _output(output: object) -> tuple[str, int | None, str | None]:
-    """What a command printed, its exit code, and the number of its terminal where it is still at work."""
+    """Return the output of a command, its exit code, and the number of its terminal while it runs."""
     text = text_of(output)
     if text.startswith('{"output"'):
         try:
@@ -283,5 +285,5 @@ def _output(output: object) -> tuple[str, int | None, str | None]:
 
 
 def _codes(text: str) -> list[int]:
-    """The exit codes that a text names; a program of several commands may print one for each."""
+    """Return the exit codes that a text names; a program of several commands may print one for each."""
     return [int(next(filter(None, found.groups()))) for found in _EXIT.finditer(text)]

@@ -43,7 +43,7 @@ def own_words(text: str) -> str:
 
 
 def slash_command(text: str) -> str:
-    """Return a command with the words that the user gave it; a bare command is the client's own business."""
+    """Return a command with the arguments that the user gave it; a bare command is the client's own business."""
     name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
     if name is None or arguments is None or not arguments[1].strip():
         return ""

@@ -21,7 +21,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class Tally:
-    """What a file held, counted while it was read."""
+    """Counts of a file's lines, taken while it is read."""
 
     lines: int = 0
     unknown: int = 0
@@ -29,7 +29,7 @@ class Tally:
     broken: int = 0
     """Lines that are no JSON object: torn, filled with zeros, or too long."""
     torn: bool = False
-    """Whether the last line is one of those."""
+    """True if the last line is one of those."""
     conversation: str = ""
     """The agent's own name for the conversation."""
     size: int = 0
@@ -102,7 +102,7 @@ def _object(text: bytes) -> JsonObject | None:
 
 
 def _whole(value: Any) -> Any:
-    """The value with every half of a character replaced: no encoder takes one."""
+    """Replace every half of a character in a value: no encoder takes one."""
     match value:
         case str():
             return value.encode(errors="replace").decode()
@@ -115,7 +115,7 @@ def _whole(value: Any) -> Any:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content: a string, or a list of blocks of which some hold text."""
+    """Return the text of a message's content: a string, or a list of blocks of which some hold text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -136,7 +136,7 @@ def number_of(value: object) -> int | None:
 
 
 def objects_of(value: object) -> list[JsonObject]:
-    """The objects in a list; whatever else it holds is passed over."""
+    """Return the objects in a list; its other items are ignored."""
     if not isinstance(value, list):
         return []
     items: list[object] = value  # pyright: ignore[reportUnknownVariableType]

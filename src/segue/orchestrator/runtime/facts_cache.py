@@ -72,6 +72,7 @@ class _Reading:
         return self.read_so_far[index].stretch.until if index < len(self.read_so_far) else chapter.stretch.after
 
     def read(self, index: int, chapter: Chapter, records: list[Record]) -> None:
+        """Take up a page of records."""
         try:
             kept = [record for record in records if record.session_id not in chapter.aside]
             for line in lines_of(kept, chapter.offset):

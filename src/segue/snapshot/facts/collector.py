@@ -377,7 +377,7 @@ class Collector:
         )
 
     def _superseded(self, begun: int, call: ToolCalled) -> bool:
-        """Decide whether a later run of the same kind has ended, so that nobody waits for this one any more."""
+        """Decide whether a later run of the same kind has ended, so that the earlier one is of no interest any more."""
         kinds = {_kind(headline(command)) for command in commands_of(call)}
         return any(each.number > begun and _kind(each.command) in kinds for each in self.runs.commands.values())
 

@@ -1,4 +1,4 @@
-"""Commands: how they are told, and what they are for."""
+"""Shell commands: their short form and their purpose."""
 
 import re
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from segue.model.events import ToolCalled
 from segue.model.naming import words
 
 Purpose = Literal["test", "work", "git", "talk", "look"]
-"""What a command is for: checking, building and running, versions, asking others, or only looking around."""
+"""Purpose of a command: checking, building and running, versions, asking others, or only looking around."""
 
 _SETUP = re.compile(r"^(?:(?:cd|source|\.)\s+\S+|export\s+\S+|set\s+-\S+)\s*(?:&&|;)\s*")
 # Lines of a script that do nothing by themselves: comments, and what only prepares the next.
@@ -40,7 +40,7 @@ _STEP = re.compile(r"&&|\|\||[;\n]")
 
 
 def commands_of(call: ToolCalled) -> list[str]:
-    """The shell commands that a call runs."""
+    """Return the shell commands that a call runs."""
     if call.tool != "execute":
         return []
     several: Any = call.input.get("commands")
@@ -55,7 +55,7 @@ def commands_of(call: ToolCalled) -> list[str]:
 
 
 def headline(command: str) -> str:
-    """The command on one line, without where it ran and what became of its output: two runs of it look alike."""
+    """Return the command on one line, without its directory and redirections, so that two runs look alike."""
     text = command.strip().split("<<", 1)[0]
     lines = (line.strip() for line in text.split("\n"))
     line = _bare(next((line for line in lines if line and not _NOTHING.match(line)), ""))
@@ -94,7 +94,7 @@ def _bare(line: str) -> str:
 
 
 def purpose(command: str) -> Purpose:
-    """What the most important of its parts is for."""
+    """Return the purpose of the most important part of a command."""
     kinds = {_kind(part) for part in _parts(command)}
     for kind in _BY_IMPORTANCE:
         if kind in kinds:
@@ -123,7 +123,7 @@ def marked_success(command: str, output: str) -> bool:
 
 
 def _parts(command: str) -> list[str]:
-    """The simple commands of a command line, without what stands in quotes."""
+    """Split a command line into simple commands, without quoted text."""
     return _SEPARATOR.split(_QUOTED.sub("''", command[:LONGEST_LOOKED_AT].split("<<", 1)[0]))
 
 

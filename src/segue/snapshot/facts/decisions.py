@@ -204,7 +204,7 @@ class Decisions:
     found: list[DecisionFact] = field(default_factory=list[DecisionFact])
 
     def spoke(self, number: int, sentences: Sequence[str]) -> None:
-        """Take up what the agent said."""
+        """Take up sentences of the agent."""
         for sentence in sentences:
             self._supersede(number, sentence)
             if (kind := decision_type(sentence)) is not None:

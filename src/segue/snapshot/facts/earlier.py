@@ -1,4 +1,4 @@
-"""What a session was given at its beginning: a compiled context, a note, or the summary of a vendor's compaction.
+"""The beginning of a continued session: a compiled context, a note, or the summary of a vendor's compaction.
 
 It is read as the continuation that it is: its request is the request, its rules are rules, its headings do not nest.
 """
@@ -34,14 +34,14 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What was handed down."""
+    """Content of a context, note or summary that opens a session."""
 
     request: str = ""
     rules: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     now: str = ""
-    """What the session was asked to do besides."""
+    """The request that came with it."""
 
 
 def handed_down(text: str, *, summary: bool = False) -> Earlier | None:

@@ -23,6 +23,8 @@ LONGEST_CHANGE = 160
 
 @dataclass(frozen=True, slots=True)
 class Edit:
+    """Change of a file by a call."""
+
     path: str
     action: FileAction
     change: str = ""
@@ -41,12 +43,12 @@ def edits_of(call: ToolCalled) -> list[Edit]:
 
 
 def elsewhere(path: str) -> bool:
-    """Whether a file is no part of the work: a scratch file, or no file at all."""
+    """Decide whether a file is no part of the work: a scratch file, or no file at all."""
     return path.startswith(_ELSEWHERE) or _OWN.search(path) is not None
 
 
 def change_told(output: str) -> str:
-    """How the text begins that was written, where only the answer to an edit tells it, as a difference."""
+    """Return the beginning of the written text, where only the answer to an edit holds it, as a difference."""
     if "+++ " not in output:
         return ""
     added = (line[1:] for line in output[: 8 * LONGEST_CHANGE].split("\n") if line[:1] == "+" != line[1:2])
@@ -62,7 +64,7 @@ def _tool_edits(call: ToolCalled) -> list[Edit]:
 
 
 def written_text(call: ToolCalled) -> str:
-    """How the text begins that the call wrote."""
+    """Return the beginning of the text that a call wrote."""
     several: Any = call.input.get("edits")
     first: Any = several[0] if isinstance(several, list) and several else None  # pyright: ignore[reportUnknownVariableType]
     given: JsonObject = first if isinstance(first, dict) else call.input  # pyright: ignore[reportUnknownVariableType]
@@ -71,7 +73,7 @@ def written_text(call: ToolCalled) -> str:
 
 
 def _beginning(text: str) -> str:
-    """The text on one line, and a mark where it is cut."""
+    """Return the text on one line, with a mark where it is cut."""
     text = flattened(text)
     return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE].rsplit(' ', 1)[0]}…"
 

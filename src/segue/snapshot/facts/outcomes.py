@@ -1,4 +1,4 @@
-"""What an output says: whether tests failed and which, and what the error was."""
+"""Outcomes in an output: failed tests, passed tests, error lines."""
 
 import re
 
@@ -51,7 +51,7 @@ READ_OF_AN_OUTPUT = 60_000
 
 
 def tests_failed(output: str) -> bool:
-    """An exit status is often lost in a pipe; what the runner prints is not."""
+    """Decide whether an output shows failed tests; an exit status is often lost in a pipe."""
     return _BAD.search(_bounded(output)) is not None
 
 
@@ -66,23 +66,23 @@ def failing_tests(output: str) -> tuple[str, ...]:
 
 
 def every_failing_test(output: str) -> tuple[str, ...]:
-    """However many there are, for whoever has to judge by them."""
+    """Return all failing tests, however many there are."""
     return tuple(dict.fromkeys(name.strip() for pattern in _FAILING for name in pattern.findall(output)))
 
 
 def failing_targets(output: str) -> tuple[str, ...]:
-    """Files or packages that failed, where the tests themselves are not named."""
+    """Return files or packages that failed, where the tests themselves are not named."""
     return tuple(dict.fromkeys(_GENERAL.findall(_bounded(output))))[:MOST_FAILING]
 
 
 def test_summary(output: str) -> str:
-    """The line in which the runner counts, which is the last of its kind."""
+    """Return the last line in which the runner counts."""
     lines = [line for line in _COUNTS.findall(_bounded(output)) if _NUMBER.search(line)]
     return " ".join(lines[-1].strip(" =").split())[:120] if lines else ""
 
 
 def error_message(output: str) -> str:
-    """The one line that says best what went wrong."""
+    """Return the line that names the error best."""
     # A progress line overwrites itself; its last state counts.
     lines = [line.rsplit("\r", 1)[-1].strip() for line in _bounded(output).split("\n")]
     if "Traceback (most recent" in output:

@@ -1,4 +1,4 @@
-"""Results that stand only in outputs: the lines of an output that a reader would be told.
+"""Results that stand only in outputs: the lines of an output that matter to a reader.
 
 Failures stand among the errors and test runs in the state, so neither is repeated here.
 """

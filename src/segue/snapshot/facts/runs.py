@@ -116,6 +116,7 @@ class Runs:
                     break
 
     def tests(self) -> TestFact | None:
+        """Return the result of the last test run."""
         last = self.last_test
         if last is None:
             return None

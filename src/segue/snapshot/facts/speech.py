@@ -16,7 +16,7 @@ LONGEST_OWN = 700
 LONG = 900
 """Characters from which a message with headings and lists is a document."""
 SHORT = 48
-"""A message up to this length may say nothing without what it answers."""
+"""A message up to this length may need the question that it answers."""
 
 # A line that a program printed: a prompt, a time, a level, a test runner, a frame of a stack, a difference.
 _MACHINE = re.compile(
@@ -346,7 +346,7 @@ def is_question(sentence: str) -> bool:
 
 
 def _states(sentence: str) -> bool:
-    """Recognise a request that is worded as a question and ends with a demand."""
+    """Return whether a question is a request: it asks to do something and ends with no question mark."""
     return _ASKED_TO_DO.search(sentence) is not None and not sentence.rstrip().endswith(("?", "？"))
 
 
@@ -402,7 +402,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def _scripts(text: str) -> frozenset[str]:
-    """Pairs of signs stand for words where a script leaves no gaps."""
+    """Return pairs of signs, which stand for words where a script leaves no gaps."""
     runs = re.findall(r"[\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,}", text)
     return frozenset(run[at : at + 2] for run in runs for at in range(len(run) - 1))
 

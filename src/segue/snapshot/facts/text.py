@@ -40,7 +40,7 @@ def _target(link: re.Match[str]) -> str:
 
 
 def joined(before: str, after: str) -> str:
-    """Join two pieces of what an agent said; a sentence that ended and one that begins are two paragraphs."""
+    """Join two pieces of an agent's text; a sentence that ended and one that begins are two paragraphs."""
     apart = before[-1:] in _ENDS and after[:1] not in " \n" and _BEGINS.match(after) is not None
     return f"{before}\n\n{after}" if apart else f"{before}{after}"
 

@@ -79,7 +79,10 @@ async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(
         (session,) = await theatre.orchestrator.sessions(FORK)
         assert (session.parent, session.carrying) == (first.session_id, Carrying.DONE)
         facts = await theatre.services.facts.facts(view.id)
-        assert [passage.text for passage in facts.latest] == ["I decided to use alpaca.", "I decided to use buffalo."]
+        assert [sentence.text for sentence in facts.sentences] == [
+            "I decided to use alpaca.",
+            "I decided to use buffalo.",
+        ]
         assert facts.request is not None and facts.request.text == "Build it" and not facts.said
         original = await theatre.orchestrator.workflow("build-it")
         assert (original.status, original.tasks_done) == (WorkflowStatus.PAUSED, 2)
@@ -95,7 +98,7 @@ async def test_what_happens_to_the_original_later_is_not_known_in_the_fork(theat
         again = await fork(theatre, forked.workflow.session.id if forked.workflow.session else "")
         assert again.workflow.slug == f"{FORK}-fork"
         facts = await theatre.services.facts.facts(again.workflow.id)
-    assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
+    assert [sentence.text for sentence in facts.sentences] == ["I decided to use alpaca."]
 
 
 async def test_a_completed_workflow_is_gone_on_from_in_a_fork(theatre: Theatre) -> None:
@@ -131,7 +134,7 @@ async def test_a_fork_can_be_taken_back_and_leaves_out_what_was_undone(theatre: 
         await theatre.until(FORK, "paused")
         await theatre.resume(FORK, snapshot=view.last_snapshot)
         facts = await theatre.services.facts.facts(view.id)
-        assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
+        assert [sentence.text for sentence in facts.sentences] == ["I decided to use alpaca."]
 
 
 async def test_a_fork_of_nothing_is_refused_and_leaves_nothing(theatre: Theatre) -> None:

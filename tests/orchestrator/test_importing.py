@@ -84,7 +84,11 @@ def numberless(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(numberless, value))
     if is_dataclass(value):
-        shown = [field.name for field in fields(value) if field.name not in ("number", "superseded_by", "last")]
+        shown = [
+            field.name
+            for field in fields(value)
+            if field.name not in ("number", "superseded_by", "last", "passed_at", "solved_at", "later", "withdrawn")
+        ]
         return tuple(numberless(getattr(value, name)) for name in shown)
     return value
 
@@ -102,8 +106,8 @@ async def test_the_journal_tells_what_the_file_told(
     async with theatre.open():
         found = await facts_in_journal(theatre, await imported(theatre, file, repository=theatre.repository))
     assert expected.files and expected.commands and expected.tests and expected.decisions and expected.todos
-    for name in ("request", "said", "files", "looked_at", "commands", "tests", "errors", "todos", "decisions",
-                 "latest", "commits", "open_calls", "directory", "summary", "usage"):  # fmt: skip
+    for name in ("request", "said", "files", "commands", "tests", "errors", "todos", "decisions",
+                 "sentences", "commits", "open_calls", "directory", "summary", "usage"):  # fmt: skip
         assert numberless(getattr(found, name)) == numberless(getattr(expected, name)), name
 
 

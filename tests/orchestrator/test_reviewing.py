@@ -174,7 +174,7 @@ async def test_what_a_reviewer_says_and_uses_counts_and_is_no_part_of_the_story(
         state = await theatre.services.journal.state(view.id)
         assert (state.usage.input_tokens, state.usage.output_tokens) == (700, 30)
         facts = await theatre.services.facts.facts(view.id)
-        assert not any("rust" in passage.text for passage in facts.passages + facts.latest)
+        assert not any("rust" in sentence.text for sentence in facts.sentences)
         assert facts.decisions == ()
 
 

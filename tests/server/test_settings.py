@@ -262,7 +262,6 @@ NUMBERS = {
     "messages that are read for decisions": (Settings().extraction_messages, 50),
     "characters of a message": (Settings().history_message, 2000),
     "characters of a result": (Settings().history_result, 500),
-    "characters of an issue": (Settings().context_issue, 500),
     "comments of a review": (Settings().context_comments, 3),
     "messages that wait": (Settings().messages_waiting, 10),
 }

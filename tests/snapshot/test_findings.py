@@ -90,7 +90,7 @@ def test_an_error_is_unresolved_until_the_same_command_goes_well() -> None:
     assert (before.error_type, before.resolution, before.resolution_notes) == ("ImportError", "unresolved", "")
     assert (before.error_message, before.context) == ("ImportError: no module named words", "python build.py")
     (after,) = errors(*broken, *ran("2", "python build.py"))
-    assert (after.resolution, after.resolution_notes) == ("fixed", "the same command went well later")
+    assert (after.resolution, after.resolution_notes) == ("fixed", "a later run went well (#4)")
 
 
 def test_an_error_without_a_name_is_a_command_that_failed() -> None:

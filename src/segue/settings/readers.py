@@ -48,6 +48,11 @@ def _whole(least: int, of: str = "") -> Callable[[str, object], int]:
     return read
 
 
+def _budget(key: str, value: object) -> int:
+    """Read a number of tokens, of which 0 leaves the choice to Segue."""
+    return 0 if _number(key, value) == 0 else _whole(100, " of tokens")(key, value)
+
+
 def _amount(most: float) -> Reader:
     def read(key: str, value: object) -> float:
         number = _number(key, value)
@@ -285,7 +290,7 @@ SERVER_READERS: Mapping[str, Reader] = {
     "fixer_time": _seconds(),
     "review_time": _seconds(),
     "capacity": _capacity,
-    "context_budget": _whole(100, " of tokens"),
+    "context_budget": _budget,
     "context_issue": _whole(0),
     "context_comments": _whole(0),
     "history_message": _whole(1),

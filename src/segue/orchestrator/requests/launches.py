@@ -50,6 +50,7 @@ from segue.orchestrator.runtime.services import DIVERGED, RuntimeServices
 from segue.protocol.admission import Launch, LaunchCourse, Leaving, OpenRun, Standing, admit_launch
 from segue.protocol.budgets import LimitReached
 from segue.protocol.capacity import Rung, usable_window
+from segue.resume.budget import budget_for
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
@@ -123,7 +124,7 @@ async def means_of(
     return Means(
         session=session,
         agent=agent,
-        budget=services.rules.context_budget if standing else None,
+        budget=(services.rules.context_budget or budget_for(state.usage.window)) if standing else None,
         history=history(records, services.rules.history),
         request=_request(state, standing, services.rules.plan_tasks),
         original=await fork_origins.original(services, state),

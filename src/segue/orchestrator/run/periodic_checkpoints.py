@@ -65,7 +65,8 @@ async def _draft(lease: Lease, due: Refresh) -> Checkpoint:
 
 
 async def _memorize(lease: Lease, checkpoint: Checkpoint) -> str | None:
-    facts, calendar = await lease.services.facts.facts_at(checkpoint)
+    digest, calendar = await lease.services.facts.facts_at(checkpoint)
+    facts = digest.facts
     findings = Findings(
         checkpoint_id=checkpoint.id,
         tests=tests_of(facts, calendar),

@@ -4,12 +4,13 @@ import logging
 from dataclasses import replace
 
 from segue.model.checkpoint import Checkpoint
-from segue.model.facts import SessionFacts
 from segue.model.findings import Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.runtime.contexts import Present, compile_facts, handover_of, with_own_tests
 from segue.orchestrator.runtime.extraction import extract
+from segue.orchestrator.runtime.facts_cache import Digest
 from segue.orchestrator.runtime.services import RuntimeServices
+from segue.resume.budget import budget_for
 from segue.snapshot.extraction import KINDS
 from segue.snapshot.findings import decisions_of, errors_of, reviews_of, tests_of
 
@@ -59,7 +60,8 @@ async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Finding
 
 
 async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
-    facts, calendar = await services.facts.facts_at(checkpoint)
+    digest, calendar = await services.facts.facts_at(checkpoint)
+    facts = digest.facts
     judged = await services.facts.judgements_at(checkpoint)
     found = Findings(
         checkpoint_id=checkpoint.id,
@@ -69,12 +71,10 @@ async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
         errors=errors_of(facts, calendar),
         feedback=tuple(each.feedback for each in judged.reviews),
     )
-    return await _examined(services, checkpoint, with_own_tests(facts, judged), found)
+    return await _examined(services, checkpoint, replace(digest, facts=with_own_tests(facts, judged)), found)
 
 
-async def _examined(
-    services: RuntimeServices, checkpoint: Checkpoint, facts: SessionFacts, found: Findings
-) -> Findings:
+async def _examined(services: RuntimeServices, checkpoint: Checkpoint, digest: Digest, found: Findings) -> Findings:
     """Add the exam of the context that this snapshot gives."""
     state = await services.journal.state(checkpoint.workflow_id)
     present = Present(git=checkpoint.git, at=checkpoint.created_at)
@@ -88,5 +88,6 @@ async def _examined(
         next_task=checkpoint.next_task,
         feedback=tuple(reviews_of(found.feedback)),
     )
-    compiled = await compile_facts(facts, handover, services.rules.context_budget)
+    budget = services.rules.context_budget or budget_for(state.usage.window)
+    compiled = await compile_facts(digest.facts, handover, budget, digest.evidence)
     return replace(found, exam=compiled.exam)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -91,7 +91,9 @@ class AmpReporter:
             case "user":
                 for block in _blocks(message):
                     if block.get("type") == "tool_result":
-                        await self._end(str(block.get("tool_use_id")), _text(block.get("content")), block)
+                        content = block.get("content")
+                        output = content if isinstance(content, str) else _json(content)
+                        await self._end(str(block.get("tool_use_id")), output, block)
             case _:
                 pass
 
@@ -172,7 +174,8 @@ class AmpReporter:
 
 def call(call_id: str, tool: str, given: Mapping[str, Any]) -> Payload:
     """Return a call of a tool, as the protocol writes it."""
-    return payloads.call(call_id, title(tool, given), _KINDS.get(tool, "other"), paths=_paths(given), given=given)
+    paths = [given[key] for key in _PATHS if isinstance(given.get(key), str)]
+    return payloads.call(call_id, title(tool, given), _KINDS.get(tool, "other"), paths=paths, given=given)
 
 
 def title(tool: str, given: Mapping[str, Any]) -> str:
@@ -180,17 +183,9 @@ def title(tool: str, given: Mapping[str, Any]) -> str:
     return shortened(f"{tool} {shown}".strip(), LONGEST_TITLE)
 
 
-def _paths(given: Mapping[str, Any]) -> Iterator[str]:
-    yield from (given[key] for key in _PATHS if isinstance(given.get(key), str))
-
-
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     return [fields(block) for block in cast(list[object], content)] if isinstance(content, list) else []
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else _json(content)
 
 
 def _json(value: Any) -> str:

@@ -211,7 +211,8 @@ def _apply_to_plan(state: WorkflowState, event: e.PlanEvent, at: Seq) -> Workflo
         case e.PlanReopened(reason=reason):
             return replace(state, planning=Planning(reason=reason), replans=state.replans + 1)
         case e.PlanAdopted(plan=plan):
-            tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
+            done = set(state.finished)
+            tasks = {t.id: TaskStatus.COMPLETED if t.id in done else TaskStatus.PENDING for t in plan.tasks}
             adopted = replace(_judged(state, event, at), plan=plan, tasks=tasks, planning=None)
             return replace(adopted, failures=(), advice=None, rounds=frozenset())
         case e.TaskStarted(task_id=task_id):
@@ -278,11 +279,6 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
     known = story(taken_back.rewinds, at)
     then = (each for each in state.judgements if any(part.after < each.at <= part.until for part in known))
     return reduce(_judge, then, replace(taken_back, reviews=(), tests=None))
-
-
-def _kept(status: TaskStatus | None) -> TaskStatus:
-    """Return the status of a task under a new plan."""
-    return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
 
 
 def _judged(

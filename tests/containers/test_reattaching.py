@@ -188,7 +188,7 @@ async def test_an_agent_that_is_silent_when_it_is_joined_is_not_taken_for_one_th
     theatre = Theatre(boxed.stage.home, boxed.stage.repository)
     theatre.agents = dict(load(boxed.stage.home / "segue.toml", {}).agents)
     async with theatre.open(container_engine=boxed.engine.address, stall_notice=300.0, silence_watchdog=1e6):
-        await theatre.orchestrator.resume("build-it", boxed.work.environment)
+        await theatre.resume("build-it", environment=boxed.work.environment)
         joined = await theatre.event("build-it", e.TurnJoined)
         await theatre.clock.advance(400)
         warned = (await theatre.event("build-it", e.Warned, after=joined.seq)).event

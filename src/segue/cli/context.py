@@ -20,7 +20,7 @@ def show_context(view: dict[str, Any], budget: int | None, exam: bool, out: Outp
 
 
 def report(exam: dict[str, Any]) -> str:
-    """How a context did in the exam."""
+    """Return the result of a context's exam, in lines."""
     lines = [f"exam: {exam['score']:.0%}, about {exam['tokens']} of {exam['budget']} tokens"]
     lines += [f"  {category}: {score:.0%}" for category, score in exam["by_category"].items()]
     lines += [f"  missing: {about}" for about in exam["missing"]]

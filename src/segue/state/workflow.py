@@ -75,7 +75,7 @@ class WorkflowState:
     """Messages of people that no agent has got yet, oldest first."""
     forked_from: e.Origin | None = None
     rewinds: tuple[Rewind, ...] = ()
-    taken_back: e.WorkflowRewound | None = None
+    rewound_by: e.WorkflowRewound | None = None
     """Last rewind, until a task is completed after it."""
     asked: e.PersonAsked | None = None
     """Question that a person has to answer before the work continues."""
@@ -219,7 +219,7 @@ def _apply_to_plan(state: WorkflowState, event: e.PlanEvent, at: Seq) -> Workflo
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
             done = _task(state, task_id, TaskStatus.COMPLETED)
-            return replace(done, taken_back=None, failures=(), advice=None, done_since=done.done_since + 1)
+            return replace(done, rewound_by=None, failures=(), advice=None, done_since=done.done_since + 1)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
         case e.TaskInterrupted(task_id=task_id):
@@ -274,7 +274,7 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
         tasks={**state.tasks, **event.tasks},
         last_snapshot=event.checkpoint_id,
         rewinds=(*state.rewinds, Rewind(at, event.after)),
-        taken_back=event,
+        rewound_by=event,
     )
     known = story(taken_back.rewinds, at)
     then = (each for each in state.judgements if any(part.after < each.at <= part.until for part in known))

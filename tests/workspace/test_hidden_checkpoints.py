@@ -265,7 +265,7 @@ async def test_a_conflict_is_saved_as_the_file_stands(repository: Repository) ->
     assert repository.git("ls-files", "--unmerged")
 
 
-async def test_files_that_are_only_announced_to_git_are_saved(repository: Repository) -> None:
+async def test_files_added_with_intent_to_add_are_saved(repository: Repository) -> None:
     for name in ("announced.txt", "gone.txt"):
         repository.write(name, "soon")
     repository.git("add", "--intent-to-add", "announced.txt", "gone.txt")
@@ -275,7 +275,7 @@ async def test_files_that_are_only_announced_to_git_are_saved(repository: Reposi
     assert "gone.txt" not in repository.files(saved.commit)
 
 
-async def test_one_look_gives_the_state_and_the_same_tree(repository: Repository) -> None:
+async def test_one_call_gives_the_state_and_the_same_tree(repository: Repository) -> None:
     make_a_mess(repository)
     state, saved = await save_with_state(repository.path, REF, "one", "base")
     assert state == await read_state(repository.path, "base")

@@ -114,7 +114,7 @@ async def test_a_worktree_that_was_switched_to_another_branch_is_not_taken(repos
     assert found is not None and found.branch == "other"
 
 
-async def test_a_strangers_directory_is_never_overwritten(repository: Repository, path: Path) -> None:
+async def test_a_foreign_directory_is_never_overwritten(repository: Repository, path: Path) -> None:
     path.mkdir(parents=True)
     (path / "precious.txt").write_text("precious")
     with pytest.raises(WorkspaceError, match="in the way"):
@@ -122,7 +122,9 @@ async def test_a_strangers_directory_is_never_overwritten(repository: Repository
     assert (path / "precious.txt").read_text() == "precious"
 
 
-async def test_a_name_that_collides_with_a_branch_is_refused_in_gits_words(repository: Repository, path: Path) -> None:
+async def test_a_name_that_collides_with_a_branch_is_refused_with_gits_message(
+    repository: Repository, path: Path
+) -> None:
     repository.git("branch", "segue")
     with pytest.raises(WorkspaceError, match="refs/heads/segue"):
         await ensure_worktree(repository.path, path, BRANCH)
@@ -136,7 +138,7 @@ async def test_the_users_hooks_do_not_run(repository: Repository, path: Path) ->
 
 
 @pytest.mark.parametrize("point", ["worktree.base_written", "worktree.branch_made"])
-async def test_a_crash_between_two_steps_is_taken_up(
+async def test_creation_continues_after_a_crash_between_two_steps(
     repository: Repository, path: Path, unplug_at: list[str], point: str
 ) -> None:
     head = repository.git("rev-parse", "HEAD")
@@ -147,7 +149,7 @@ async def test_a_crash_between_two_steps_is_taken_up(
     assert await ensure_worktree(repository.path, path, BRANCH) == Worktree(path, BRANCH, head)
 
 
-async def test_a_worktree_add_that_was_killed_is_cleared_away(repository: Repository, path: Path) -> None:
+async def test_an_interrupted_worktree_add_is_cleaned_up(repository: Repository, path: Path) -> None:
     stuck = repository.path.parent / "stuck"
     repository.write(".gitattributes", "slow.txt filter=slow\n")
     repository.write("slow.txt", "slow\n")
@@ -174,7 +176,7 @@ async def test_a_worktree_add_that_was_killed_is_cleared_away(repository: Reposi
 
 
 @pytest.mark.parametrize("lost", [{"HEAD"}, {"HEAD", "commondir"}, {"HEAD", "commondir", ".git"}, {".git", "gitdir"}])
-async def test_a_worktree_add_that_was_killed_earlier_still_is_cleared_away(
+async def test_a_worktree_add_interrupted_earlier_is_cleaned_up(
     repository: Repository, path: Path, lost: set[str]
 ) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
@@ -211,7 +213,7 @@ async def test_a_setup_that_hangs_is_ended_with_everything_it_started(repository
     assert identity(int(refused.value.message.splitlines()[-1])) is None
 
 
-async def test_what_a_setup_leaves_running_is_ended(repository: Repository) -> None:
+async def test_processes_left_by_a_setup_are_ended(repository: Repository) -> None:
     command = "setsid sleep 1000 >/dev/null 2>&1 & echo $! > pid; cut -d' ' -f22 /proc/$!/stat > started"
     await run_setup(command, repository.path, os.environ, timeout=60)
     pid, started = ((repository.path / name).read_text().strip() for name in ("pid", "started"))

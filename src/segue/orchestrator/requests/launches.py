@@ -322,7 +322,7 @@ class Launching:
         if plan.way is Way.FORK:
             t.sessions.set_carrying(parent.id, carrying)
             return parent.id
-        if session.unborn and not over and ask.choices is None and ask.back is None:
+        if session.never_started and not over and ask.choices is None and ask.back is None:
             t.sessions.set_carrying(parent.id, carrying)
             return parent.id
         if not over:

@@ -321,7 +321,7 @@ class Dialogue:
 
     async def _what_came_before(self, state: WorkflowState) -> _Introduction:
         """Compile the context of a new conversation, or quote the history."""
-        if state.sessions[self._lease.session_id].told_by is Way.CONTEXT:
+        if state.sessions[self._lease.session_id].context_way is Way.CONTEXT:
             try:
                 return await self._context(state.sessions[self._lease.session_id].own_context)
             except Exception:  # a context that fails to compile must not stop the work

@@ -107,7 +107,7 @@ def handover_of(
         pause_reason=reason,
         git=present.git,
         git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
-        divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
+        divergence=(*forked(state), *taken_back(state.rewound_by), *present.divergence),
         feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
         snapshot_id=latest.id if latest else None,
         lengths=lengths,

@@ -25,6 +25,7 @@ from segue.model.ids import Seq, SessionId, WorkflowId
 from segue.model.status import PromptStatus, SessionStatus, Trigger, WorkflowStatus
 from segue.state.fold import WorkflowState, fold
 from segue.state.moves import check_workflow_move
+from segue.state.pauses import RequestedPause, combine_pauses
 from segue.store.tables import imports
 
 
@@ -117,10 +118,18 @@ class Transaction:
         self.append(e.RetryCancelled(step=retry.step, reason=reason))
         return True
 
-    def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
-        """Ask the workflow's run to pause at its next boundary, and at the latest at `force_at`."""
-        self._locked.update(pause_trigger=trigger, pause_reason=redact_text(reason), force_pause_at=force_at)
-        self.append(e.PauseRequested(trigger=trigger, reason=reason, force_at=force_at))
+    def request_pause(self, asked: RequestedPause) -> None:
+        """Ask the workflow's run to pause at its next boundary; nothing changes if the present request stays."""
+        row = self.workflow
+        before = None
+        if row.pause_trigger is not None and row.force_pause_at is not None:
+            reason = row.pause_reason or ""
+            before = RequestedPause(trigger=row.pause_trigger, reason=reason, force_at=row.force_pause_at)
+        pause = combine_pauses(before, asked)
+        if pause != before:
+            reason, at = pause.reason, pause.force_at
+            self._locked.update(pause_trigger=pause.trigger, pause_reason=redact_text(reason), force_pause_at=at)
+            self.append(e.PauseRequested(trigger=pause.trigger, reason=reason, force_at=at))
 
     def withdraw_pause(self) -> None:
         """Withdraw a requested pause that has not happened yet."""

@@ -1,11 +1,12 @@
-"""Admission of requests: whether a workflow may be paused or brought back now, as pure functions of values."""
+"""Admission of requests: whether a workflow may be paused, resumed or answered now, as pure functions of values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from segue.model.errors import WrongState
-from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import Purpose, RunStatus, SessionStatus, Way, WorkflowStatus
 from segue.state.moves import WORKFLOW_ENDED
 
 _W = WorkflowStatus
@@ -38,6 +39,20 @@ class AtWork(WrongState):
     hint = "Pause it first: segue pause."
 
 
+class Starting(WrongState):
+    """Its agent is being started just now."""
+
+
+class FilesMoving(WrongState):
+    """The workflow's files are being put in place just now."""
+
+    hint = "Try again in a moment."
+
+
+class Overtaken(WrongState):
+    """Another request has decided how the workflow goes on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
     """A run that has not ended."""
@@ -55,8 +70,10 @@ class Standing:
     agent: str
     session: SessionStatus
     run: OpenRun | None = None
-    pause: Trigger | None = None
-    """Trigger of a requested pause."""
+    files_moving: bool = False
+    """Files are being put in place in its worktree."""
+    retry_at: datetime | None = None
+    """Time of the scheduled retry."""
 
 
 class PauseCourse(Enum):
@@ -69,8 +86,15 @@ class PauseCourse(Enum):
     """The run pauses at the end of its task."""
 
 
+def refuse_while_files_move(now: Standing) -> None:
+    """Refuse a decision in the middle of a change of the files; it is taken before or after."""
+    if now.files_moving:
+        raise FilesMoving
+
+
 def admit_pause(now: Standing) -> PauseCourse:
     """Choose how a workflow is paused; refuse where there is nothing to pause."""
+    refuse_while_files_move(now)
     if now.status is _W.PAUSED:
         return PauseCourse.ALREADY_PAUSED
     if now.status in WORKFLOW_ENDED or now.status is _W.FAILED:
@@ -78,6 +102,22 @@ def admit_pause(now: Standing) -> PauseCourse:
     if now.run is None or now.run.status is RunStatus.QUEUED or now.status is not _W.IN_PROGRESS:
         return PauseCourse.AT_ONCE
     return PauseCourse.AT_BOUNDARY
+
+
+def admit_pause_at_once(now: Standing) -> bool:
+    """Return False for a workflow that is paused already; refuse where an agent has come up since."""
+    refuse_while_files_move(now)
+    if now.status is _W.PAUSED:
+        return False
+    if now.run is not None and now.run.status is RunStatus.ACTIVE:
+        raise Starting
+    return True
+
+
+def admit_cancel(now: Standing) -> bool:
+    """Return False for a workflow that is cancelled already."""
+    refuse_while_files_move(now)
+    return now.status is not _W.CANCELLED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +132,10 @@ class Launch:
     """The work goes back to a snapshot."""
     answers: bool = False
     """The request answers the question that the work stopped for."""
+    holds_files: bool = False
+    """The request itself changes the workflow's files."""
+    due: datetime | None = None
+    """Time of the retry that this is; it is made only while that is the scheduled one."""
 
 
 class LaunchCourse(Enum):
@@ -103,6 +147,14 @@ class LaunchCourse(Enum):
     """The open run serves the request."""
     TURN_TO_WORK = "turn to work"
     """The open run was there to talk, and goes on with the plan."""
+
+
+def refuse_untimely(now: Standing, wanted: Launch) -> None:
+    """Refuse a launch while others change the files, and a retry that is not the scheduled one any more."""
+    if not wanted.holds_files:
+        refuse_while_files_move(now)
+    if wanted.due is not None and wanted.due != now.retry_at:
+        raise Overtaken
 
 
 def admit_launch(now: Standing, wanted: Launch) -> LaunchCourse:
@@ -135,3 +187,36 @@ def refuse_unless_resumable(status: WorkflowStatus, purpose: Purpose, *, goes_ba
     if status in RESUMABLE[purpose] or (goes_back and status is _W.BLOCKED):
         return
     raise WrongState(f"The workflow is {status}; there is nothing to {_VERBS[purpose]}.", hint=_HINTS.get(status, ""))
+
+
+class Question(Enum):
+    """Kind of question that a person answers while no agent waits for the answer."""
+
+    PLAN = "plan"
+    TASK = "task"
+
+
+def admit_answer(now: Standing, about: Question, *, is_open: bool) -> None:
+    """Refuse an answer to a question that was answered, and one that the workflow cannot take now."""
+    purpose = now.run.purpose if now.run else None
+    if not is_open:
+        raise WrongState("Another answer was given just before.", hint="`segue status` shows what is open now.")
+    if purpose is Purpose.WORK and about is Question.TASK:
+        raise AtWork("The agent is at work on it again.")
+    if purpose is Purpose.WORK or (purpose is Purpose.LEAVING and about is Question.TASK):
+        # The run that asked ends in a moment.
+        raise Leaving
+    if about is Question.PLAN and now.status not in (_W.BLOCKED, _W.IN_PROGRESS):
+        hint = "`segue resume` brings its question back." if now.status is _W.PAUSED else ""
+        raise WrongState(f"The workflow is {now.status}; its plan waits for no answer now.", hint=hint)
+
+
+def admit_prompt(now: Standing, waiting: int, most: int) -> None:
+    """Refuse a message when too many wait for the agent already."""
+    if waiting < most:
+        return
+    at_work = "Wait until it has read some: `segue logs -f` shows that."
+    gone = "No agent reads them now; `segue resume` brings it back, and it gets them first."
+    raise WrongState(
+        f"{most} messages wait for the agent already; this one was not taken.", hint=at_work if now.run else gone
+    )

@@ -10,7 +10,7 @@ from segue.model.errors import BadInput, NothingToAnswer, WrongState
 from segue.model.events import ApprovalAwaited, PlanAdopted, PlanRejected
 from segue.model.plan import Plan
 from segue.model.requests import Answer
-from segue.model.status import Purpose, WorkflowStatus
+from segue.model.status import WorkflowStatus
 from segue.model.views import Answered
 from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.requests.task_answers import answer_person
@@ -20,7 +20,7 @@ from segue.orchestrator.runtime.permissions import answer_question
 from segue.orchestrator.runtime.plan_text import read_plan
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.runtime.views import open_question
-from segue.protocol.admission import Leaving
+from segue.protocol.admission import Question, admit_answer
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
 
@@ -81,9 +81,17 @@ class Answering:
             hint = "Approve another plan instead: segue approve --plan FILE. `segue cancel` ends the work."
             raise WrongState(f"{row.agent} makes no plans, so it would not plan again.", hint=hint)
         word = _word_on(state, proposed, answer)
-        resumed = await self._resuming.after_a_word(
-            row, answer.environment, lambda t: _say(t, state, proposed, word), f"the plan was {_status(answer)}"
-        )
+
+        def write(t: Transaction) -> None:
+            planning = t.catch_up(state).planning
+            is_open = planning is not None and planning.proposed == proposed
+            admit_answer(self._resuming.launching.standing(t), Question.PLAN, is_open=is_open)
+            if isinstance(word, PlanAdopted):
+                t.tasks.adopt_plan(word)
+            else:
+                t.append(word)
+
+        resumed = await self._resuming.after_a_word(row, answer.environment, write, f"the plan was {_status(answer)}")
         plan = word.plan if isinstance(word, PlanAdopted) else proposed
         title = described(plan, state)
         return Answered(status=_status(answer), about="plan", workflow_id=row.id, title=title, resumed=resumed)
@@ -115,23 +123,6 @@ def _word_on(state: WorkflowState, proposed: Plan, answer: Answer) -> PlanAdopte
     assert state.issue is not None, "every journal begins with its workflow's issue"
     plan = after_what_is_done(state, read_plan(state.issue, answer.plan))
     return PlanAdopted(plan=plan, by="user", edited=plan != proposed)
-
-
-def _say(t: Transaction, state: WorkflowState, proposed: Plan, word: PlanAdopted | PlanRejected) -> None:
-    """Under the lock, where the first word counts."""
-    planning, status, run = t.catch_up(state).planning, t.workflow.status, t.runs.open()
-    if planning is None or planning.proposed != proposed:
-        raise WrongState("Somebody has answered just before.", hint="`segue status` shows what is open now.")
-    if run is not None and run.purpose is Purpose.WORK:
-        # The run that proposed it is about to end.
-        raise Leaving
-    if status not in (W.BLOCKED, W.IN_PROGRESS):
-        hint = "`segue resume` brings its question back." if status is W.PAUSED else ""
-        raise WrongState(f"The workflow is {status}; its plan waits for no answer now.", hint=hint)
-    if isinstance(word, PlanAdopted):
-        t.tasks.adopt_plan(word)
-    else:
-        t.append(word)
 
 
 async def announce(services: RuntimeServices) -> None:

@@ -21,8 +21,9 @@ from segue.model.checkpoint import Checkpoint
 from segue.model.codec import decode
 from segue.model.crash import crash_point
 from segue.model.errors import SegueError, WrongState
-from segue.model.events import PersonAnswered, PlanReopened, Price, Warned
+from segue.model.events import PersonAnswered, PlanReopened, Price, PromptQueued, Warned
 from segue.model.ids import SessionId, WorkflowId, new_prompt_id, new_session_id
+from segue.model.pictures import Shown
 from segue.model.plan import TaskStatus
 from segue.model.status import (
     SAME_CONVERSATION,
@@ -47,7 +48,17 @@ from segue.orchestrator.runtime.contexts import Present
 from segue.orchestrator.runtime.queued_runs import queue
 from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.runtime.services import DIVERGED, RuntimeServices
-from segue.protocol.admission import Launch, LaunchCourse, Leaving, OpenRun, Standing, admit_launch
+from segue.protocol.admission import (
+    FilesMoving,
+    Launch,
+    LaunchCourse,
+    Leaving,
+    OpenRun,
+    Standing,
+    admit_launch,
+    admit_prompt,
+    refuse_untimely,
+)
 from segue.protocol.budgets import LimitReached
 from segue.protocol.capacity import Rung, usable_window
 from segue.resume.budget import budget_for
@@ -67,16 +78,6 @@ W = WorkflowStatus
 
 FILES_WITHIN = 30.0
 """Seconds that whoever decides about a workflow waits until its files are in place."""
-
-
-class Overtaken(WrongState):
-    """Somebody else has decided how it goes on."""
-
-
-class FilesMoving(WrongState):
-    """The workflow's files are being put in place just now."""
-
-    hint = "Try again in a moment."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +107,22 @@ class Ask:
     """What is said with the run that follows, if anything is."""
     context: str = ""
     """What the new conversation begins with, if a person wrote it."""
+    message: PromptQueued | None = None
+    """Message for the agent, queued together with the run."""
+    pictures: Sequence[Shown] = ()
+    """Pictures of the message."""
 
     @property
     def launch(self) -> Launch:
-        back, answers = self.back is not None, self.word is not None
-        return Launch(purpose=self.purpose, agent=self.agent.name, way=self.way, goes_back=back, answers=answers)
+        return Launch(
+            purpose=self.purpose,
+            agent=self.agent.name,
+            way=self.way,
+            goes_back=self.back is not None,
+            answers=self.word is not None,
+            holds_files=self.back is not None or self.alone,
+            due=self.due,
+        )
 
 
 async def means_of(
@@ -171,7 +183,7 @@ class Launching:
         self._files_moving: dict[WorkflowId, anyio.Event] = {}
         """Workflows whose files are being put in place, and when they are there; no agent is started meanwhile."""
 
-    async def launch(self, row: WorkflowRow, ask: Ask, then: Callable[[Transaction], None] | None = None) -> Resumed:
+    async def launch(self, row: WorkflowRow, ask: Ask) -> Resumed:
         """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
         state = await self._journal.state(row.id)
         spent = self._spent(row, state) if ask.purpose is Purpose.WORK else None
@@ -185,11 +197,11 @@ class Launching:
         child = new_session_id(self.services.clock.now())
 
         def go_on(t: Transaction) -> Resumed:
-            if ask.back is None and not ask.alone and t.workflow_id in self._files_moving:
-                raise FilesMoving
-            refuse_if_overtaken(t, ask)
-            if then is not None:
-                _refuse_a_longer_line(t, self.services.rules.messages_waiting)
+            standing = self.standing(t)
+            refuse_untimely(standing, ask.launch)
+            if ask.message is not None:
+                # Before a run is queued: a refusal later would leave variables behind.
+                admit_prompt(standing, len(t.prompts.waiting()), self.services.rules.messages_waiting)
             if ask.word is not None:
                 ask.word(t)
                 if spent is not None:
@@ -200,8 +212,8 @@ class Launching:
             full = means.full if ask.purpose is Purpose.WORK else ""
             now = replace(means, session=_now(t, state), full=full)
             launched = self._join(t, ask, state) or self._begin(t, ask, now, child)
-            if then is not None:
-                then(t)
+            if ask.message is not None:
+                t.prompts.queue(ask.message, t.sessions.current().id, None, ask.pictures)
             if launched.status == "resumed":
                 for sentence in changes:
                     warning = Warned(code=DIVERGED, message=sentence)
@@ -215,7 +227,12 @@ class Launching:
             )
 
         crash_point("resume.before")
-        launched = await self._past_leavers(row.id, go_on)
+        try:
+            launched = await self._journal.transact(row.id, go_on)
+        except Leaving:
+            # An agent that ends is not asked to stay: its run comes to its end first.
+            await self._until_gone(row.id)
+            launched = await self._journal.transact(row.id, go_on)
         crash_point("resume.after")
         if (live := self.services.live.get(row.id)) is not None:
             live.spoken.set()
@@ -240,14 +257,6 @@ class Launching:
             t.move_workflow(W.PAUSED, reason=spent.reason, trigger=spent.trigger)
         return at_rest(t, "paused", spent.reason)
 
-    async def _past_leavers(self, workflow_id: WorkflowId, go_on: Callable[[Transaction], Resumed]) -> Resumed:
-        """An agent that is being put away is not asked to stay: its run comes to its end first."""
-        try:
-            return await self._journal.transact(workflow_id, go_on)
-        except Leaving:
-            await self._until_gone(workflow_id)
-            return await self._journal.transact(workflow_id, go_on)
-
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
         if (live := self.services.live.get(workflow_id)) is not None:
             async with within(self.services.clock, self.services.rules.delivery_wait):
@@ -255,7 +264,7 @@ class Launching:
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
         """Join the open run, if there is one that serves; None where a new one has to begin."""
-        course, run = admit_launch(standing_of(t), ask.launch), t.runs.open()
+        course, run = admit_launch(self.standing(t), ask.launch), t.runs.open()
         if run is None or course is LaunchCourse.BEGIN:
             return None
         if course is LaunchCourse.JOIN:
@@ -368,40 +377,31 @@ class Launching:
         finally:
             self._files_moving.pop(workflow_id).set()
 
+    def standing(self, t: Transaction) -> Standing:
+        """Read what an admission depends on."""
+        session, run = t.sessions.current(), t.runs.open()
+        return Standing(
+            status=t.workflow.status,
+            agent=session.agent,
+            session=session.status,
+            run=OpenRun(status=run.status, purpose=run.purpose, way=run.way) if run else None,
+            files_moving=t.workflow_id in self._files_moving,
+            retry_at=t.workflow.retry_at,
+        )
+
     async def decide(self, workflow_id: WorkflowId, decision: Callable[[Transaction], T]) -> T:
-        """A decision about a workflow falls before its files are moved or after, and never in the middle."""
+        """Commit a decision, after a change of the files if one is under way."""
         try:
-            return await self._journal.transact(workflow_id, self.still(decision))
+            return await self._journal.transact(workflow_id, decision)
         except FilesMoving:
             await self.until_still(workflow_id)
-            return await self._journal.transact(workflow_id, self.still(decision))
-
-    def still(self, decision: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
-        """The decision, refused under the lock while files are moving."""
-
-        def decided(t: Transaction) -> T:
-            if t.workflow_id in self._files_moving:
-                raise FilesMoving
-            return decision(t)
-
-        return decided
+            return await self._journal.transact(workflow_id, decision)
 
     async def until_still(self, workflow_id: WorkflowId) -> None:
         """Until the files are in place, but not for ever."""
         if (there := self._files_moving.get(workflow_id)) is not None:
             with anyio.move_on_after(FILES_WITHIN):
                 await there.wait()
-
-
-def _refuse_a_longer_line(t: Transaction, most: int) -> None:
-    """Before a run is queued: what is refused later leaves variables behind that nobody needs."""
-    if len(t.prompts.waiting()) >= most:
-        at_work = "Wait until it has read some: `segue logs -f` shows that."
-        gone = "Nobody reads them now; `segue resume` brings the agent back, and it hears them first."
-        raise WrongState(
-            f"{most} messages wait for the agent already; this one was not taken.",
-            hint=at_work if t.runs.open() else gone,
-        )
 
 
 def _give_back(t: Transaction, state: WorkflowState) -> None:
@@ -424,23 +424,6 @@ def _say_again(t: Transaction) -> None:
         said = t.prompts.queued(message.id)
         t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
         t.prompts.queue(replace(said, prompt_id=new_prompt_id()), t.sessions.current().id, None)
-
-
-def refuse_if_overtaken(t: Transaction, ask: Ask) -> None:
-    if ask.due is not None and t.workflow.retry_at != ask.due:
-        raise Overtaken
-
-
-def standing_of(t: Transaction) -> Standing:
-    """Read what an admission depends on."""
-    session, run = t.sessions.current(), t.runs.open()
-    return Standing(
-        status=t.workflow.status,
-        agent=session.agent,
-        session=session.status,
-        run=OpenRun(status=run.status, purpose=run.purpose, way=run.way) if run else None,
-        pause=t.workflow.pause_trigger,
-    )
 
 
 def _untold(session: SessionState) -> str:

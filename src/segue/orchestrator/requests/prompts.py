@@ -53,17 +53,15 @@ class Talking:
         if (answered := await self._answer_in_words(row, text)) is not None:
             return answered
         said = PromptQueued(prompt_id=new_prompt_id(), text=text, pictures=pictures)
-        ask = self._resuming.ask(row, Purpose.TALK, request.environment)
+        without = self._resuming.ask(row, Purpose.TALK, request.environment)
         head = await self._journal.head(row.id)
-        launched = await self._launching.launch(
-            row, ask, lambda t: t.prompts.queue(said, t.sessions.current().id, None, request.images)
-        )
+        launched = await self._launching.launch(row, replace(without, message=said, pictures=request.images))
         crash_point("prompt.queued")
         answer_by = self._services.clock.now() + timedelta(seconds=self._services.rules.delivery_wait)
         urgent = await self._pressed(row, said.prompt_id, answer_by) if request.now else None
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
         patience = 0 if at_work and not request.wait else self._until(answer_by)
-        answer = await self._until_delivered(row, ask, launched, said.prompt_id, head, patience)
+        answer = await self._until_delivered(row, without, launched, said.prompt_id, head, patience)
         return _with_what_was_decided(answer, urgent) if urgent else answer
 
     async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> UrgentMessage | None:

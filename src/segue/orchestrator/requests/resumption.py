@@ -19,11 +19,8 @@ from segue.orchestrator.requests import forks, rewinds
 from segue.orchestrator.requests.launches import (
     Ask,
     Launching,
-    Overtaken,
     at_rest,
     means_of,
-    refuse_if_overtaken,
-    standing_of,
 )
 from segue.orchestrator.requests.rewinds import Target
 from segue.orchestrator.requests.secrets import refuse_secrets
@@ -32,7 +29,14 @@ from segue.orchestrator.runtime.agents import agent_named, choices_for, require
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.runtime.worktree_recovery import made_again
 from segue.orchestrator.settling import retry_schedule
-from segue.protocol.admission import AtWork, admit_launch, refuse_unless_resumable
+from segue.protocol.admission import (
+    AtWork,
+    Overtaken,
+    admit_launch,
+    refuse_unless_resumable,
+    refuse_untimely,
+    refuse_while_files_move,
+)
 from segue.resume.planner import plan_resume
 from segue.workspace.worktrees import require_worktree
 
@@ -118,8 +122,9 @@ class Resuming:
         await self.launching.refuse_spent(row)
 
         def admit(t: Transaction) -> None:
-            refuse_if_overtaken(t, ask)
-            admit_launch(standing_of(t), replace(ask.launch, goes_back=True))
+            standing, wanted = self.launching.standing(t), replace(ask.launch, goes_back=True, holds_files=True)
+            refuse_untimely(standing, wanted)
+            admit_launch(standing, wanted)
 
         with self.launching.alone_with(row.id):
             await self.launching.put_away(row.id, reason)
@@ -170,6 +175,7 @@ class Resuming:
         ask = self.ask(row, Purpose.WORK, environment)
 
         def wait(t: Transaction) -> Resumed | None:
+            refuse_while_files_move(self.launching.standing(t))
             now = t.catch_up(state)
             retry = retry_schedule.until_full(self.services, t.workflow, now)
             if retry is None or t.workflow.status is not W.PAUSED or t.runs.open() is not None:

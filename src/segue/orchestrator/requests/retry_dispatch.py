@@ -9,11 +9,11 @@ import anyio
 from segue.journal.rows import WorkflowRow
 from segue.model.errors import SegueError
 from segue.model.ids import WorkflowId
-from segue.orchestrator.requests.launches import FilesMoving
 from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.runtime.concurrency import cancelled_by
 from segue.orchestrator.runtime.services import RuntimeServices, sleep_until
 from segue.orchestrator.settling.run_ends import INTERNAL
+from segue.protocol.admission import FilesMoving
 
 log = logging.getLogger("segue")
 

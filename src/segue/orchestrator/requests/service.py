@@ -39,7 +39,7 @@ from segue.model.requests import (
     RunRequest,
 )
 from segue.model.snapshots import History, MessagePage, Part, Snapshot
-from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
+from segue.model.status import Purpose, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
     AgentCheck,
@@ -62,7 +62,7 @@ from segue.model.views import (
 )
 from segue.orchestrator.requests import forks, imports, sessions, snapshots
 from segue.orchestrator.requests.answers import Answering
-from segue.orchestrator.requests.launches import FilesMoving, full_context, standing_of
+from segue.orchestrator.requests.launches import full_context
 from segue.orchestrator.requests.prompts import Talking
 from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.requests.secrets import refuse_secrets
@@ -87,12 +87,20 @@ from segue.orchestrator.settling.recovery import (
     write_checkpoint,
 )
 from segue.protocol.accounts import account_of
-from segue.protocol.admission import PauseCourse, admit_pause
+from segue.protocol.admission import (
+    FilesMoving,
+    PauseCourse,
+    Starting,
+    admit_cancel,
+    admit_pause,
+    admit_pause_at_once,
+)
 from segue.protocol.capacity import Rung
 from segue.resume.planner import ResumePlan
 from segue.snapshot.compare import SnapshotDiff
 from segue.snapshot.gather import Occasion, gather
 from segue.state.moves import SESSION_ENDED, WORKFLOW_ENDED
+from segue.state.pauses import RequestedPause
 from segue.workspace.containers import require_engine
 from segue.workspace.git import branch_exists, read_state, repository_root
 
@@ -102,10 +110,6 @@ END_WITHIN = 15.0
 FINISHED = WORKFLOW_ENDED | {W.FAILED}
 WAITING = frozenset({W.BLOCKED, W.REVIEW})
 """Where somebody has to say something before the work goes on."""
-
-
-class Starting(WrongState):
-    """Its agent is being started just now."""
 
 
 class Orchestrator:
@@ -288,72 +292,65 @@ class Orchestrator:
     # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
 
     async def pause(self, name: str, request: PauseRequest, wait: bool) -> Action:
-        """At the next boundary, forced after a while; asking twice changes nothing."""
-        reason = request.reason
+        """Pause a workflow at the next boundary, or at once where no agent works; a second request changes nothing."""
         row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
-        force_at = self._services.clock.now() + timedelta(seconds=self._services.rules.pause_force_after)
+        launching, services = self._resuming.launching, self._services
+        force_at = services.clock.now() + timedelta(seconds=services.rules.pause_force_after)
 
         def ask(t: Transaction) -> tuple[PauseCourse, bool]:
             """Request the pause; return its course, and whether a retry was called off."""
-            called_off = t.cancel_retry(state, reason or "somebody wants it paused")
-            course, workflow = admit_pause(standing_of(t)), t.workflow
-            if course is PauseCourse.AT_BOUNDARY and workflow.pause_trigger is not Trigger.PAUSE:
-                # A limit's pause is taken back when the limit is raised; a person's pause stays.
-                t.request_pause(Trigger.PAUSE, reason, min(workflow.force_pause_at or force_at, force_at))
+            called_off = t.cancel_retry(state, request.reason or "a pause was requested")
+            course = admit_pause(launching.standing(t))
+            if course is PauseCourse.AT_BOUNDARY:
+                t.request_pause(RequestedPause(trigger=Trigger.PAUSE, reason=request.reason, force_at=force_at))
             return course, called_off
 
         crash_point("pause.before")
-        course, called_off = await self._resuming.launching.decide(row.id, ask)
-        running = course is PauseCourse.AT_BOUNDARY
+        course, called_off = await launching.decide(row.id, ask)
         crash_point("pause.requested")
-        self._services.kept_environments.pop(row.id, None)
-        if not running:
-            await self._resuming.launching.put_away(row.id, reason or "the workflow is paused")
+        services.kept_environments.pop(row.id, None)
+        if course is PauseCourse.AT_BOUNDARY:
+            if (live := services.live.get(row.id)) is not None:
+                live.pause.set()
+            if wait:
+                await self._until_settled(row.id)
+        else:
+            await launching.put_away(row.id, request.reason or "the workflow is paused")
             try:
-                await self._pause_at_once(row, reason)
+                await self._pause_at_once(row.id, request.reason)
             except (Starting, FilesMoving):
-                # Now there is a run to wait for, or soon will be.
+                # A run has begun since, or will in a moment.
                 again = await self.pause(name, request, wait)
                 return replace(again, retry_called_off=called_off or again.retry_called_off)
-        elif (live := self._services.live.get(row.id)) is not None:
-            live.pause.set()
-        if running and wait:
-            await self._until_settled(row.id)
         return replace(await self._pause_answer(row.id), retry_called_off=called_off)
 
-    async def _pause_at_once(self, row: WorkflowRow, reason: str) -> None:
-        """No agent is at work, so the boundary is here."""
-        state = await self._journal.state(row.id)
+    async def _pause_at_once(self, workflow_id: WorkflowId, reason: str) -> None:
+        """Pause a workflow on which no agent works, with a snapshot of it as it is; a queued run is not started."""
+        state = await self._journal.state(workflow_id)
         if state.status is W.PAUSED:
             return
-        workspace = await gather(state.worktree, checkpoint_ref(row.id, state), state.base)
+        workspace = await gather(state.worktree, checkpoint_ref(workflow_id, state), state.base)
         occasion = Occasion(
             type=CheckpointType.PAUSE, trigger=Trigger.PAUSE, reason=reason, snapshot=True, clean_boundary=True
         )
 
-        unstarted: list[RunRow] = []
-
-        def pause(t: Transaction) -> None:
-            if t.workflow.status is W.PAUSED:
-                return
-            run = t.runs.open()
-            if run is not None and run.status is RunStatus.ACTIVE:
-                raise Starting
-            write_checkpoint(
-                t, t.sessions.current().id, run.number if run else 0, occasion, t.catch_up(state), workspace
-            )
+        def pause(t: Transaction) -> RunRow | None:
+            if not admit_pause_at_once(self._resuming.launching.standing(t)):
+                return None
+            run, session_id = t.runs.open(), t.sessions.current().id
+            write_checkpoint(t, session_id, run.number if run else 0, occasion, t.catch_up(state), workspace)
             if run is not None:
                 t.runs.end(run.session_id, run.number, RunEnded(outcome="not_started", reason=reason))
-                unstarted.append(run)
             t.move_workflow(W.PAUSED, reason=reason, trigger=Trigger.PAUSE)
+            return run
 
-        await self._journal.transact(row.id, self._resuming.launching.still(pause))
-        for run in unstarted:
-            # It stands in line for nothing, and the next one may not stand behind it.
-            self._services.environments.pop((run.session_id, run.number), None)
-            self._services.queue.forget(run.session_id, run.number)
-        await left_standing(self._services, row.id, state)
+        unstarted = await self._journal.transact(workflow_id, pause)
+        if unstarted is not None:
+            # Its place in the queue becomes free for the next run.
+            self._services.environments.pop((unstarted.session_id, unstarted.number), None)
+            self._services.queue.forget(unstarted.session_id, unstarted.number)
+        await left_standing(self._services, workflow_id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
         """Until the workflow stands still, one way or another."""
@@ -437,7 +434,7 @@ class Orchestrator:
         stop = Stop(trigger=Trigger.CANCEL, reason=request.reason or "cancelled by the user")
 
         def cancel(t: Transaction) -> None:
-            if t.workflow.status is W.CANCELLED:
+            if not admit_cancel(self._resuming.launching.standing(t)):
                 return
             t.cancel_retry(state, stop.reason)
             withdraw_messages(t)

@@ -7,18 +7,17 @@ from segue.drivers.environment import allowed
 from segue.journal import Transaction
 from segue.journal.rows import WorkflowRow
 from segue.model import events as e
-from segue.model.errors import BadInput, WrongState
+from segue.model.errors import BadInput
 from segue.model.findings import PERSON, ReviewerFeedback
 from segue.model.ids import new_attempt_id
 from segue.model.plan import Task
-from segue.model.status import Purpose, WorkflowStatus
+from segue.model.status import WorkflowStatus
 from segue.model.views import Resumed
 from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.run.task_completion import commit_task, done
 from segue.orchestrator.runtime.agents import agent_named, require
-from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.settling.recovery import checkpoint_ref, write_checkpoint
-from segue.protocol.admission import AtWork, Leaving
+from segue.protocol.admission import Question, admit_answer
 from segue.snapshot.gather import gather
 from segue.state.fold import WorkflowState
 
@@ -37,7 +36,7 @@ async def answer_person(
         return None
     if not allow and not reason.strip():
         raise BadInput("A task is given back with a reason.", hint="Say what is wrong with it: segue reject 'REASON'.")
-    decision = _Decision(services, row, state, state.asked)
+    decision = _Decision(resuming, row, state, state.asked)
     if not allow:
         word = decision.give_back(reason.strip())
         return await resuming.after_a_word(row, environment, word, "the task was rejected")
@@ -58,8 +57,9 @@ async def answer_person(
 class _Decision:
     """What is written down with a person's word, under the lock and together with the run that follows."""
 
-    def __init__(self, services: RuntimeServices, row: WorkflowRow, state: WorkflowState, asked: e.PersonAsked) -> None:
-        self._services = services
+    def __init__(self, resuming: Resuming, row: WorkflowRow, state: WorkflowState, asked: e.PersonAsked) -> None:
+        self._resuming = resuming
+        self._services = resuming.services
         self._row = row
         self._state = state
         self._asked = asked
@@ -112,14 +112,9 @@ class _Decision:
         t.append(answer)
 
     def refuse_if_late(self, t: Transaction) -> None:
-        """The first word counts."""
-        if t.catch_up(self._state).asked != self._asked:
-            raise WrongState("Somebody has answered just before.", hint="`segue status` shows what is open now.")
-        run = t.runs.open()
-        if run is not None and run.purpose is Purpose.WORK:
-            raise AtWork("The agent is at work on it again.")
-        if run is not None and run.purpose is Purpose.LEAVING:
-            raise Leaving
+        """Refuse the answer where another one was given before, or an agent works."""
+        is_open = t.catch_up(self._state).asked == self._asked
+        admit_answer(self._resuming.launching.standing(t), Question.TASK, is_open=is_open)
 
     @property
     def _task(self) -> Task:

@@ -21,6 +21,7 @@ from segue.orchestrator.settling.recovery import checkpoint_ref
 from segue.snapshot.gather import Workspace, gather
 from segue.state.fold import WorkflowState
 from segue.state.moves import WORKFLOW_ENDED
+from segue.state.pauses import RequestedPause
 from segue.workspace.worktrees import stands
 
 T = TypeVar("T")
@@ -91,19 +92,13 @@ class Lease:
         t.sessions.move(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
 
     async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
-        """Ask this run to pause at its next boundary; a pause that was asked for already may only come sooner, and one
-        that a person asked for stays that person's."""
+        """Request a pause of this run at its next boundary, if it works on the plan."""
 
-        def ask(t: Transaction) -> None:
-            asked, due = t.workflow, t.workflow.force_pause_at
-            if self.purpose(t) is not Purpose.WORK or (due is not None and force_at >= due):
-                return
-            if asked.pause_trigger is Trigger.PAUSE:
-                t.request_pause(Trigger.PAUSE, asked.pause_reason or "", force_at)
-            else:
-                t.request_pause(trigger, reason, force_at)
+        def request(t: Transaction) -> None:
+            if self.purpose(t) is Purpose.WORK:
+                t.request_pause(RequestedPause(trigger=trigger, reason=reason, force_at=force_at))
 
-        await self.transact(ask)
+        await self.transact(request)
         self.live.pause.set()
 
     async def spend(self, session_id: SessionId, report: UsageReported) -> None:

@@ -52,7 +52,7 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
             await journal.append(workflow_id, report, session_id=session_id, run=1)
             between = perf_counter()
             events = decide(capacity, report)
-            meter.hear(WRITER, report, NOW)
+            meter.add(WRITER, report, NOW)
             meter.empty(NOW)
             decided.append(perf_counter() - between)
             written.append(between - start)

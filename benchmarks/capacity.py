@@ -86,7 +86,7 @@ def full_meter() -> SpendingMeter:
 
 
 def decide(capacity: Capacity, report: UsageReported) -> list[Event]:
-    return [event_of(notice) for notice in capacity.hear(report) if isinstance(notice, Reached)]
+    return [event_of(notice) for notice in capacity.measure(report) if isinstance(notice, Reached)]
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

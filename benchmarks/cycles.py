@@ -18,11 +18,11 @@ import anyio
 from benchmarks.figures import growth
 from benchmarks.sample_events import SIZE, passage
 from benchmarks.scripted import Script, ScriptedDriver
-from segue.model.agents import AgentConfiguration
+from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import AgentEvent, TextDelta, ToolCalled, ToolFinished, UsageReported
 from segue.model.plan import Issue
+from segue.model.requests import PauseRequest, PlanText, ResumeRequest, RunRequest
 from segue.model.status import Permissions
-from segue.model.views import NewWorkflow, PlanText
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.server.rules import rules_of
 from segue.settings import Settings
@@ -43,12 +43,12 @@ async def measure(directory: Path) -> dict[str, Any]:
     sizes: list[Size] = []
     seconds: list[float] = []
     async with orchestrator_at(directory, database) as orchestrator:
-        name = (await orchestrator.create(new_workflow(repository_in(directory)))).id
+        name = (await orchestrator.create(new_workflow(repository_in(directory)), "scripted", Choices())).id
         await pause_at_boundary(orchestrator, name, script)
         sizes.append(size_of(database))
         for _ in range(CYCLES):
             start = perf_counter()
-            await orchestrator.resume(name, dict(os.environ))
+            await orchestrator.resume(name, ResumeRequest(environment=dict(os.environ)))
             await pause_at_boundary(orchestrator, name, script)
             seconds.append(perf_counter() - start)
             sizes.append(size_of(database))
@@ -74,10 +74,10 @@ async def pause_at_boundary(orchestrator: Orchestrator, name: str, script: Scrip
     with anyio.fail_after(WITHIN):
         await script.under_way.wait()
         script.under_way.clear()
-        await orchestrator.pause(name, "", wait=False)
+        await orchestrator.pause(name, PauseRequest(), wait=False)
         script.may_end.set()
         # The second request changes nothing; it waits.
-        await orchestrator.pause(name, "", wait=True)
+        await orchestrator.pause(name, PauseRequest(), wait=True)
 
 
 def turn() -> tuple[AgentEvent, ...]:
@@ -110,11 +110,10 @@ def repository_in(directory: Path) -> Path:
     return repository
 
 
-def new_workflow(repository: Path) -> NewWorkflow:
-    return NewWorkflow(
+def new_workflow(repository: Path) -> RunRequest:
+    return RunRequest(
         issue=Issue(title="Pause and go on"),
         plan=PlanText(format="yaml", text=PLAN),
-        agent="scripted",
         permissions=Permissions.ALL,
         repository=repository,
         environment=dict(os.environ),

@@ -341,6 +341,8 @@ def main() -> int:
         print(json.dumps(figures, indent=1))  # noqa: T201
         return 0
     for name, figure in figures.items():
+        if name.endswith("each round"):
+            continue
         if isinstance(figure, dict):
             figure = f"{sum(figure.values()):,} ({', '.join(f'{key} {value:,}' for key, value in figure.items())})"
         print(f"{name:68} {figure}")  # noqa: T201

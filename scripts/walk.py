@@ -18,11 +18,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import monotonic
 from types import CodeType, FrameType
+from typing import Any
 
 import segue
 
@@ -133,19 +135,20 @@ async def measure(directory: Path, profile: Profile) -> dict[str, list[dict[str,
         agents={agent.name: agent},
         rules=rules_of(Settings(handshake_timeout=WITHIN)),
     ) as orchestrator:
-        name = (await orchestrator.create(new_workflow(directory, environment))).id
+        verbs = Verbs(orchestrator, environment)
+        name = await verbs.create(repository_in(directory))
         await until(prompted(1))
         await quiet()
         for number in range(1, ROUNDS + 1):
             profile.on = True
-            pause = asyncio.create_task(orchestrator.pause(name, "", wait=True))
+            pause = asyncio.create_task(verbs.pause(name))
             await quiet()
             (directory / "go").touch()
             await pause
             profile.on = False
             walks["pause"].append(profile.take())
             profile.on = True
-            await orchestrator.resume(name, environment)
+            await verbs.resume(name)
             await until(prompted(number + 1))
             await quiet()
             profile.on = False
@@ -153,24 +156,50 @@ async def measure(directory: Path, profile: Profile) -> dict[str, list[dict[str,
     return walks
 
 
-def new_workflow(directory: Path, environment: dict[str, str]) -> object:
-    """Make the request for a workflow in a new repository."""
-    from segue.model.plan import Issue
-    from segue.model.status import Permissions
-    from segue.model.views import NewWorkflow, PlanText
-
+def repository_in(directory: Path) -> Path:
+    """Make a repository with one commit."""
     repository = directory / "repository"
     repository.mkdir()
     for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "Begin"]):
         subprocess.run(["git", *words], cwd=repository, env={**os.environ, **IDENTITY}, check=True)
-    return NewWorkflow(
-        issue=Issue(title="Measure the walk"),
-        plan=PlanText(format="yaml", text=PLAN),
-        agent="rehearsal",
-        permissions=Permissions.ALL,
-        repository=repository,
-        environment=environment,
-    )
+    return repository
+
+
+class Verbs:
+    """Requests in the form that the checkout takes: one value for each verb, or loose arguments as in older ones."""
+
+    def __init__(self, orchestrator: Any, environment: dict[str, str]) -> None:
+        try:
+            self.values = import_module("segue.model.requests")
+        except ModuleNotFoundError:
+            self.values = None
+        self.orchestrator = orchestrator
+        self.environment = environment
+
+    async def create(self, repository: Path) -> str:
+        from segue.model.agents import Choices
+        from segue.model.plan import Issue
+        from segue.model.status import Permissions
+
+        values = self.values or import_module("segue.model.views")
+        fields = {
+            "issue": Issue(title="Measure the walk"),
+            "plan": values.PlanText(format="yaml", text=PLAN),
+            "agent": "rehearsal",
+            "permissions": Permissions.ALL,
+            "repository": repository,
+            "environment": self.environment,
+        }
+        if self.values is None:
+            return (await self.orchestrator.create(values.NewWorkflow(**fields))).id
+        return (await self.orchestrator.create(values.RunRequest(**fields), "rehearsal", Choices())).id
+
+    async def pause(self, name: str) -> None:
+        await self.orchestrator.pause(name, self.values.PauseRequest() if self.values else "", wait=True)
+
+    async def resume(self, name: str) -> None:
+        values, environment = self.values, self.environment
+        await self.orchestrator.resume(name, values.ResumeRequest(environment=environment) if values else environment)
 
 
 def main() -> int:

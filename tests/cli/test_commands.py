@@ -16,19 +16,9 @@ from segue.model.errors import CheckpointNotFound, WrongState
 from segue.model.events import AgentMessage, PauseRequested, TaskCompleted, TaskStarted, WorkflowMoved
 from segue.model.ids import AttemptId, CheckpointId, RequestId, TaskId, WorkflowId
 from segue.model.plan import Task, TaskStatus
+from segue.model.requests import Answer, ApproveRequest, PlanText
 from segue.model.status import Failure, Trigger, Way, WorkflowStatus
-from segue.model.views import (
-    Answer,
-    ContextView,
-    FailureView,
-    PlanText,
-    Question,
-    RetryView,
-    Successor,
-    TaskView,
-    Undelivered,
-    WorkflowView,
-)
+from segue.model.views import ContextView, FailureView, Question, RetryView, TaskView, Undelivered, WorkflowView
 from tests.server.standin_service import ID, NOON, SNAPSHOT, VIEW, Standin
 
 QUESTION = Question(
@@ -203,7 +193,7 @@ def test_approve_allows_what_is_asked(segue: Any, service: Standin) -> None:
     be(service, replace(VIEW, question=QUESTION), other())
     result = segue("approve")
     assert (result.exit_code, result.stdout) == (0, "✓ Approved: Delete old [2J files?\n")
-    assert service.asked[-1] == ("answer", ID, Answer(allow=True, environment=dict(os.environ)))
+    assert service.asked[-1] == ("answer", ID, ApproveRequest(environment=dict(os.environ)))
 
 
 def test_reject_refuses_and_says_why(segue: Any, service: Standin) -> None:
@@ -485,8 +475,8 @@ def test_resume_hands_over_the_callers_environment(
     be(service, PAUSED)
     result = segue("resume", "--detach", "--json")
     assert json.loads(result.stdout)["way"] == "native"
-    _, name, environment, way, _ = next(asked for asked in service.asked if asked[0] == "resume")
-    assert (name, environment["MY_KEY"], way) == (ID, "mine", None)
+    request = service.request("resume")
+    assert (request.environment["MY_KEY"], request.way) == ("mine", None)
 
 
 @pytest.mark.parametrize("way", ["native", "context", "history", "fresh"])
@@ -494,7 +484,7 @@ def test_resume_asks_for_the_way_that_is_wanted(segue: Any, service: Standin, wa
     be(service, PAUSED)
     service.resumed = {"way": Way(way)}
     assert segue("resume", f"--{way}", "--detach").exit_code == 0
-    assert next(asked for asked in service.asked if asked[0] == "resume")[3] == way
+    assert service.request("resume").way == way
 
 
 def test_resume_begins_with_a_context_that_was_edited(segue: Any, service: Standin, tmp_path: Path) -> None:
@@ -502,7 +492,7 @@ def test_resume_begins_with_a_context_that_was_edited(segue: Any, service: Stand
     file.write_text("## Where we are\n")
     be(service, PAUSED)
     assert segue("resume", "--context-file", str(file), "--detach").exit_code == 0
-    assert next(asked for asked in service.asked if asked[0] == "resume")[-1] == "## Where we are\n"
+    assert service.request("resume").context == "## Where we are\n"
     file.write_text(" ")
     refused = segue("resume", "--context-file", str(file))
     assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, "segue: The context is empty.")
@@ -511,8 +501,8 @@ def test_resume_begins_with_a_context_that_was_edited(segue: Any, service: Stand
 def test_resume_hands_over_to_another_agent(segue: Any, service: Standin) -> None:
     be(service, PAUSED)
     assert segue("resume", "--agent", "codex", "--model", "gpt-5", "--detach").exit_code == 0
-    successor = next(asked for asked in service.asked if asked[0] == "resume")[4]
-    assert successor == Successor(agent="codex", model="gpt-5")
+    request = service.request("resume")
+    assert (request.agent, request.model) == ("codex", "gpt-5")
 
 
 def test_resume_goes_back_and_says_how_to_undo_that(segue: Any, service: Standin) -> None:
@@ -527,7 +517,7 @@ def test_resume_goes_back_and_says_how_to_undo_that(segue: Any, service: Standin
         "  What was there before is ckpt-2026-01-02-005; have it again with:\n"
         "  segue resume --from ckpt-2026-01-02-005 add-parser\n"
     )
-    assert next(asked for asked in service.asked if asked[0] == "resume")[5] == "previous"
+    assert service.request("resume").snapshot == "previous"
 
 
 def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
@@ -535,7 +525,7 @@ def test_resume_lets_a_workflow_use_more(segue: Any, service: Standin) -> None:
     assert segue("resume", "--max-cost", "5", "--max-time", "0", "--wait-for-quota", "--detach").exit_code == 0
     limit, resume = (asked for asked in service.asked if asked[0] in ("limit", "resume"))
     assert limit == ("limit", ID, Limits(usd=5, seconds=0), True)
-    assert resume[-1] is True
+    assert resume[-1].wait_for_quota
 
 
 def test_the_limits_of_a_workflow_at_work_are_changed_and_it_goes_on(segue: Any, service: Standin) -> None:

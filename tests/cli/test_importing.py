@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from segue.model.errors import NotASession, SessionNotFound
-from segue.model.views import NewImport
+from segue.model.requests import ImportRequest
 from tests.server.standin_service import Standin
 
 
-def asked(service: Standin) -> NewImport:
+def asked(service: Standin) -> ImportRequest:
     return next(request for name, request, *_ in service.asked if name == "import_session")
 
 

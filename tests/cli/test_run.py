@@ -27,8 +27,9 @@ from segue.model.events import (
 )
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.plan import Issue, Plan, Task
+from segue.model.requests import PlanText, RunRequest
 from segue.model.status import Permissions, WorkflowStatus
-from segue.model.views import ContextView, NewWorkflow, PlanText, Question
+from segue.model.views import ContextView, Question
 from tests.server.serving import serving
 from tests.server.standin_service import ID, NOON, VIEW, Standin
 
@@ -87,8 +88,8 @@ def test_run_sends_what_was_given(segue: Any, service: Standin, monkeypatch: pyt
     arguments = ["--plan", "plan.md", "--agent", "rehearsal", "--permissions", "edits", "--here", "--detach"]
     result = segue("run", "Add a parser\nA small one.", *arguments)
     assert result.stdout == "add-parser is at work. Watch it with: segue logs --follow add-parser\n"
-    _, request = next(asked for asked in service.asked if asked[0] == "create")
-    assert replace(request, environment={}) == NewWorkflow(
+    request = service.request("create")
+    assert replace(request, environment={}) == RunRequest(
         issue=Issue(title="Add a parser", description="A small one."),
         plan=PlanText(format="markdown", text="- one\n"),
         agent="rehearsal",
@@ -107,12 +108,11 @@ def test_run_sends_the_model_the_mode_and_the_servers(segue: Any, service: Stand
     Path("mcp.json").write_text(json.dumps({"mcpServers": servers}))
     result = segue("run", "Add", "--model", "big", "--mode", "plan", "--mcp", "mcp.json", "--detach")
     assert result.exit_code == 0
-    _, request = next(asked for asked in service.asked if asked[0] == "create")
     docs = McpServer(name="docs", command=("docs-server", "-q"), variables={"DOCS_KEY": "${DOCS_KEY}"})
     search = McpServer(
         name="search", url="https://example.org/mcp", transport="sse", variables={"Authorization": "${TOKEN}"}
     )
-    assert request.choices == Choices(model="big", mode="plan", mcp_servers=(docs, search))
+    assert service.chosen == Choices(model="big", mode="plan", mcp_servers=(docs, search))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_run_lets_the_agent_propose_a_plan_unless_told_otherwise(
     segue: Any, service: Standin, options: list[str], propose: bool, approve: bool
 ) -> None:
     segue("run", "Add a parser", "--detach", *options)
-    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    request = service.request("create")
     assert (request.plan, request.propose, request.choices.approve_plan) == (None, propose, approve)
 
 
@@ -142,19 +142,19 @@ def test_run_knows_the_tasks_of_a_plan_that_was_taken_on_the_way(segue: Any, ser
 def test_variables_that_are_no_text_stay_at_home(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODD", os.fsdecode(b"\xff"))
     assert segue("run", "x", "--detach").exit_code == 0
-    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    request = service.request("create")
     assert "ODD" not in request.environment
 
 
 def test_run_reads_the_issue_from_standard_input(segue: Any, service: Standin) -> None:
     segue("run", "-", "--detach", typed="# Add a parser\n\nA small one.\n")
-    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    request = service.request("create")
     assert request.issue == Issue(title="Add a parser", description="A small one.")
 
 
 def test_run_can_name_another_repository(segue: Any, service: Standin, tmp_path: Path) -> None:
     segue("run", "x", "--detach", "--repository", "..")
-    _, request = next(asked for asked in service.asked if asked[0] == "create")
+    request = service.request("create")
     assert request.repository == Path.cwd() / ".."
 
 
@@ -308,16 +308,14 @@ def read_terminal(terminal: int, words: str) -> str:
 
 def test_limits_are_asked_for(segue: Any, service: Standin) -> None:
     segue("run", "Do it", "--pause-after", "2", "--max-time", "1h30m", "--max-cost", "2.5", "--detach")
-    (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
-    assert request.choices.limits == Limits(tasks=2, seconds=5400, usd=2.5)
+    assert service.chosen.limits == Limits(tasks=2, seconds=5400, usd=2.5)
 
 
 def test_how_tasks_are_finished_is_asked_for(segue: Any, service: Standin) -> None:
     words = ["--test", "make test", "--commit", "task", "--review", "codex", "--review-passes", "3", "--fixer", "off"]
     words += ["--review-personas", "security, tester"]
     assert segue("run", "Do it", *words, "--wait-for-quota", "--detach").exit_code == 0
-    (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
-    assert request.choices == Choices(
+    assert service.chosen == Choices(
         verify=Verify(command="make test"),
         commit=CommitPolicy.TASK,
         review=Review(agent="codex", passes=3, personas=("security", "tester")),
@@ -335,7 +333,7 @@ def test_what_the_repository_says_is_shown_and_can_be_overruled(segue: Any, serv
     assert f"{told}commit = task\n" in segue("run", "Do it", "--no-review", "--detach", "--json").stderr
     silent = segue("run", "Do it", "--no-review", "--no-test", "--commit", "none", "--detach")
     assert "repository's own" not in silent.stdout
-    assert [asked[1].choices for asked in service.asked if asked[0] == "create"][-1] == Choices()
+    assert service.chosen == Choices()
 
 
 @pytest.mark.parametrize(
@@ -385,5 +383,4 @@ def test_a_limit_that_is_none_is_refused(segue: Any, service: Standin, option: s
 def test_a_plain_0_is_no_limit(segue: Any, service: Standin) -> None:
     words = [word for option in ("--pause-after", "--max-time", "--max-tokens", "--max-cost") for word in (option, "0")]
     assert segue("run", "Do it", *words, "--detach").exit_code == 0
-    (request,) = [asked[1] for asked in service.asked if asked[0] == "create"]
-    assert request.choices.limits == Limits(tasks=0, seconds=0, tokens=0, usd=0)
+    assert service.chosen.limits == Limits(tasks=0, seconds=0, tokens=0, usd=0)

@@ -145,8 +145,8 @@ def test_a_fork_says_where_it_is_and_how_it_goes_on(segue: Any, service: Standin
         "  ! The snapshot does not hold these, so the fork has none: .env\n"
         "  Go on with: segue resume add-parser-fork\n"
     )
-    _, request = service.asked[-1]
-    assert (request.session_id, request.snapshot, request.successor) == (SESSION.id, "001", None)
+    request = service.request("fork")
+    assert (service.asked[-1][1], request.snapshot, request.agent) == (SESSION.id, "001", None)
 
 
 def test_a_fork_is_started_only_if_that_is_asked_for(segue: Any, service: Standin) -> None:
@@ -156,7 +156,7 @@ def test_a_fork_is_started_only_if_that_is_asked_for(segue: Any, service: Standi
     result = segue("sessions", "fork", "add-parser", "--start")
     assert result.stdout.endswith("  It is at work. Watch it with: segue logs --follow add-parser-fork\n")
     assert service.asked[-1][:2] == ("resume", "workflow-2026-01-02-forked")
-    assert [request.to_start for what, request, *_ in service.asked if what == "fork"] == [False, True]
+    assert [request.to_start for what, *_, request in service.asked if what == "fork"] == [False, True]
 
 
 def test_a_snapshot_that_nobody_knows_is_refused(segue: Any, service: Standin) -> None:

@@ -26,7 +26,7 @@ from segue.model.events import (
     TurnFailed,
 )
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
-from segue.model.pictures import Shown
+from segue.model.requests import PictureGiven
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
 from segue.model.views import FailureView, Question
 from tests.server.serving import serving
@@ -72,7 +72,7 @@ def test_an_answer_is_printed_in_full_as_the_agent_wrote_it(segue: Any, service:
         "  completed: parser.py\n"
         f"{long}\n"
     )
-    assert next(asked for asked in service.asked if asked[0] == "prompt")[1:3] == (ID, "What is left?")
+    assert service.request("prompt").text == "What is left?"
 
 
 def test_only_what_belongs_to_the_answer_is_printed(segue: Any, service: Standin) -> None:
@@ -88,8 +88,8 @@ def test_words_are_read_from_standard_input_and_variables_go_along(
     monkeypatch.setenv("MY_KEY", "mine")
     answer(service, SENT, ENDED)
     assert segue("prompt", "-", typed="One\ntwo\n").stdout == "(The agent ended its turn without a word.)\n"
-    _, _, text, environment = next(asked for asked in service.asked if asked[0] == "prompt")
-    assert (text, environment["MY_KEY"]) == ("One\ntwo", "mine")
+    request = service.request("prompt")
+    assert (request.text, request.environment["MY_KEY"]) == ("One\ntwo", "mine")
 
 
 def test_pictures_go_along_by_their_file_names(segue: Any, service: Standin, tmp_path: Path) -> None:
@@ -98,7 +98,9 @@ def test_pictures_go_along_by_their_file_names(segue: Any, service: Standin, tmp
         file.write_bytes(file.name.encode() * 100_000)
     answer(service, SENT, ENDED)
     assert segue("prompt", "Like these", "--image", str(files[0]), "--image", str(files[1])).exit_code == 0
-    assert service.shown == tuple(Shown(name=file.name, data=file.read_bytes()) for file in files)
+    assert service.request("prompt").images == tuple(
+        PictureGiven(name=file.name, data=file.read_bytes()) for file in files
+    )
     refused = segue("prompt", "Like this", "--image", str(tmp_path / "none.png"))
     assert refused.exit_code == 2 and "does not exist" in refused.stderr
 
@@ -142,13 +144,13 @@ def test_whoever_detaches_is_told_how_the_agent_came_back_and_no_more(segue: Any
         "The agent is brought back to talk, in the same conversation: it can\n"
         "The agent has it. Watch for the answer with: segue logs --follow add-parser\n"
     )
-    assert (service.waited, service.interrupts) == (False, False)
+    assert (service.request("prompt").wait, service.request("prompt").now) == (False, False)
 
 
 def test_whoever_cannot_wait_has_the_agent_interrupted(segue: Any, service: Standin) -> None:
     answer(service, BACK, SENT)
     assert segue("prompt", "Hello", "--detach", "--now").exit_code == 0
-    assert service.interrupts is True
+    assert service.request("prompt").now
 
 
 def test_words_that_wait_are_no_failure(segue: Any, service: Standin) -> None:

@@ -171,12 +171,12 @@ async def test_an_engine_that_lets_nobody_in_is_told_apart_from_none(monkeypatch
     # Whoever runs the tests may be root, who is let in everywhere.
     monkeypatch.setattr("asyncio.open_unix_connection", refuse)
     with pytest.raises(
-        AgentMissing, match=r"^The container engine at unix:///a\.sock does not let you in\.$"
+        AgentMissing, match=r"^The container engine at unix:///a\.sock refuses you access\.$"
     ) as refused:
         await managed("unix:///a.sock")
     assert "usermod -aG docker" in refused.value.hint and "Podman" in refused.value.hint
 
 
 def test_an_engine_of_another_machine_is_refused() -> None:
-    with pytest.raises(AgentMissing, match="tcp://far:2375 is on no socket of this machine"):
+    with pytest.raises(AgentMissing, match="tcp://far:2375 is not a socket of this machine"):
         engine_address("", {"DOCKER_HOST": "tcp://far:2375"})

@@ -188,11 +188,14 @@ async def test_an_agent_that_is_silent_when_it_is_joined_is_not_taken_for_one_th
     theatre = Theatre(boxed.stage.home, boxed.stage.repository)
     theatre.agents = dict(load(boxed.stage.home / "segue.toml", {}).agents)
     async with theatre.open(container_engine=boxed.engine.address, stall_notice=300.0, silence_watchdog=1e6):
-        await theatre.orchestrator.resume("build-it", boxed.work.environment)
+        await theatre.resume("build-it", environment=boxed.work.environment)
         joined = await theatre.event("build-it", e.TurnJoined)
         await theatre.clock.advance(400)
         warned = (await theatre.event("build-it", e.Warned, after=joined.seq)).event
-        assert isinstance(warned, e.Warned) and (warned.code, warned.message[:17]) == ("stalled", "Nothing was heard")
+        assert isinstance(warned, e.Warned) and (warned.code, warned.message[:25]) == (
+            "stalled",
+            "The agent has been silent",
+        )
         for word in ("go", "end"):
             boxed.let(word)
         view = await theatre.until("build-it", "completed")

@@ -82,7 +82,7 @@ async def test_an_engine_that_never_answers_is_not_waited_for() -> None:
 
 
 async def test_nor_when_it_should_lead_to_a_command() -> None:
-    with engine() as silent, anyio.fail_after(5), pytest.raises(EngineError, match="gave no answer"):
+    with engine() as silent, anyio.fail_after(5), pytest.raises(EngineError, match="did not answer"):
         await EngineApi(silent.address).hold("/exec/1/start", {})
 
 

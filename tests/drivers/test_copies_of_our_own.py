@@ -20,8 +20,9 @@ from segue.model import crash, errors
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import Checkpoint
+from segue.model.requests import ForkRequest
 from segue.model.status import Carrying, Way
-from segue.model.views import NewFork, Resumed
+from segue.model.views import Resumed
 from segue.settings import BUILT_IN_AGENTS
 from segue.testing.conformance import Line, Say
 from segue.testing.rehearsal.launch import turn
@@ -45,7 +46,7 @@ class Cast:
 
 async def _as_it_says(theatre: Theatre) -> str:
     head = (await theatre.orchestrator.workflow(FORK)).head
-    await theatre.orchestrator.prompt(FORK, RECALL, theatre.environment)
+    await theatre.prompt(FORK, RECALL)
     message = (await theatre.event(FORK, e.AgentMessage, after=head)).event
     assert isinstance(message, e.AgentMessage)
     return message.text
@@ -123,7 +124,7 @@ async def another_task(theatre: Theatre, name: str = "build-it") -> Resumed:
 
 async def fork(theatre: Theatre, snapshot: str | None = None) -> None:
     (session,) = await theatre.orchestrator.sessions("build-it")
-    await theatre.orchestrator.fork(NewFork(session_id=session.id, environment=theatre.environment, snapshot=snapshot))
+    await theatre.orchestrator.fork(session.id, ForkRequest(environment=theatre.environment, snapshot=snapshot))
 
 
 @everybody

@@ -16,7 +16,6 @@ from segue.drivers import DRIVERS, Launch
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.status import Way
-from segue.model.views import Successor
 from segue.testing.conformance import Line, Say
 from tests.orchestrator.theatre import Theatre, git
 
@@ -98,9 +97,7 @@ async def test_what_one_decided_the_other_knows_and_the_way_back_is_open(
         assert not was_told(theatre.root / one)
         for successor, status in ((other, "paused"), (one, "completed")):
             head = (await theatre.orchestrator.workflow("build-it")).head
-            took_over = await theatre.orchestrator.resume(
-                "build-it", theatre.environment, None, Successor(agent=successor, model=models[successor])
-            )
+            took_over = await theatre.resume("build-it", agent=successor, model=models[successor])
             assert (took_over.way, took_over.agent) == (Way.CONTEXT, successor)
             await theatre.event("build-it", e.RunEnded, after=head)
             await theatre.until("build-it", status)

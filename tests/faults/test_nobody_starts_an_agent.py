@@ -41,7 +41,7 @@ async def test_no_agent_runs_after_a_kill_and_a_restart_until_resume(stage: Stag
         assert len(await theatre.events(held.work.id, RunStarted)) == 1
 
         held.let_go()
-        await theatre.orchestrator.resume(held.work.id, held.work.environment)
+        await theatre.resume(held.work.id, environment=held.work.environment)
         await theatre.until(held.work.id, "completed")
         assert len(await theatre.events(held.work.id, RunStarted)) == 2
     await anyio.to_thread.run_sync(stage.up)

@@ -9,7 +9,8 @@ from segue.journal import Journal, Transaction, open_journal
 from segue.model.errors import AlreadyServing, IllegalMove, WorkflowNotFound, WorktreeInUse, WriteFailed, WrongState
 from segue.model.events import AgentMessage, Event, PromptQueued, ToolCalled, Warned
 from segue.model.ids import AttemptId, Seq, TaskId, WorkflowId, new_attempt_id, new_prompt_id
-from segue.model.pictures import Shown, pictures_of
+from segue.model.pictures import pictures_of
+from segue.model.requests import Shown
 from segue.model.status import SessionStatus, WorkflowStatus
 from tests.journal.statements import execute
 from tests.journal.workflows import BOOT, TickingClock, begun, new_workflow

@@ -3,7 +3,7 @@ import pytest
 from segue.model.errors import BadPlan
 from segue.model.ids import TaskId, slugify
 from segue.model.plan import Issue, Plan, Task
-from segue.model.views import PlanText
+from segue.model.requests import PlanText
 from segue.orchestrator.runtime.plan_text import read_plan
 
 ISSUE = Issue(title="Build a calculator", description="With tests.")

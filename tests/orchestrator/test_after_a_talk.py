@@ -22,7 +22,7 @@ turns:
 async def crashed_and_talked_to(theatre: Theatre) -> None:
     await theatre.begin(CRASH)
     await theatre.until("build-it", "paused")
-    await theatre.orchestrator.prompt("build-it", "Hello", theatre.environment)
+    await theatre.prompt("build-it", "Hello")
     await theatre.event("build-it", e.TurnEnded)
 
 
@@ -38,7 +38,7 @@ async def test_a_talk_does_not_make_the_next_task_forget_what_was_interrupted(th
 async def test_a_fresh_conversation_that_is_asked_for_is_fresh_though_the_agent_is_awake(theatre: Theatre) -> None:
     async with theatre.open(talk_linger=60.0):
         await crashed_and_talked_to(theatre)
-        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        resumed = await theatre.resume("build-it", way=Way.FRESH)
         await theatre.until("build-it", "completed")
     assert (resumed.way, resumed.session_number) == (Way.FRESH, 2)
 
@@ -48,7 +48,7 @@ async def test_a_failure_is_over_when_the_agent_is_up_again(theatre: Theatre) ->
         await crashed_and_talked_to(theatre)
         view = await theatre.orchestrator.workflow("build-it")
         assert view.failure is None, view.failure
-        await theatre.orchestrator.cancel("build-it", "")
+        await theatre.cancel("build-it")
 
 
 async def test_a_pause_is_not_undone_by_words_that_were_waiting(theatre: Theatre) -> None:
@@ -56,10 +56,10 @@ async def test_a_pause_is_not_undone_by_words_that_were_waiting(theatre: Theatre
         await theatre.begin("turns: [{match: Do A, do: [{wait_for: go}]}]")
         await theatre.event("build-it", e.PromptSent)
         async with anyio.create_task_group() as group:
-            group.start_soon(theatre.orchestrator.prompt, "build-it", "Hello", theatre.environment)
+            group.start_soon(theatre.prompt, "build-it", "Hello")
             said = (await theatre.event("build-it", e.PromptSent)).seq
             await theatre.event("build-it", e.PromptQueued, after=said)
-            await theatre.orchestrator.pause("build-it", "lunch", False)
+            await theatre.pause("build-it", "lunch")
             (theatre.root / "worktrees" / "build-it" / "go").touch()
             await theatre.event("build-it", e.RunEnded)
         await theatre.until("build-it", "paused")
@@ -82,7 +82,7 @@ async def test_a_conversation_that_began_with_a_talk_is_told_the_issue_with_its_
         await theatre.begin("on_new: {login: true}")
         await theatre.until("build-it", "failed")
         theatre.script.write_text("turns: []")
-        await theatre.orchestrator.prompt("build-it", "Hello", theatre.environment)
+        await theatre.prompt("build-it", "Hello")
         await theatre.event("build-it", e.TurnEnded)
         await theatre.as_time_goes_by("build-it", "failed")
         assert (await theatre.resume("build-it")).way is Way.NATIVE

@@ -5,7 +5,7 @@ import pytest
 from segue import drivers
 from segue.model.agents import AgentConfiguration, Choices, Container, Limits, Review
 from segue.model.errors import BadSettings, UnknownAgent
-from segue.model.views import AgentCheck, AgentView, Successor
+from segue.model.views import AgentCheck, AgentView
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +98,7 @@ async def test_nor_when_it_takes_over_from_another(theatre: Theatre) -> None:
         await play.begin("turns: [{match: '', do: [{say: Done.}]}]")
         await play.until("build-it", "paused")
         with pytest.raises(BadSettings, match="in no container"):
-            await play.orchestrator.resume("build-it", play.environment, None, Successor(agent="mine"))
+            await play.resume("build-it", agent="mine")
 
 
 def test_segues_own_drivers_take_containers() -> None:

@@ -7,8 +7,9 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import AgentConfiguration, Choices, Review
 from segue.model.errors import BadInput, WrongState
+from segue.model.requests import ApproveRequest, ForkRequest, RejectRequest
 from segue.model.status import WorkflowStatus
-from segue.model.views import Answer, NewFork, Successor, WorkflowView
+from segue.model.views import WorkflowView
 from segue.settings import BUILT_IN_AGENTS
 from segue.settings.readers import AGENT_READERS
 from tests.orchestrator.test_fixing import SLOWLY, advice, failing
@@ -52,7 +53,8 @@ async def test_the_first_command_of_the_page_does_what_the_page_says(theatre: Th
         await theatre.begin("", plan=None, propose=True, agent="langgraph", permissions="ask", here=True)
         asked = (await theatre.event("build-it", e.PermissionRequested)).event
         assert isinstance(asked, e.PermissionRequested) and asked.title == "Shall I write TODO.md?"
-        await theatre.orchestrator.answer("build-it", Answer(allow=answer, environment=theatre.environment))
+        given = ApproveRequest if answer else RejectRequest
+        await theatre.orchestrator.answer("build-it", given(environment=theatre.environment))
         view = await theatre.until("build-it", "completed")
         assert await warnings(theatre, "not_planned") == ["langgraph makes no plans, so the issue is one task."]
         (prompt,) = await theatre.events("build-it", e.PromptQueued)
@@ -72,7 +74,7 @@ async def test_one_that_takes_over_before_there_is_a_plan_is_given_the_issue(wor
     async with worker.open():
         await propose(worker, script("No.", "No!"))
         await worker.until("build-it", "paused")
-        await worker.orchestrator.resume("build-it", worker.environment, None, Successor(agent="worker"))
+        await worker.resume("build-it", agent="worker")
         view = await worker.until("build-it", "completed")
         assert await warnings(worker, "not_planned") == [NO_PLANS]
     assert titles(view) == [("issue", "completed")]
@@ -83,10 +85,10 @@ async def test_one_that_takes_over_a_rejected_plan_hears_why_it_was_rejected(wor
     async with worker.open():
         await blocked(worker, script(fenced(TASKS), "No."))
         await worker.orchestrator.answer(
-            "build-it", Answer(allow=False, reason="No tea, please.", environment=worker.environment)
+            "build-it", RejectRequest(reason="No tea, please.", environment=worker.environment)
         )
         await worker.until("build-it", "paused")
-        await worker.orchestrator.resume("build-it", worker.environment, None, Successor(agent="worker"))
+        await worker.resume("build-it", agent="worker")
         await worker.until("build-it", "completed")
     assert "No tea, please." in prompts(worker)[-1] and "## Task 1 of 1" in prompts(worker)[-1]
 
@@ -98,18 +100,17 @@ async def test_it_is_not_asked_for_another_plan_in_place_of_one_that_waits(worke
         await worker.resume(fork.slug)
         with pytest.raises(WrongState, match="worker makes no plans"):
             await worker.orchestrator.answer(
-                fork.slug, Answer(allow=False, reason="Otherwise.", environment=worker.environment)
+                fork.slug, RejectRequest(reason="Otherwise.", environment=worker.environment)
             )
         assert (await worker.orchestrator.workflow(fork.slug)).status == "blocked"
-        await worker.orchestrator.answer(fork.slug, Answer(allow=True, environment=worker.environment))
+        await worker.orchestrator.answer(fork.slug, ApproveRequest(environment=worker.environment))
         assert (await worker.until(fork.slug, "completed")).tasks_done == 2
 
 
 async def forked(theatre: Theatre, view: WorkflowView) -> WorkflowView:
     assert view.session is not None
-    successor = Successor(agent="worker")
-    request = NewFork(session_id=view.session.id, successor=successor, environment=theatre.environment)
-    return (await theatre.orchestrator.fork(request)).workflow
+    request = ForkRequest(agent="worker", environment=theatre.environment)
+    return (await theatre.orchestrator.fork(view.session.id, request)).workflow
 
 
 async def test_what_led_nowhere_is_taken_back_and_tried_again_by_the_same_plan(worker: Theatre) -> None:
@@ -166,7 +167,7 @@ async def test_where_it_takes_over_from_one_that_reviewed_itself_a_person_review
     async with worker.open():
         await worker.begin(play)
         await worker.until("build-it", "paused", "failed")
-        await worker.orchestrator.resume("build-it", worker.environment, None, Successor(agent="worker"))
+        await worker.resume("build-it", agent="worker")
         view = await worker.until("build-it", WorkflowStatus.REVIEW)
         (told,) = await warnings(worker, "not_reviewed")
     assert "was not reviewed by reviewer" in view.reason
@@ -178,7 +179,7 @@ async def test_it_is_not_asked_for_a_report(worker: Theatre) -> None:
     async with worker.open(extraction="agent"):
         await worker.begin(waits, agent="worker")
         await worker.event("build-it", e.ToolCalled)
-        await worker.orchestrator.pause("build-it", "", wait=False)
+        await worker.pause("build-it")
         (worker.root / "worktrees" / "build-it" / "go").touch()
         assert (await worker.until("build-it", "paused")).tasks_done == 1
     assert len(prompts(worker)) == 1

@@ -43,7 +43,7 @@ async def test_what_is_said_is_the_answer_and_no_prompt(asking: Theatre) -> None
         asked = (await asking.event("build-it", e.PermissionRequested)).event
         question = (await asking.orchestrator.workflow("build-it")).question
         assert question is not None and question.words
-        said = await asking.orchestrator.prompt("build-it", "Call it segue.", asking.environment)
+        said = await asking.prompt("build-it", "Call it segue.")
         assert (said.status, said.reason) == ("answered", "It answers: What shall I call it?")
         await asking.until("build-it", "completed")
         answers = await asking.events("build-it", e.PermissionAnswered)
@@ -72,7 +72,7 @@ async def test_words_wait_while_a_question_is_open_that_wants_yes_or_no(theatre:
     async with theatre.open():
         await theatre.begin(dedent(script), plan=ONE_TASK, permissions="ask")
         await theatre.event("build-it", e.PermissionRequested)
-        said = await theatre.orchestrator.prompt("build-it", "Use tabs.", theatre.environment, wait=False)
+        said = await theatre.prompt("build-it", "Use tabs.", wait=False)
         assert said.status == "waiting"
         assert await theatre.events("build-it", e.PermissionAnswered) == []
         await answer(theatre, "build-it", allow=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from segue.model import events as e
-from segue.model.views import Answer
+from segue.model.requests import ApproveRequest
 from tests.orchestrator.test_workflows import HELD, worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -45,7 +45,7 @@ async def test_a_question_waits_for_whoever_wakes_the_machine(theatre: Theatre) 
         await theatre.event("build-it", e.PermissionRequested)
         await wake_up(theatre)
         assert (await theatre.orchestrator.workflow("build-it")).question is not None
-        await theatre.orchestrator.answer("build-it", Answer(allow=True))
+        await theatre.orchestrator.answer("build-it", ApproveRequest())
         await theatre.until("build-it", "completed")
 
 

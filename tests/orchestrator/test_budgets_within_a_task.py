@@ -178,7 +178,7 @@ async def test_who_is_awake_to_be_talked_to_works_with_the_money_that_was_given_
     async with theatre.open():
         await theatre.begin(SIMPLE.replace("do: [", f"do: [{{{costs(0.75)}}}, ", 1) + "  - {match: '', do: []}\n")
         await theatre.until("build-it", "paused")
-        await theatre.orchestrator.prompt("build-it", "Are you there?", theatre.environment)
+        await theatre.prompt("build-it", "Are you there?")
         await theatre.orchestrator.limit("build-it", Limits(usd=5.0))
         resumed = await theatre.resume("build-it")
         assert resumed.reason == "the agent is awake already"

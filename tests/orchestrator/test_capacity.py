@@ -97,7 +97,7 @@ async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and
     async with theatre.open(pause_force_after=100_000.0):
         await theatre.begin(filling(50_000, full))
         await theatre.until_prompted(1)
-        await theatre.orchestrator.pause("build-it", "for tonight", wait=False)
+        await theatre.pause("build-it", "for tonight")
         (worktree_of(theatre) / "go").touch()
         view = await theatre.as_time_goes_by("build-it", "paused")
         asked, *_, sooner = await theatre.events("build-it", e.PauseRequested)
@@ -162,7 +162,7 @@ async def test_a_full_conversation_can_be_asked_for_all_the_same(theatre: Theatr
     async with theatre.open(capacity={"fork": 0}):
         await theatre.begin(script)
         await theatre.until("build-it", "paused")
-        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE)
+        resumed = await theatre.resume("build-it", way=Way.NATIVE)
         assert resumed.way is Way.NATIVE
         await theatre.until("build-it", "completed")
 

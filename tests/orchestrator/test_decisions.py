@@ -193,7 +193,7 @@ def test_the_end_of_a_long_output_is_what_the_agent_gets() -> None:
     assert verified.tail.endswith("line 9999") and len(verified.tail) < 10_000
 
 
-# ── the purse of a run ─────────────────────────────────────────────────────────────────────────────
+# ── the meter of a run ─────────────────────────────────────────────────────────────────────────────
 
 TODAY = datetime(2026, 11, 18, tzinfo=UTC)
 WRITER = SessionId("writer")
@@ -217,7 +217,7 @@ def folded(*told: tuple[SessionId, Any]) -> WorkflowState:
 
 
 @given(heard, heard, heard, heard)
-def test_a_purse_holds_what_the_account_says(
+def test_a_meter_holds_what_the_account_says(
     before: list[Any], first: list[Any], second: list[Any], after: list[Any]
 ) -> None:
     begun = [(WRITER, e.SessionCreated(number=1, agent="any", parent=None)), *((WRITER, each) for each in before)]
@@ -227,23 +227,23 @@ def test_a_purse_holds_what_the_account_says(
         helped += [(helper, each) for each in said]
     now = [*helped, *((WRITER, each) for each in after)]
 
-    purse = SpendingMeter(WRITER)
-    purse.fill(Limits(), folded(*begun))
+    meter = SpendingMeter(WRITER)
+    meter.fill(Limits(), folded(*begun))
     for session_id, event in now:
         if isinstance(event, e.UsageReported):
-            purse.hear(session_id, event, TODAY)
+            meter.add(session_id, event, TODAY)
 
     account = total(each.account for each in sessions_of(folded(*begun, *now)))
-    assert purse.used == account
+    assert meter.used == account
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])
-def test_a_purse_that_is_empty_pays_for_no_further_turn(limits: Limits) -> None:
-    purse = SpendingMeter(WRITER)
-    purse.fill(limits, folded((WRITER, e.SessionCreated(number=1, agent="any", parent=None))))
-    purse.pay_for_a_turn(TODAY)
-    purse.hear(WRITER, e.UsageReported(input_tokens=90, output_tokens=10, cost_usd=2.0), TODAY + timedelta(hours=1))
+def test_a_meter_that_is_empty_pays_for_no_further_turn(limits: Limits) -> None:
+    meter = SpendingMeter(WRITER)
+    meter.fill(limits, folded((WRITER, e.SessionCreated(number=1, agent="any", parent=None))))
+    meter.pay_for_a_turn(TODAY)
+    meter.add(WRITER, e.UsageReported(input_tokens=90, output_tokens=10, cost_usd=2.0), TODAY + timedelta(hours=1))
     with pytest.raises(RunStopped, match="the budget is"):
-        purse.pay_for_a_turn(TODAY)
-    purse.allow(Limits(tokens=101, usd=2.5))
-    purse.pay_for_a_turn(TODAY)
+        meter.pay_for_a_turn(TODAY)
+    meter.allow(Limits(tokens=101, usd=2.5))
+    meter.pay_for_a_turn(TODAY)

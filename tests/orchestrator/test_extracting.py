@@ -213,7 +213,7 @@ async def paused(theatre: Theatre, report: str) -> WorkflowView:
     """A workflow whose agent was asked to report when it paused after its first task."""
     await theatre.begin(REPORTING.format(report=report))
     await theatre.event("build-it", e.ToolFinished)
-    await theatre.orchestrator.pause("build-it", "", wait=False)
+    await theatre.pause("build-it")
     (theatre.root / "worktrees" / "build-it" / "go").touch()
     if "hang" in report:
         await theatre.until_prompted(2)

@@ -144,7 +144,7 @@ async def test_what_was_chosen_is_chosen_for_every_conversation(theatre: Theatre
     async with theatre.open():
         theatre.choices = Choices(mode="edits", model="large", mcp_servers=(server,))
         await paused(theatre, CHOOSY)
-        await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        await theatre.resume("build-it", way=Way.FRESH)
         await theatre.until("build-it", "completed")
     assert [entry["id"] for entry in theatre.diary("mode")] == ["edits"] * 2
     assert [entry["id"] for entry in theatre.diary("model")] == ["large"] * 2

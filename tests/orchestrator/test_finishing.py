@@ -13,8 +13,9 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import Choices, CommitPolicy, Limits, Verify
 from segue.model.errors import BadInput, NothingToAnswer, SegueError, WrongState
+from segue.model.requests import ApproveRequest, PlanText, RejectRequest
 from segue.model.status import SessionStatus, WorkflowStatus
-from segue.model.views import Answer, PlanText, Resumed
+from segue.model.views import Resumed
 from segue.workspace.processes import marked
 from tests.orchestrator.theatre import IDENTITY, Theatre, git
 
@@ -42,7 +43,7 @@ def tests(tmp_path: Path) -> Verify:
 
 
 async def answer(theatre: Theatre, name: str, *, allow: bool, reason: str = "") -> Resumed | None:
-    given = Answer(allow=allow, reason=reason, environment=theatre.environment)
+    given = (ApproveRequest if allow else RejectRequest)(reason=reason, environment=theatre.environment)
     return (await theatre.orchestrator.answer(name, given)).resumed
 
 
@@ -158,7 +159,7 @@ async def test_tdd_state_is_preserved_across_sessions(theatre: Theatre, tests: V
         context = await theatre.orchestrator.context(view.id, None)
         assert "- Phase: red" in context.context and "tests/test_it.py::test_total" in context.context
     async with theatre.open():
-        await theatre.orchestrator.resume(view.id, theatre.environment)
+        await theatre.resume(view.id)
         await theatre.until(view.id, "completed")
         assert "These tests fail now, as it was planned:\n- tests/test_it.py::test_total" in prompts(theatre)[-1]
         assert [ran.tests.phase for ran in await theatre.events(view.id, e.TestsRan)] == ["red", "green"]
@@ -218,7 +219,7 @@ async def test_a_person_who_approves_takes_the_task_as_done_and_the_work_goes_on
 async def test_a_plan_is_no_answer_to_a_question_about_a_task(theatre: Theatre, asked: Any) -> None:
     plan = PlanText(format="markdown", text="- [ ] Another\n")
     with pytest.raises(NothingToAnswer, match="No plan waits for a word; the open question is about a task") as refused:
-        await theatre.orchestrator.answer(asked.id, Answer(allow=True, plan=plan))
+        await theatre.orchestrator.answer(asked.id, ApproveRequest(plan=plan))
     assert refused.value.hint == "Leave --plan out."
     assert (await theatre.services.journal.state(asked.id)).asked is not None
 
@@ -241,7 +242,7 @@ async def test_a_person_who_resumes_has_the_task_tried_again(theatre: Theatre, a
 
 
 async def test_a_talk_about_a_task_that_waits_leaves_the_question_open(theatre: Theatre, asked: Any) -> None:
-    await theatre.orchestrator.prompt(asked.id, "Why is that so?", theatre.environment)
+    await theatre.prompt(asked.id, "Why is that so?")
     await theatre.as_time_goes_by(asked.id, "review")
     assert (await theatre.services.journal.state(asked.id)).asked is not None
     await answer(theatre, asked.id, allow=True)
@@ -275,7 +276,7 @@ async def test_a_pause_waits_for_the_end_of_the_tests(theatre: Theatre, tmp_path
     async with theatre.open():
         view = await theatre.begin("turns: []")
         await theatre.until_there(Path(f"{go}.asked"))
-        assert (await theatre.orchestrator.pause(view.id, "a break", False)).status == "pause_requested"
+        assert (await theatre.pause(view.id, "a break")).status == "pause_requested"
         go.touch()
         await theatre.until(view.id, "paused")
         assert await standing(theatre, view.id) == ("paused", ["completed", "pending"])
@@ -287,7 +288,7 @@ async def test_a_pause_is_forced_in_the_middle_of_the_tests(theatre: Theatre, tm
     async with theatre.open(pause_force_after=60.0):
         view = await theatre.begin("turns: []")
         await theatre.until_there(begun)
-        await theatre.orchestrator.pause(view.id, "a break", False)
+        await theatre.pause(view.id, "a break")
         await theatre.as_time_goes_by(view.id, "paused")
         assert await standing(theatre, view.id) == ("paused", ["pending", "pending"])
         started = (await theatre.event(view.id, e.RunStarted)).event
@@ -357,7 +358,7 @@ async def test_the_agent_is_told_that_a_person_took_the_task_and_of_no_change_th
         view = await theatre.begin(script)
         asked = await theatre.until(view.id, "review")
         (theatre.root / "worktrees" / view.slug / "mine.txt").write_text("by a person")
-        given = Answer(allow=True, reason="Later.", environment=theatre.environment)
+        given = ApproveRequest(reason="Later.", environment=theatre.environment)
         answered = await theatre.orchestrator.answer(view.id, given)
         assert (answered.title, answered.resumed and answered.resumed.divergence) == (
             "Do A",

@@ -138,7 +138,7 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre)
         view = await theatre.orchestrator.workflow("build-it")
         saved = await theatre.services.journal.checkpoints.get(view.id, rewound.saved)
         assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
 
 
@@ -149,7 +149,7 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
     async with theatre.open(retry_attempts=2, retry_first=40.0):
         await theatre.begin(script)
         await theatre.until("build-it", "paused")
-        await theatre.orchestrator.pause("build-it", "try it elsewhere", wait=True)
+        await theatre.pause("build-it", "try it elsewhere", wait=True)
         await fork(theatre)
         await theatre.resume(FORK)
         async with theatre.time_going_by():
@@ -160,7 +160,7 @@ async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is
         assert await theatre.events(FORK, e.WorkflowRewound) == []
         assert (worktree_of(theatre, FORK) / "half.txt").read_text() == "H"
         await theatre.until_noted(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
-        await theatre.orchestrator.cancel(FORK, "seen enough")
+        await theatre.cancel(FORK, "seen enough")
 
 
 async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_shell(theatre: Theatre) -> None:
@@ -178,7 +178,7 @@ async def test_a_run_torn_away_as_it_ends_still_goes_back_and_on_in_the_callers_
         finally:
             crash.arm(None)
         await theatre.until_noted(lambda: "planned again" in theatre.diary("prompt")[-1]["text"])
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 SILENT = SCRIPT.replace("[{{say: '{answer}'}}]", "[{{hang: true}}]")
@@ -199,7 +199,7 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
             lambda: any("You are asked for advice" in each["text"] for each in theatre.diary("prompt"))
         )
         if trigger is Trigger.PAUSE:
-            await theatre.orchestrator.pause("build-it", "", wait=False)
+            await theatre.pause("build-it")
         view = await theatre.as_time_goes_by("build-it", "paused")
         assert await theatre.events("build-it", e.FixerAdvised) == [] and view.retry is None
         moved = (await theatre.events("build-it", e.WorkflowMoved))[-1]
@@ -294,7 +294,7 @@ turns:
         assert (scheduled.step, scheduled.rewind) == ("b", True)
         (stopped,) = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
         assert stopped.trigger is Trigger.CRASH
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_a_first_task_that_went_the_wrong_way_is_undone_too_and_the_users_own_changes_stay(
@@ -310,7 +310,7 @@ async def test_a_first_task_that_went_the_wrong_way_is_undone_too_and_the_users_
         assert rewound.checkpoint_id.endswith("-000")
         assert (theatre.repository / "mine.txt").read_text() == "not committed\n"
         assert not (theatre.repository / "junk.txt").exists()
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 PLANS = """

@@ -9,8 +9,9 @@ from segue.model import events as e
 from segue.model.checkpoint import Checkpoint
 from segue.model.errors import AgentMissing, BadInput, CheckpointNotFound, SessionNotFound
 from segue.model.plan import TaskStatus
+from segue.model.requests import ForkRequest
 from segue.model.status import Carrying, SessionStatus, Way, WorkflowStatus
-from segue.model.views import Forked, NewFork, Successor
+from segue.model.views import Forked
 from tests.orchestrator.test_going_back import after_two_tasks, dying_at, files, said, snapshots_of
 from tests.orchestrator.test_resuming import session_of
 from tests.orchestrator.test_workflows import worktree_of
@@ -24,7 +25,7 @@ FORK = "build-it-fork"
 async def fork(theatre: Theatre, session: str | None = None, **more: Any) -> Forked:
     session_id = session or await session_of(theatre)
     with anyio.fail_after(30):
-        return await theatre.orchestrator.fork(NewFork(session_id=session_id, environment=theatre.environment, **more))
+        return await theatre.orchestrator.fork(session_id, ForkRequest(environment=theatre.environment, **more))
 
 
 def at(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -56,10 +57,10 @@ async def test_a_fork_that_is_to_be_started_is_not_made_where_its_agent_is_missi
     async with theatre.open():
         await after_two_tasks(theatre)
         with pytest.raises(AgentMissing, match="The program 'no-such-program-anywhere' was not found"):
-            await fork(theatre, successor=Successor(agent="missing"), to_start=True)
+            await fork(theatre, agent="missing", to_start=True)
         assert [view.slug for view in await theatre.orchestrator.workflows(None, [])] == ["build-it"]
         assert not worktree_of(theatre, FORK).exists()
-        assert (await fork(theatre, successor=Successor(agent="missing"))).workflow.slug == FORK
+        assert (await fork(theatre, agent="missing")).workflow.slug == FORK
 
 
 async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(
@@ -106,7 +107,7 @@ async def test_a_completed_workflow_is_gone_on_from_in_a_fork(theatre: Theatre) 
         await theatre.until("build-it", "completed")
         forked = await fork(theatre, title="Another try")
         assert (forked.workflow.slug, forked.workflow.title) == ("another-try", "Another try")
-        told = await theatre.orchestrator.prompt("another-try", "What was done?", theatre.environment)
+        told = await theatre.prompt("another-try", "What was done?")
         assert (told.status, told.way) == ("sent", Way.CONTEXT)
         assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.COMPLETED
 
@@ -114,8 +115,8 @@ async def test_a_completed_workflow_is_gone_on_from_in_a_fork(theatre: Theatre) 
 async def test_another_agent_takes_the_fork(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
-        await fork(theatre, successor=Successor(agent="understudy"), **at(first))
-        resumed = await theatre.orchestrator.resume(FORK, theatre.environment, Way.FRESH)
+        await fork(theatre, agent="understudy", **at(first))
+        resumed = await theatre.resume(FORK, way=Way.FRESH)
         assert (resumed.agent, resumed.session_number, resumed.way) == ("understudy", 1, Way.FRESH)
         await theatre.until_prompted(3)
     assert "alpaca" not in theatre.diary("prompt")[2]["text"]
@@ -128,10 +129,10 @@ async def test_a_fork_can_be_taken_back_and_leaves_out_what_was_undone(theatre: 
         assert view.last_snapshot is not None
         await theatre.resume(FORK)
         await theatre.until_prompted(3)
-        await theatre.orchestrator.pause(FORK, "enough", wait=False)
+        await theatre.pause(FORK, "enough")
         (worktree_of(theatre, FORK) / "go-b").touch()
         await theatre.until(FORK, "paused")
-        await theatre.orchestrator.resume(FORK, theatre.environment, None, None, view.last_snapshot)
+        await theatre.resume(FORK, snapshot=view.last_snapshot)
         facts = await theatre.services.facts.facts(view.id)
         assert [sentence.text for sentence in facts.sentences] == ["I decided to use alpaca."]
 
@@ -144,7 +145,7 @@ async def test_a_fork_of_nothing_is_refused_and_leaves_nothing(theatre: Theatre)
         with pytest.raises(CheckpointNotFound):
             await fork(theatre, snapshot="099")
         with pytest.raises(BadInput):
-            await fork(theatre, successor=Successor(agent="rehearsal", model="x"), **at(first))
+            await fork(theatre, agent="rehearsal", model="x", **at(first))
         assert len(await theatre.orchestrator.workflows(None, [])) == 1
 
 

@@ -49,7 +49,7 @@ async def snapshots_of(theatre: Theatre) -> list[Checkpoint]:
 
 
 async def paused_after(theatre: Theatre, letter: str) -> Checkpoint:
-    await theatre.orchestrator.pause("build-it", f"after {letter}", wait=False)
+    await theatre.pause("build-it", f"after {letter}")
     (worktree_of(theatre) / f"go-{letter}").touch()
     await theatre.until("build-it", "paused")
     return (await snapshots_of(theatre))[0]
@@ -79,7 +79,7 @@ async def after_two_tasks(theatre: Theatre) -> tuple[Checkpoint, Checkpoint]:
 
 async def go_back(theatre: Theatre, snapshot: str, way: Way | None = None) -> Resumed:
     with anyio.fail_after(30):
-        return await theatre.orchestrator.resume("build-it", theatre.environment, way, None, snapshot)
+        return await theatre.resume("build-it", way=way, snapshot=snapshot)
 
 
 @contextmanager
@@ -252,7 +252,7 @@ async def test_an_agent_at_work_is_not_pulled_the_files_from_under_it(theatre: T
 async def test_an_agent_that_only_talks_makes_room(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
-        await theatre.orchestrator.prompt("build-it", "Well?", theatre.environment)
+        await theatre.prompt("build-it", "Well?")
         back = await go_back(theatre, first.id)
         assert (back.session_number, back.status) == (2, "resumed")
         session = (await theatre.orchestrator.sessions("build-it"))[0]

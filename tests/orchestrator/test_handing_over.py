@@ -7,14 +7,13 @@ from segue.model.agents import Choices, Limits, McpServer
 from segue.model.codec import decode
 from segue.model.errors import AgentMissing, BadInput, WrongState
 from segue.model.status import Carrying, SessionStatus, Way
-from segue.model.views import Successor
 from tests.orchestrator.races import failing
 from tests.orchestrator.test_resuming import session_of, worktree_of
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
 
-OTHER = Successor(agent="understudy")
+OTHER = "understudy"
 SCRIPT = """
 turns:
   - match: "Task 2 of 2: Do B"
@@ -28,14 +27,14 @@ async def paused(theatre: Theatre) -> None:
     """A workflow that stands between its two tasks."""
     await theatre.begin(SCRIPT)
     await theatre.event("build-it", e.ToolFinished)
-    await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+    await theatre.pause("build-it", "lunch")
     (worktree_of(theatre) / "go").touch()
     await theatre.until("build-it", "paused")
 
 
-async def hand_over(theatre: Theatre, successor: Successor = OTHER, way: Way | None = None) -> e.ContextCarried:
-    resumed = await theatre.orchestrator.resume("build-it", theatre.environment, way, successor)
-    assert (resumed.way, resumed.agent, resumed.session_number) == (Way.CONTEXT, successor.agent, 2)
+async def hand_over(theatre: Theatre, agent: str = OTHER, way: Way | None = None) -> e.ContextCarried:
+    resumed = await theatre.resume("build-it", agent=agent, way=way)
+    assert (resumed.way, resumed.agent, resumed.session_number) == (Way.CONTEXT, agent, 2)
     await theatre.until("build-it", "completed")
     (carried,) = await theatre.events("build-it", e.ContextCarried)
     return carried
@@ -75,7 +74,7 @@ async def test_what_changed_while_the_work_stood_still_is_said_first(theatre: Th
 async def test_the_same_agent_may_begin_anew_with_a_context(theatre: Theatre) -> None:
     async with theatre.open():
         await paused(theatre)
-        await hand_over(theatre, Successor(agent="rehearsal"), Way.CONTEXT)
+        await hand_over(theatre, "rehearsal", Way.CONTEXT)
 
 
 async def test_tools_go_along_and_the_model_of_the_other_does_not(theatre: Theatre) -> None:
@@ -107,12 +106,11 @@ async def test_what_cannot_take_over_is_refused_before_anything_changes(theatre:
         await paused(theatre)
         for name, kind in (("missing", AgentMissing), ("halved", AgentMissing), ("nobody", BadInput)):
             with pytest.raises(kind):
-                await theatre.orchestrator.resume("build-it", theatre.environment, None, Successor(agent=name))
+                await theatre.resume("build-it", agent=name)
         with pytest.raises(BadInput, match="keeps the model"):
-            same = Successor(agent="rehearsal", model="another")
-            await theatre.orchestrator.resume("build-it", theatre.environment, None, same)
+            await theatre.resume("build-it", agent="rehearsal", model="another")
         with pytest.raises(WrongState, match="cannot open a conversation of rehearsal"):
-            await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE, OTHER)
+            await theatre.resume("build-it", agent=OTHER, way=Way.NATIVE)
         view = await theatre.orchestrator.workflow("build-it")
         assert (view.agent, view.status, view.sessions) == ("rehearsal", "paused", 1)
 
@@ -122,7 +120,7 @@ async def test_nobody_takes_over_from_an_agent_at_work(theatre: Theatre) -> None
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
         with pytest.raises(WrongState, match="rehearsal is at work"):
-            await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
+            await theatre.resume("build-it", agent=OTHER)
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
 
@@ -131,11 +129,11 @@ async def test_a_run_keeps_the_variables_of_whoever_asked_for_it(theatre: Theatr
     async with theatre.open():
         await paused(theatre)
         mine = {**theatre.environment, "SEGUE_REHEARSAL_MINE": "1"}
-        first = await theatre.orchestrator.resume("build-it", mine, None, OTHER)
+        first = await theatre.resume("build-it", agent=OTHER, environment=mine)
         lent = theatre.services.environments[first.session, first.run]
         with pytest.raises(WrongState):
             other = {**theatre.environment, "SEGUE_REHEARSAL_OTHER": "1"}
-            await theatre.orchestrator.resume("build-it", other, None, Successor(agent="rehearsal"))
+            await theatre.resume("build-it", agent="rehearsal", environment=other)
         assert lent["SEGUE_REHEARSAL_MINE"] == "1"
         assert all(values is lent for values in theatre.services.environments.values())
         await theatre.until("build-it", "completed")
@@ -148,7 +146,7 @@ async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
     async with theatre.open():
         await paused(theatre)
         failing(monkeypatch, "compile context", ValueError("no"))
-        await theatre.orchestrator.resume("build-it", theatre.environment, None, OTHER)
+        await theatre.resume("build-it", agent=OTHER)
         await theatre.until("build-it", "completed")
         (carried,) = await theatre.events("build-it", e.ContextCarried)
         warned = [event.code for event in await theatre.events("build-it", e.Warned)]
@@ -165,7 +163,7 @@ async def test_a_context_that_a_person_has_edited_is_what_the_next_conversation_
         await theatre.until("build-it", "paused")
         compiled = (await theatre.orchestrator.context("build-it", None)).context
         edited = f"{compiled}\n\nThe customer wants no tabs."
-        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, context=edited)
+        resumed = await theatre.resume("build-it", context=edited)
         assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
         await theatre.until("build-it", "completed")
         (carried,) = await theatre.events("build-it", e.ContextCarried)
@@ -179,7 +177,7 @@ async def test_an_edited_context_that_did_not_arrive_is_told_at_the_next_try(the
         await theatre.begin("turns: [{match: '', do: [{say: Done.}]}]")
         await theatre.until("build-it", "paused")
         theatre.script.write_text("on_new: {exit: 1}")
-        await theatre.orchestrator.resume("build-it", theatre.environment, context="The customer wants no tabs.")
+        await theatre.resume("build-it", context="The customer wants no tabs.")
         await theatre.until("build-it", "paused", "failed")
         theatre.script.write_text("turns: [{match: '', do: [{say: Done.}]}]")
         await theatre.resume("build-it")
@@ -196,5 +194,5 @@ async def test_a_context_of_ones_own_that_says_nothing_or_has_no_place_is_refuse
         await theatre.begin("turns: [{match: '', do: [{say: Done.}]}]")
         before = await theatre.until("build-it", "paused")
         with pytest.raises(BadInput):
-            await theatre.orchestrator.resume("build-it", theatre.environment, way, context=context)
+            await theatre.resume("build-it", way=way, context=context)
         assert (await theatre.orchestrator.workflow("build-it")).runs == before.runs

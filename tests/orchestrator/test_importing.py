@@ -15,8 +15,9 @@ from segue.model import crash
 from segue.model import events as e
 from segue.model.errors import BadInput, NotARepository, NotASession, SessionNotFound, WorktreeInUse, WrongState
 from segue.model.facts import SessionFacts
+from segue.model.requests import ImportRequest
 from segue.model.status import SessionStatus, Trigger, Way, WorkflowStatus
-from segue.model.views import Imported, NewImport
+from segue.model.views import Imported
 from segue.snapshot.facts import facts_of
 from segue.snapshot.facts.journal import lines_of
 from tests.orchestrator.theatre import Theatre, git
@@ -71,7 +72,7 @@ def codex_session() -> CodexFile:
 
 
 async def imported(theatre: Theatre, file: Path, **more: Any) -> Imported:
-    return await theatre.orchestrator.import_session(NewImport(file=file, **more))
+    return await theatre.orchestrator.import_session(ImportRequest(file=file, **more))
 
 
 async def facts_in_journal(theatre: Theatre, view: Imported) -> SessionFacts:
@@ -304,7 +305,7 @@ async def test_a_checkout_that_has_a_workflow_takes_no_other(theatre: Theatre, t
         other = settled(ClaudeFile().user("Tea!").says("Now."), theatre.repository, "another").write(tmp_path)
         with pytest.raises(WorktreeInUse, match=rf"Workflow {first.workflow.slug} \(paused\)"):
             await imported(theatre, other)
-        await theatre.orchestrator.cancel(first.workflow.id, "")
+        await theatre.cancel(first.workflow.id)
         assert (await imported(theatre, other)).status == "imported"
 
 
@@ -335,7 +336,7 @@ async def test_the_newest_session_of_an_agent_is_found(theatre: Theatre, tmp_pat
         file = settled(CodexFile().user(f"Request {number}").says("Yes."), directory).write(tmp_path)
         moved = file.rename(rollouts / f"rollout-{number}.jsonl")
         os.utime(moved, (number, number))
-    request = NewImport(
+    request = ImportRequest(
         agent="codex", repository=theatre.repository, environment={"CODEX_HOME": str(tmp_path / "codex")}
     )
     async with theatre.open():
@@ -444,7 +445,7 @@ async def test_an_imported_workflow_that_went_on_takes_no_more_lines(theatre: Th
         token = await held_by_the_agent(theatre)
         file = settled(session, theatre.repository, token).write(tmp_path)
         view = (await imported(theatre, file)).workflow
-        said = await theatre.orchestrator.prompt(view.id, "Remember the lid.", theatre.environment)
+        said = await theatre.prompt(view.id, "Remember the lid.")
         assert (said.status, said.way) == ("sent", Way.NATIVE)
         settled(session.user("More."), theatre.repository, token).write(tmp_path)
         with pytest.raises(WrongState, match=f"workflow {view.slug}, which has gone on"):
@@ -459,7 +460,7 @@ async def test_a_conversation_that_segue_holds_itself_is_not_imported(theatre: T
         file = settled(ClaudeFile().user("Boil.").says("Hot."), theatre.repository, token).write(tmp_path)
         with pytest.raises(WrongState, match="which Segue runs itself"):
             await imported(theatre, file)
-        await theatre.orchestrator.cancel("remember-the-kettle", "")
+        await theatre.cancel("remember-the-kettle")
 
 
 async def test_another_conversation_is_told_what_was_said(theatre: Theatre, tmp_path: Path) -> None:
@@ -467,7 +468,7 @@ async def test_another_conversation_is_told_what_was_said(theatre: Theatre, tmp_
     theatre.script.write_text(SCRIPT)
     async with theatre.open():
         view = (await imported(theatre, file, repository=theatre.repository)).workflow
-        resumed = await theatre.orchestrator.resume(view.id, theatre.environment, Way.HISTORY)
+        resumed = await theatre.resume(view.id, way=Way.HISTORY)
         assert (resumed.way, resumed.session_number) == (Way.HISTORY, 2)
         await theatre.until(view.id, "completed")
     prompt = theatre.diary("prompt")[-1]["text"]

@@ -20,7 +20,7 @@ SCRIPT = "turns: [{match: Do A, do: [{say: A is there.}]}]"
 
 async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
     with anyio.fail_after(WITHIN):
-        return await theatre.orchestrator.prompt("build-it", text, theatre.environment, False)
+        return await theatre.prompt("build-it", text, wait=False)
 
 
 async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
@@ -72,7 +72,7 @@ async def test_a_resume_another_way_lets_the_last_steps_be_done(
 
         async def resume() -> None:
             with pytest.raises(WrongState, match="The workflow is completed"):
-                await theatre.orchestrator.resume("build-it", theatre.environment, snapshot="000")
+                await theatre.resume("build-it", snapshot="000")
 
         async with anyio.create_task_group() as both:
             both.start_soon(resume)
@@ -92,7 +92,7 @@ async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wai
         assert (await say(theatre)).status == "waiting"
         (theatre.root / "worktrees" / "build-it" / "go").touch()
         await speaking.until_there()
-        await theatre.orchestrator.cancel("build-it", "not wanted any more")
+        await theatre.cancel("build-it", "not wanted any more")
         view = await theatre.until("build-it", "cancelled")
         assert view.waiting_messages == 0
         (said,) = [each for each in await theatre.events("build-it", e.PromptQueued) if each.task_id is None]
@@ -108,7 +108,7 @@ async def test_who_speaks_while_a_cancelled_run_is_torn_away_is_told_that_it_is_
         await theatre.begin("turns: [{match: Do A, do: [{hang: true}]}]", plan=ONE)
         await theatre.until_prompted(1)
         async with anyio.create_task_group() as both:
-            both.start_soon(theatre.orchestrator.cancel, "build-it", "not wanted any more")
+            both.start_soon(theatre.cancel, "build-it", "not wanted any more")
             await settling.until_there()
             with pytest.raises(WrongState, match="The workflow is cancelled"):
                 await say(theatre)

@@ -63,7 +63,7 @@ async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatr
             while not (requested := await theatre.events("build-it", e.PauseRequested)):
                 await theatre.clock.advance(5)
         assert requested[0].trigger is Trigger.TIMEOUT and "has run for 1 min" in requested[0].reason
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_a_workflow_pauses_at_the_boundary_after_its_time(theatre: Theatre) -> None:
@@ -90,7 +90,7 @@ async def test_the_time_that_the_machine_is_suspended_counts(theatre: Theatre) -
         await theatre.clock.advance(60)
         requested = await theatre.event("build-it", e.PauseRequested)
         assert isinstance(requested.event, e.PauseRequested) and requested.event.trigger is Trigger.TIMEOUT
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: Theatre) -> None:
@@ -99,7 +99,7 @@ async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: T
     async with theatre.open(talk_linger=600.0):
         await theatre.begin(script)
         await theatre.until("build-it", "paused")
-        await theatre.orchestrator.prompt("build-it", "Hello", theatre.environment)
+        await theatre.prompt("build-it", "Hello")
         talked = await theatre.event("build-it", e.TurnEnded)
         await theatre.clock.advance(50)
         assert "awake" in (await theatre.resume("build-it")).reason
@@ -110,7 +110,7 @@ async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: T
         requested = (await theatre.event("build-it", e.PauseRequested)).event
         assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
         assert requested.reason == "The workflow has run for 1 min, and may run for 1 min."
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 @pytest.mark.parametrize(("seconds", "over"), [(20, 30), (None, 60), (120, 120)])
@@ -129,7 +129,7 @@ async def test_a_time_that_is_changed_in_the_middle_of_a_task_holds_from_then_on
             await theatre.clock.advance(10)
         requested = (await theatre.event("build-it", e.PauseRequested)).event
         assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_a_time_that_is_lifted_in_the_middle_of_a_task_is_none_any_more(theatre: Theatre) -> None:
@@ -186,7 +186,7 @@ async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(theatre
     async with theatre.open():
         await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "lunch", False)
+        await theatre.pause("build-it", "lunch")
         assert (await theatre.orchestrator.limit("build-it", Limits(seconds=0))).pause_requested
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "paused")
@@ -196,7 +196,7 @@ async def wanted_by_a_person(theatre: Theatre) -> None:
     """Somebody wants a pause that a limit has asked for before, and wants it twice; it comes no later."""
     first = (await theatre.event("build-it", e.PauseRequested)).event
     for reason in ("I want it", "Now, please"):
-        assert (await theatre.orchestrator.pause("build-it", reason, False)).status == "pause_requested"
+        assert (await theatre.pause("build-it", reason)).status == "pause_requested"
     asked = await theatre.events("build-it", e.PauseRequested)
     assert isinstance(first, e.PauseRequested) and [each.reason for each in asked] == [first.reason, "I want it"]
     assert asked[1].trigger is Trigger.PAUSE and asked[1].force_at == first.force_at
@@ -255,7 +255,7 @@ async def test_the_limits_of_work_that_is_over_stay_as_they_were(theatre: Theatr
     async with theatre.open():
         await theatre.begin(SIMPLE if status == "completed" else HELD)
         if status == "cancelled":
-            await theatre.orchestrator.cancel("build-it", "seen enough")
+            await theatre.cancel("build-it", "seen enough")
         await theatre.until("build-it", status)
         with pytest.raises(WrongState, match=f"The workflow is {status}"):
             await theatre.orchestrator.limit("build-it", Limits(usd=1.3))
@@ -273,7 +273,7 @@ async def test_a_time_that_is_over_is_not_hidden_by_money_that_is_spent(theatre:
         await theatre.clock.advance(61)
         requested = (await theatre.event("build-it", e.PauseRequested)).event
         assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason(theatre: Theatre) -> None:

@@ -21,7 +21,7 @@ async def test_work_that_is_paused_after_every_task_is_done_once_and_in_one_sess
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
         for _ in range(TASKS - 1):
-            await theatre.orchestrator.pause("build-it", "one at a time", wait=True)
+            await theatre.pause("build-it", "one at a time", wait=True)
             view = await theatre.until("build-it", "paused", "completed")
             if view.status == "completed":
                 break

@@ -7,7 +7,7 @@ import pytest
 
 from segue.model import crash
 from segue.model import events as e
-from segue.model.pictures import Shown
+from segue.model.requests import Shown
 from tests.orchestrator.races import torn
 from tests.orchestrator.test_pictures import PNG
 from tests.orchestrator.test_workflows import worktree_of
@@ -32,10 +32,7 @@ async def said_meanwhile(theatre: Theatre, script: str = SCRIPT, *shown: Shown) 
     """The ids of what was said while the agent was at work on its first task."""
     await theatre.begin(script)
     await theatre.event("build-it", e.ToolFinished)
-    answers = [
-        await theatre.orchestrator.prompt("build-it", text, theatre.environment, wait=False, shown=shown)
-        for text in SAID
-    ]
+    answers = [await theatre.prompt("build-it", text, wait=False, images=shown) for text in SAID]
     assert [each.status for each in answers] == ["waiting"] * 3
     return [str(each.prompt_id) for each in answers]
 

@@ -8,7 +8,7 @@ from segue.journal import Transaction
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.status import Carrying, SessionStatus, Way, WorkflowStatus
-from segue.model.views import Resumed, Successor
+from segue.model.views import Resumed
 from tests.orchestrator.test_forking import FORK, fork
 from tests.orchestrator.test_resuming import session_of
 from tests.orchestrator.test_workflows import worktree_of
@@ -82,7 +82,7 @@ async def test_a_fork_that_is_talked_to_first_is_told_where_it_is(theatre: Theat
     async with theatre.open():
         await after_one_task(theatre)
         await fork(theatre)
-        said = await theatre.orchestrator.prompt(FORK, "What do you remember?", theatre.environment)
+        said = await theatre.prompt(FORK, "What do you remember?")
         assert (said.status, said.way) == ("sent", Way.FORK)
         recalled = (await theatre.event(FORK, e.AgentMessage)).event
         assert isinstance(recalled, e.AgentMessage) and "Task 1 of 2: Do A" in recalled.text
@@ -142,18 +142,18 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatr
 
 
 @pytest.mark.parametrize(
-    ("script", "successor", "why"),
+    ("script", "agent", "why"),
     [
         ("capabilities: {fork: false}\n", None, "rehearsal does not say that it can copy a conversation"),
-        ("", Successor(agent="understudy"), "understudy cannot copy a conversation of rehearsal"),
+        ("", "understudy", "understudy cannot copy a conversation of rehearsal"),
     ],
 )
 async def test_what_keeps_a_conversation_from_being_copied_is_said(
-    theatre: Theatre, script: str, successor: Successor | None, why: str
+    theatre: Theatre, script: str, agent: str | None, why: str
 ) -> None:
     async with theatre.open():
         await after_one_task(theatre, SCRIPT + script)
-        await fork(theatre, await session_of(theatre), successor=successor)
+        await fork(theatre, await session_of(theatre), agent=agent)
         resumed = await theatre.resume(FORK)
         assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, why)
         assert why in resumed.reason
@@ -175,7 +175,7 @@ async def test_the_compiled_context_can_be_asked_for_in_place_of_the_copy(theatr
     async with theatre.open():
         await after_one_task(theatre)
         await fork(theatre)
-        resumed = await theatre.orchestrator.resume(FORK, theatre.environment, Way.CONTEXT)
+        resumed = await theatre.resume(FORK, way=Way.CONTEXT)
         assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, 5000)
         await theatre.until(FORK, "completed")
         (session,) = await theatre.orchestrator.sessions(FORK)

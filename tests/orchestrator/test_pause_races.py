@@ -49,11 +49,11 @@ async def at_once(*calls: Callable[[], Awaitable[Action]]) -> list[Action | Wron
 
 
 def pausing(theatre: Theatre) -> Callable[[], Awaitable[Action]]:
-    return partial(theatre.orchestrator.pause, "build-it", "for tonight", wait=True)
+    return partial(theatre.pause, "build-it", "for tonight", wait=True)
 
 
 def cancelling(theatre: Theatre) -> Callable[[], Awaitable[Action]]:
-    return partial(theatre.orchestrator.cancel, "build-it", "not wanted any more")
+    return partial(theatre.cancel, "build-it", "not wanted any more")
 
 
 def go(theatre: Theatre) -> None:
@@ -128,7 +128,7 @@ async def test_a_resume_that_races_with_a_cancel_leaves_nobody_at_work(theatre: 
         await theatre.begin(HELD)
         await theatre.until_prompted(1)
         go(theatre)
-        await theatre.orchestrator.pause("build-it", "", wait=True)
+        await theatre.pause("build-it", wait=True)
         await theatre.until("build-it", "paused")
 
         async def resume() -> Action:

@@ -8,7 +8,8 @@ import pytest
 
 from segue.model import events as e
 from segue.model.errors import BadInput
-from segue.model.pictures import LARGEST, Picture, Shown
+from segue.model.pictures import LARGEST, Picture
+from segue.model.requests import Shown
 from segue.model.views import Prompted
 from tests.orchestrator.races import Held
 from tests.orchestrator.test_resuming import SCRIPT, paused, session_of, standing_still
@@ -28,9 +29,7 @@ BLIND = "\ncapabilities: {images: false}\n"
 
 async def show(theatre: Theatre, *shown: Shown, wait: bool = True) -> Prompted:
     with anyio.fail_after(30):
-        return await theatre.orchestrator.prompt(
-            "build-it", "Like this, please.", theatre.environment, wait, shown=shown
-        )
+        return await theatre.prompt("build-it", "Like this, please.", wait=wait, images=shown)
 
 
 def seen(theatre: Theatre) -> list[object]:
@@ -118,7 +117,7 @@ async def test_while_pictures_are_read_there_is_nothing_to_interrupt_yet(
         async with anyio.create_task_group() as group:
             group.start_soon(show, theatre, SKETCH)
             await reading.until_there()
-            said = await theatre.orchestrator.prompt("build-it", "Use tabs.", theatre.environment, False, now=True)
+            said = await theatre.prompt("build-it", "Use tabs.", wait=False, now=True)
             assert (said.interrupted, said.reason) == (False, BETWEEN_TURNS)
             reading.go.set()
         await theatre.until_prompted(3)

@@ -120,8 +120,8 @@ async def test_work_that_is_paused_in_line_can_go_on_and_stands_there_once(theat
         await theatre.event("hold-the-place", e.PromptAcknowledged)
         first = await theatre.begin(HOLDS, plan=None, title="Come first")
         second = await theatre.begin(HOLDS, plan=None, title="Come second")
-        assert (await theatre.orchestrator.pause(first.id, "not now", wait=True)).status == "paused"
-        assert (await theatre.orchestrator.cancel(second.id, "never")).status == "cancelled"
+        assert (await theatre.pause(first.id, "not now", wait=True)).status == "paused"
+        assert (await theatre.cancel(second.id, "never")).status == "cancelled"
         assert (await theatre.resume(first.id)).run == 2
         (worktree_of(theatre, "hold-the-place") / "go").touch()
         view = await theatre.until(first.id, "completed")

@@ -14,8 +14,9 @@ from segue.model.checkpoint import CheckpointType
 from segue.model.errors import BadInput, BadPlan, NothingToAnswer, SegueError, WrongState
 from segue.model.ids import TaskId
 from segue.model.plan import Task
+from segue.model.requests import ApproveRequest, ForkRequest, PlanText, RejectRequest
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.model.views import Answer, Answered, NewFork, PlanText, Resumed, Successor, WorkflowView
+from segue.model.views import Answered, Resumed, WorkflowView
 from segue.state.fold import fold
 from tests.orchestrator.theatre import TWO_TASKS, Theatre
 
@@ -56,13 +57,11 @@ async def blocked(theatre: Theatre, script: str = PLANS, **more: Any) -> Workflo
 
 async def approve(theatre: Theatre, plan: str | None = None) -> Answered:
     text = PlanText(format="yaml", text=plan) if plan else None
-    return await theatre.orchestrator.answer("build-it", Answer(allow=True, plan=text, environment=theatre.environment))
+    return await theatre.orchestrator.answer("build-it", ApproveRequest(plan=text, environment=theatre.environment))
 
 
 async def reject(theatre: Theatre, reason: str) -> Answered:
-    return await theatre.orchestrator.answer(
-        "build-it", Answer(allow=False, reason=reason, environment=theatre.environment)
-    )
+    return await theatre.orchestrator.answer("build-it", RejectRequest(reason=reason, environment=theatre.environment))
 
 
 def prompts(theatre: Theatre) -> list[str]:
@@ -268,7 +267,7 @@ async def test_a_blocked_workflow_is_not_resumed(theatre: Theatre) -> None:
 async def test_somebody_can_talk_about_a_plan_before_approving_it(theatre: Theatre) -> None:
     async with theatre.open():
         await blocked(theatre)
-        said = await theatre.orchestrator.prompt("build-it", "Why two?", theatre.environment)
+        said = await theatre.prompt("build-it", "Why two?")
         assert said.status == "sent"
         await theatre.event("build-it", e.WorkflowMoved, after=await moved_back(theatre))
         assert (await theatre.orchestrator.workflow("build-it")).asks
@@ -296,7 +295,7 @@ async def moved_back(theatre: Theatre) -> int:
 async def test_a_pause_of_a_blocked_workflow_returns_to_blocked_and_starts_nobody(theatre: Theatre) -> None:
     async with theatre.open():
         await blocked(theatre)
-        paused = await theatre.orchestrator.pause("build-it", "for tonight", wait=True)
+        paused = await theatre.pause("build-it", "for tonight", wait=True)
         assert paused.status == "paused" and paused.snapshot_id
         with pytest.raises(WrongState, match="paused"):
             await approve(theatre)
@@ -312,9 +311,9 @@ async def test_a_pause_of_a_blocked_workflow_returns_to_blocked_and_starts_nobod
 async def test_a_plan_that_waits_comes_before_another_agent(theatre: Theatre) -> None:
     async with theatre.open():
         await blocked(theatre)
-        await theatre.orchestrator.pause("build-it", "", wait=True)
+        await theatre.pause("build-it", wait=True)
         with pytest.raises(WrongState, match="waits for a word"):
-            await theatre.orchestrator.resume("build-it", theatre.environment, None, Successor(agent="understudy"))
+            await theatre.resume("build-it", agent="understudy")
 
 
 async def test_a_pause_while_it_plans_keeps_the_proposal(theatre: Theatre) -> None:
@@ -322,7 +321,7 @@ async def test_a_pause_while_it_plans_keeps_the_proposal(theatre: Theatre) -> No
         await propose(theatre, script(fenced(TASKS), before='[{"say": "Hm."}, {"wait_for": "go"}]'))
         await theatre.until_prompted(1)
         async with anyio.create_task_group() as both:
-            both.start_soon(partial(theatre.orchestrator.pause, "build-it", "lunch", wait=True))
+            both.start_soon(partial(theatre.pause, "build-it", "lunch", wait=True))
             await theatre.event("build-it", e.PauseRequested)
             (theatre.root / "worktrees" / "build-it" / "go").touch()
         assert (await theatre.orchestrator.workflow("build-it")).status == "paused"
@@ -335,7 +334,7 @@ async def test_recover_blocked_restores_approval(theatre: Theatre, status: str) 
     async with theatre.open():
         await blocked(theatre)
         if status == "paused":
-            await theatre.orchestrator.pause("build-it", "", wait=True)
+            await theatre.pause("build-it", wait=True)
     async with theatre.open():
         awaited = await theatre.events("build-it", e.ApprovalAwaited)
         if status == "paused":
@@ -417,7 +416,7 @@ async def test_of_ten_words_on_a_plan_one_counts(theatre: Theatre) -> None:
 async def test_a_cancel_and_an_approval_have_one_end(theatre: Theatre) -> None:
     async with theatre.open():
         await blocked(theatre)
-        await at_once(partial(theatre.orchestrator.cancel, "build-it", ""), partial(approve, theatre))
+        await at_once(partial(theatre.cancel, "build-it"), partial(approve, theatre))
         assert (await theatre.until("build-it", "cancelled")).status == "cancelled"
         assert await told_as_it_is(theatre) in ([], [e.PlanAdopted])
         with pytest.raises(WrongState, match="cancelled"):
@@ -429,7 +428,7 @@ async def test_a_pause_and_an_approval_leave_a_workflow_that_goes_on(theatre: Th
     async with theatre.open():
         await blocked(theatre)
         calls: list[Callable[[], Awaitable[Any]]] = [
-            partial(theatre.orchestrator.pause, "build-it", "", wait=True),
+            partial(theatre.pause, "build-it", "", wait=True),
             partial(approve, theatre),
         ]
         await at_once(*(calls if first == "pause" else reversed(calls)))
@@ -522,7 +521,7 @@ async def test_another_agent_can_take_over_before_there_is_a_plan(theatre: Theat
         assert view.tasks == ()
         context = await theatre.orchestrator.context("build-it", None)
         assert "There is no plan yet" in context.context
-        await theatre.orchestrator.resume("build-it", theatre.environment, None, Successor(agent="understudy"))
+        await theatre.resume("build-it", agent="understudy")
         view = await theatre.until("build-it", "blocked")
         assert (view.agent, view.sessions, len(view.proposed_plan)) == ("understudy", 2, 2)
         assert "## Make a plan" in prompts(theatre)[-1]
@@ -537,7 +536,7 @@ async def test_a_plan_that_waits_for_a_word_waits_for_it_in_a_fork_too(theatre: 
         assert (await theatre.resume(fork.slug)).status == "blocked"
         assert len((await theatre.until(fork.slug, "blocked")).proposed_plan) == 2
         assert (await theatre.orchestrator.workflow("build-it")).status == "blocked"
-        await theatre.orchestrator.answer(fork.slug, Answer(allow=True, environment=theatre.environment))
+        await theatre.orchestrator.answer(fork.slug, ApproveRequest(environment=theatre.environment))
         assert (await theatre.until(fork.slug, "completed")).tasks_done == 2
 
 
@@ -550,13 +549,13 @@ NEW = fenced([{"id": "c", "title": "Do C", "depends_on": ["a"]}, {"id": "d", "ti
 
 async def forked(theatre: Theatre, view: WorkflowView, snapshot: str | None = None) -> WorkflowView:
     assert view.session is not None
-    request = NewFork(session_id=view.session.id, snapshot=snapshot, environment=theatre.environment)
-    return (await theatre.orchestrator.fork(request)).workflow
+    request = ForkRequest(snapshot=snapshot, environment=theatre.environment)
+    return (await theatre.orchestrator.fork(view.session.id, request)).workflow
 
 
 async def go_back(theatre: Theatre, snapshot: str | None) -> Resumed:
     with anyio.fail_after(60):
-        return await theatre.orchestrator.resume("build-it", theatre.environment, None, None, snapshot)
+        return await theatre.resume("build-it", snapshot=snapshot)
 
 
 async def waiting(theatre: Theatre) -> str:
@@ -602,7 +601,7 @@ async def test_a_plan_that_waits_is_withdrawn_by_going_back_and_waits_again_when
     async with theatre.open():
         first = await waiting(theatre)
         if status == "paused":
-            await theatre.orchestrator.pause("build-it", "", wait=True)
+            await theatre.pause("build-it", wait=True)
         back = await go_back(theatre, first)
         assert "A plan was proposed, which waited for approval; it is withdrawn." in back.undone
         view = await theatre.until("build-it", "paused")

@@ -6,7 +6,7 @@ import pytest
 from segue.drivers.acp.handle import AcpAgent
 from segue.model import events as e
 from segue.model.errors import NothingToAnswer
-from segue.model.views import Answer
+from segue.model.requests import ApproveRequest
 from tests.orchestrator.test_answering_in_words import ONE_TASK, asking
 from tests.orchestrator.test_resuming import standing_still
 from tests.orchestrator.test_talk_races import say
@@ -70,7 +70,7 @@ async def test_a_question_that_is_open_at_the_end_of_its_turn_is_taken_back_and_
         assert await answers(theatre) == [("interrupted", "segue")]
         assert await told(theatre) == [("cancelled", None)]
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", Answer(allow=True))
+            await theatre.orchestrator.answer("build-it", ApproveRequest())
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
 
@@ -91,7 +91,7 @@ async def test_what_is_asked_between_two_turns_can_be_answered_in_the_next(theat
     async with theatre.open(talk_linger=600.0):
         await asked_between(theatre)
         assert await say(theatre, "Slowly") == "sent"
-        answered = await theatre.orchestrator.answer("build-it", Answer(allow=True))
+        answered = await theatre.orchestrator.answer("build-it", ApproveRequest())
         assert answered.status == "approved"
         assert await told(theatre) == [("selected", "allow")]
         (worktree_of(theatre) / "go").touch()
@@ -130,7 +130,7 @@ async def test_words_that_came_too_late_to_be_an_answer_are_said_to_the_agent(
     async with asking.open():
         await asking.begin("turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
         await asking.event("build-it", e.PermissionRequested)
-        said = await asking.orchestrator.prompt("build-it", "Call it segue.", asking.environment)
+        said = await asking.prompt("build-it", "Call it segue.")
         assert said.status == "answered"
         warned = (await asking.event("build-it", e.Warned)).event
         assert isinstance(warned, e.Warned) and warned.code == "answer_too_late"

@@ -9,6 +9,7 @@ import pytest
 from segue.model import events as e
 from segue.model.errors import BadInput, WrongState
 from segue.model.ids import AttemptId
+from segue.model.requests import PromptRequest
 from segue.model.status import Carrying, RuntimeStatus, SessionStatus, Way, WorkflowStatus
 from segue.model.views import Prompted, Resumed
 from tests.orchestrator.test_workflows import worktree_of
@@ -31,14 +32,14 @@ async def paused(theatre: Theatre, more: str = "") -> None:
     """A workflow that stands between its two tasks."""
     await theatre.begin(SCRIPT + more)
     await theatre.event("build-it", e.ToolFinished)
-    await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+    await theatre.pause("build-it", "lunch")
     (worktree_of(theatre) / "go").touch()
     await theatre.until("build-it", "paused")
 
 
 async def say(theatre: Theatre, text: str) -> Prompted:
     with anyio.fail_after(30):
-        return await theatre.orchestrator.prompt("build-it", text, theatre.environment)
+        return await theatre.prompt("build-it", text)
 
 
 async def session_of(theatre: Theatre) -> str:
@@ -195,7 +196,7 @@ async def test_opening_a_session_brings_its_agent_back_and_asks_nothing_of_it(th
             False,
             "agent_not_running",
         )
-        opened = await theatre.orchestrator.open_session(session, theatre.environment)
+        opened = await theatre.open_session(session)
         started = await theatre.event("build-it", e.RunQueued)
         await theatre.event("build-it", e.AgentStarted, after=started.seq + 10)
         assert opened.way is Way.NATIVE
@@ -232,9 +233,10 @@ async def test_all_entry_points_at_once_make_one_launch(theatre: Theatre) -> Non
         await paused(theatre)
         session = await session_of(theatre)
         async with anyio.create_task_group() as all_of_them:
-            all_of_them.start_soon(theatre.orchestrator.open_session, session, theatre.environment)
+            all_of_them.start_soon(theatre.open_session, session)
             all_of_them.start_soon(say, theatre, "What now?")
-            all_of_them.start_soon(theatre.orchestrator.prompt_session, session, "What now, then?", theatre.environment)
+            request = PromptRequest(text="What now, then?", environment=theatre.environment)
+            all_of_them.start_soon(theatre.orchestrator.prompt_session, session, request)
             all_of_them.start_soon(theatre.resume, "build-it")
         view = await theatre.until("build-it", "completed")
         assert (view.runs, len(await theatre.events("build-it", e.AgentStarted))) == (2, 2)
@@ -253,7 +255,7 @@ async def test_a_lost_conversation_is_told_to_the_next_one_once(theatre: Theatre
         await paused(theatre, "on_load: {reject: true}\n")
         await theatre.resume("build-it")
         await theatre.until("build-it", "review")
-        again = await theatre.orchestrator.resume("build-it", theatre.environment, Way.HISTORY)
+        again = await theatre.resume("build-it", way=Way.HISTORY)
         assert [price.way for price in again.prices if price.possible] == [Way.CONTEXT, Way.HISTORY, Way.FRESH]
         await theatre.until("build-it", "completed")
         (carried,) = await theatre.events("build-it", e.ContextCarried)
@@ -273,7 +275,7 @@ async def test_a_context_that_did_not_arrive_is_told_again(theatre: Theatre) -> 
     async with theatre.open():
         await theatre.begin(script + "on_load: {reject: true}\n")
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "paused")
         await theatre.resume("build-it")
@@ -292,7 +294,7 @@ async def test_a_context_that_did_not_arrive_is_told_again(theatre: Theatre) -> 
 async def test_fresh_is_fresh_because_somebody_asked_for_it(theatre: Theatre) -> None:
     async with theatre.open():
         await paused(theatre)
-        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        resumed = await theatre.resume("build-it", way=Way.FRESH)
         assert (resumed.way, resumed.session_number) == (Way.FRESH, 2)
         await theatre.until("build-it", "completed")
         assert await theatre.events("build-it", e.ContextCarried) == []
@@ -304,7 +306,7 @@ async def test_a_refused_conversation_is_tried_again_when_somebody_asks_for_that
         await theatre.resume("build-it")
         await theatre.until("build-it", "review")
         theatre.script.write_text(SCRIPT)
-        resumed = await theatre.orchestrator.resume("build-it", theatre.environment, Way.NATIVE)
+        resumed = await theatre.resume("build-it", way=Way.NATIVE)
         assert (resumed.way, resumed.session_number) == (Way.NATIVE, 1)
         await theatre.until("build-it", "completed")
 
@@ -389,10 +391,10 @@ async def test_a_line_of_messages_has_an_end_that_is_said(theatre: Theatre) -> N
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
         for number in range(3):
-            said = await theatre.orchestrator.prompt("build-it", f"What now? {number}", theatre.environment, wait=False)
+            said = await theatre.prompt("build-it", f"What now? {number}", wait=False)
             assert said.status == "waiting"
         with pytest.raises(WrongState, match="3 messages wait"):
-            await theatre.orchestrator.prompt("build-it", "One too many", theatre.environment, wait=False)
+            await theatre.prompt("build-it", "One too many", wait=False)
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "completed")
     talked = [entry["text"] for entry in theatre.diary("prompt") if entry["text"].startswith("What now?")]
@@ -403,9 +405,9 @@ async def test_a_full_line_that_nobody_reads_says_how_it_is_read(theatre: Theatr
     async with theatre.open(messages_waiting=1):
         await theatre.begin(SCRIPT)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.prompt("build-it", "What now?", theatre.environment, wait=False)
+        await theatre.prompt("build-it", "What now?", wait=False)
     async with theatre.open(messages_waiting=1):
         with pytest.raises(WrongState) as refused:
-            await theatre.orchestrator.prompt("build-it", "And then?", theatre.environment, wait=False)
+            await theatre.prompt("build-it", "And then?", wait=False)
         assert "segue resume" in refused.value.hint
         assert (await theatre.orchestrator.workflow("build-it")).status == "paused"

@@ -10,8 +10,8 @@ import pytest
 from segue.model import events as e
 from segue.model.agents import Choices, Limits
 from segue.model.ids import WorkflowId
+from segue.model.requests import ForkRequest
 from segue.model.status import SessionStatus, Way, WorkflowStatus
-from segue.model.views import NewFork
 from segue.workspace.private import private_directory
 from tests.orchestrator.test_resuming import paused, say, session_of, standing_still
 from tests.orchestrator.test_workflows import worktree_of
@@ -111,7 +111,7 @@ async def test_words_that_wait_for_an_agent_keep_their_session(theatre: Theatre)
     async with theatre.open(**BY_HAND):
         await theatre.begin("turns: [{match: Do A, do: [{say: At it.}, {hang: true}]}]")
         await theatre.event("build-it", e.PromptAcknowledged)
-        await theatre.orchestrator.prompt("build-it", "What now?", theatre.environment, wait=False)
+        await theatre.prompt("build-it", "What now?", wait=False)
     async with theatre.open(**BY_HAND):
         assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 1
         assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
@@ -177,8 +177,8 @@ async def test_a_fork_that_nobody_took_up_can_expire_and_be_followed(theatre: Th
     async with theatre.open(**BY_HAND):
         await paused(theatre)
         (worktree_of(theatre) / "go").touch()
-        request = NewFork(session_id=await session_of(theatre), environment=theatre.environment)
-        fork = (await theatre.orchestrator.fork(request)).workflow
+        request = ForkRequest(environment=theatre.environment)
+        fork = (await theatre.orchestrator.fork(await session_of(theatre), request)).workflow
         await pass_time(theatre, TTL + 60)
         await theatre.sweep()
         (session,) = await theatre.orchestrator.sessions(fork.id)
@@ -251,7 +251,7 @@ async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatr
             await theatre.resume("build-it")
             await theatre.until("build-it", "completed")
         else:
-            await theatre.orchestrator.cancel("build-it", "")
+            await theatre.cancel("build-it")
         session_id = await session_of(theatre)
         assert await after(theatre, TTL - 60) == end
         assert put_away(theatre, session_id) == HERE

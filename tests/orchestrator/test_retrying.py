@@ -3,6 +3,7 @@
 import os
 import signal
 from datetime import datetime, timedelta
+from functools import partial
 
 import anyio
 import pytest
@@ -109,7 +110,7 @@ async def test_nothing_is_tried_again_when_a_pause_was_asked_for(theatre: Theatr
     async with theatre.open(retry_attempts=3):
         await theatre.begin("turns: [{match: Do A, do: [{say: Hm.}, {wait_for: go}, {crash: true, once: true}]}]")
         await theatre.event("build-it", e.PromptAcknowledged)
-        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        await theatre.pause("build-it", "lunch")
         (worktree_of(theatre) / "go").touch()
         view = await theatre.until("build-it", "paused")
         assert view.retry is None and len(await theatre.events("build-it", e.StepFailed)) == 1
@@ -118,7 +119,7 @@ async def test_nothing_is_tried_again_when_a_pause_was_asked_for(theatre: Theatr
 async def test_an_agent_that_fails_while_people_only_talk_to_it_is_not_tried_again(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await failed(theatre, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}, {do: [{crash: true}]}]")
-        await theatre.orchestrator.prompt("build-it", "How are you?", theatre.environment)
+        await theatre.prompt("build-it", "How are you?")
         view = await theatre.until("build-it", "paused")
         assert view.runs == 2 and view.retry is None
         assert len(await theatre.events("build-it", e.StepFailed)) == 1
@@ -130,8 +131,8 @@ async def test_an_agent_that_fails_while_people_only_talk_to_it_is_not_tried_aga
 async def test_pause_calls_a_retry_off(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await failed(theatre)
-        answer = await theatre.orchestrator.pause("build-it", "not today", wait=True)
-        again = await theatre.orchestrator.pause("build-it", "not today", wait=True)
+        answer = await theatre.pause("build-it", "not today", wait=True)
+        again = await theatre.pause("build-it", "not today", wait=True)
         assert (answer.status, answer.snapshot_id) == (again.status, again.snapshot_id)
         assert (answer.retry_called_off, again.retry_called_off) == (True, False)
         (cancelled,) = await theatre.events("build-it", e.RetryCancelled)
@@ -154,7 +155,7 @@ async def test_resume_makes_a_retry_now_and_it_still_counts(theatre: Theatre) ->
 async def test_cancel_drops_a_retry(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await failed(theatre)
-        await theatre.orchestrator.cancel("build-it", "never mind")
+        await theatre.cancel("build-it", "never mind")
         await theatre.clock.advance(100)
         view = await theatre.orchestrator.workflow("build-it")
         assert (view.status, view.retry, view.runs) == (WorkflowStatus.CANCELLED, None, 1)
@@ -163,7 +164,7 @@ async def test_cancel_drops_a_retry(theatre: Theatre) -> None:
 async def test_a_retry_waits_while_people_talk_and_goes_on_with_the_agent_that_is_awake(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await failed(theatre)
-        await theatre.orchestrator.prompt("build-it", "How are you?", theatre.environment)
+        await theatre.prompt("build-it", "How are you?")
         await theatre.event("build-it", e.TurnEnded)
         view = await theatre.orchestrator.workflow("build-it")
         assert view.retry is not None
@@ -178,7 +179,7 @@ async def test_a_pause_and_a_retry_that_is_due_have_one_winner(theatre: Theatre)
         await failed(theatre)
         async with anyio.create_task_group() as group:
             group.start_soon(theatre.clock.advance, 1)
-            group.start_soon(theatre.orchestrator.pause, "build-it", "not today", True)
+            group.start_soon(partial(theatre.pause, "build-it", "not today", wait=True))
         view = await theatre.until("build-it", "paused", "completed")
         assert view.retry is None
         called_off = len(await theatre.events("build-it", e.RetryCancelled))
@@ -210,7 +211,7 @@ async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre
         answers: list[Action] = []
 
         async def cancel() -> None:
-            answers.append(await theatre.orchestrator.cancel("build-it", "never mind"))
+            answers.append(await theatre.cancel("build-it", "never mind"))
 
         async with anyio.create_task_group() as group:
             group.start_soon(theatre.clock.advance, 1)
@@ -373,7 +374,7 @@ async def test_whoever_then_asks_to_wait_for_the_quota_waits_and_starts_nobody(t
         await failed(theatre, out_of_quota(reset))
         await theatre.orchestrator.limit("build-it", Limits(), wait_for_quota=True)
         for _ in range(2):
-            answer = await theatre.orchestrator.resume("build-it", theatre.environment, wait_for_quota=True)
+            answer = await theatre.resume("build-it", wait_for_quota=True)
             assert answer.status == "waiting" and f"{reset:%H:%M}" in answer.reason
         view = await theatre.orchestrator.workflow("build-it")
         assert view.runs == 1 and view.retry is not None and view.retry.at == reset
@@ -386,7 +387,7 @@ async def test_a_quota_that_must_be_full_by_now_is_not_waited_for(theatre: Theat
     async with theatre.open():
         await failed(theatre, out_of_quota(theatre.clock.now() + timedelta(hours=3)))
         await theatre.clock.advance(3 * 3600)
-        answer = await theatre.orchestrator.resume("build-it", theatre.environment, wait_for_quota=True)
+        answer = await theatre.resume("build-it", wait_for_quota=True)
         assert answer.status == "resumed"
         await theatre.until("build-it", "completed")
 

@@ -216,7 +216,7 @@ async def test_a_run_that_is_torn_away_takes_its_reviewer_along(theatre: Theatre
         does = f"{{run: touch {begun}}}, {{hang: true}}"
         view = await theatre.begin(f"turns: [{{match: {ASKED}, do: [{does}]}}]")
         await theatre.until_there(begun)
-        await theatre.orchestrator.pause(view.id, "a break", False)
+        await theatre.pause(view.id, "a break")
         await theatre.as_time_goes_by(view.id, "paused")
         assert await standing(theatre, view.id) == ("paused", ["pending", "pending"])
         assert await reviewers(theatre, view.id) == [("understudy", SessionStatus.TERMINATED)]

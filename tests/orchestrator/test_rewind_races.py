@@ -89,7 +89,7 @@ async def test_a_pause_in_the_middle_comes_after_it(
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
         await held.while_time_goes_by(theatre)
-        answer = await held.let_go_while(lambda: theatre.orchestrator.pause("build-it", "stop it", True))
+        answer = await held.let_go_while(lambda: theatre.pause("build-it", "stop it", wait=True))
         view = await theatre.until("build-it", "paused")
         assert (answer.status, answer.snapshot_id, answer.retry_called_off) == ("paused", view.last_snapshot, False)
         (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
@@ -107,7 +107,7 @@ async def test_a_cancel_in_the_middle_comes_after_it(theatre: Theatre, monkeypat
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
         await held.while_time_goes_by(theatre)
-        answer = await held.let_go_while(lambda: theatre.orchestrator.cancel("build-it", "stop it"))
+        answer = await held.let_go_while(lambda: theatre.cancel("build-it", "stop it"))
         await theatre.until("build-it", "cancelled")
         assert answer.status == "cancelled" and "b.txt" not in names(theatre)
         assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
@@ -123,7 +123,7 @@ async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
         async with anyio.create_task_group() as others:
             others.start_soon(go_back, theatre, first.id)
             await held.there.wait()
-            await held.let_go_while(lambda: theatre.orchestrator.cancel("build-it", "stop it"))
+            await held.let_go_while(lambda: theatre.cancel("build-it", "stop it"))
         await theatre.until("build-it", "cancelled")
         assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
         await told_as_it_is(theatre)
@@ -137,7 +137,7 @@ async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
     async with theatre.open(retry_attempts=3):
         await theatre.begin(SCRIPT)
         await held.while_time_goes_by(theatre)
-        answer = await theatre.orchestrator.pause("build-it", "stop it", True)
+        answer = await theatre.pause("build-it", "stop it", wait=True)
         assert answer.retry_called_off
         held.go.set()
         with anyio.fail_after(WITHIN):
@@ -146,7 +146,7 @@ async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
         view = await theatre.orchestrator.workflow("build-it")
         assert (view.status, view.retry, view.last_snapshot) == (WorkflowStatus.PAUSED, None, answer.snapshot_id)
         assert (await theatre.resume("build-it")).divergence == ()
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
@@ -159,9 +159,9 @@ async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
         await theatre.begin(SCRIPT)
         await held.while_time_goes_by(theatre)
         with pytest.raises(WrongState, match="being put in place"):
-            await theatre.orchestrator.pause("build-it", "stop it", True)
+            await theatre.pause("build-it", "stop it", wait=True)
         with pytest.raises(WrongState, match="being put in place"):
-            await theatre.orchestrator.cancel("build-it", "stop it")
+            await theatre.cancel("build-it", "stop it")
         held.go.set()
         await theatre.until("build-it", "completed")
 
@@ -179,7 +179,7 @@ async def test_what_cannot_be_written_down_is_undone_and_the_retry_called_off(th
         assert names(theatre) == ["a.txt", "b.txt"]
         assert await theatre.events("build-it", e.WorkflowRewound) == []
         assert (await theatre.resume("build-it")).divergence == ()
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_what_was_written_down_stays_though_something_fails_after(theatre: Theatre) -> None:
@@ -189,7 +189,7 @@ async def test_what_was_written_down_stays_though_something_fails_after(theatre:
             await go_back(theatre, first.id)
         assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
         assert not (worktree_of(theatre) / "sub").exists()
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")
 
 
 async def test_a_server_that_is_stopped_in_the_middle_puts_the_files_back_and_the_next_one_does_it_all(
@@ -239,7 +239,7 @@ async def test_files_that_are_back_by_half_are_brought_back_for_the_rest(theatre
         back = await go_back(theatre, first.id)
         assert back.saved == saved
         await theatre.event("build-it", e.ContextCarried)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         (worktree_of(theatre) / "go-b").touch()
         await theatre.until("build-it", "paused", "completed")
         commit = (await theatre.services.journal.checkpoints.get(back.workflow_id, back.saved or "")).commit
@@ -259,4 +259,4 @@ async def test_whoever_goes_on_otherwise_is_told_that_going_back_was_interrupted
         said = f"Going back to snapshot {first.id} was interrupted; snapshot {view.last_snapshot} holds"
         assert resumed.divergence[0].startswith(said)
         assert view.status is WorkflowStatus.PAUSED
-        await theatre.orchestrator.cancel("build-it", "seen enough")
+        await theatre.cancel("build-it", "seen enough")

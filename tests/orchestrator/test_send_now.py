@@ -34,7 +34,7 @@ async def at_work(theatre: Theatre, script: str = SCRIPT, permissions: str = "al
 
 async def say_now(theatre: Theatre, text: str = "Use tabs.", wait: bool = True) -> Prompted:
     with anyio.fail_after(30):
-        return await theatre.orchestrator.prompt("build-it", text, theatre.environment, wait, now=True)
+        return await theatre.prompt("build-it", text, wait=wait, now=True)
 
 
 def prompts(theatre: Theatre) -> list[str]:
@@ -62,7 +62,7 @@ async def test_the_agent_is_interrupted_told_and_goes_on_with_its_task(theatre: 
 async def test_what_was_said_before_comes_before_it(theatre: Theatre) -> None:
     async with theatre.open():
         await at_work(theatre)
-        await theatre.orchestrator.prompt("build-it", "Use tabs, please.", theatre.environment, wait=False)
+        await theatre.prompt("build-it", "Use tabs, please.", wait=False)
         await say_now(theatre, "Use tabs now.")
         await theatre.until("build-it", "completed")
     assert prompts(theatre)[1] == "Use tabs, please.\n\nUse tabs now."
@@ -71,7 +71,7 @@ async def test_what_was_said_before_comes_before_it(theatre: Theatre) -> None:
 async def test_between_two_turns_there_is_nothing_to_interrupt(theatre: Theatre) -> None:
     async with theatre.open():
         await at_work(theatre, SCRIPT.replace("{wait_for: never}", "{wait_for: go}"))
-        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        await theatre.pause("build-it", "lunch")
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "paused")
         said = await say_now(theatre)
@@ -84,7 +84,7 @@ async def test_between_two_turns_there_is_nothing_to_interrupt(theatre: Theatre)
 async def test_a_pause_that_was_asked_for_comes_first(theatre: Theatre) -> None:
     async with theatre.open():
         await at_work(theatre, SCRIPT.replace("{wait_for: never}", "{wait_for: go}"))
-        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        await theatre.pause("build-it", "lunch")
         async with anyio.create_task_group() as group:
             group.start_soon(say_now, theatre, "Use tabs.", False)
             await theatre.event("build-it", e.PromptQueued, after=(await theatre.event("build-it", e.PromptSent)).seq)
@@ -176,7 +176,7 @@ async def test_a_pause_that_comes_first_is_said(theatre: Theatre, tmp_path: Path
     async with theatre.open():
         await theatre.begin("turns: []", plan=ONE_TASK)
         await theatre.until_there(Path(f"{go}.begun"))
-        await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        await theatre.pause("build-it", "lunch")
         said = await say_now(theatre, wait=False)
         assert (said.interrupted, said.reason) == (
             False,

@@ -9,7 +9,7 @@ import pytest
 
 from segue.model import events as e
 from segue.model.status import SessionStatus, Trigger, Way
-from segue.model.views import Action, Successor
+from segue.model.views import Action
 from tests.orchestrator.races import Held
 from tests.orchestrator.test_capacity import filling
 from tests.orchestrator.test_pause_races import at_once, cancelling, go, told_as_it_is
@@ -54,7 +54,7 @@ async def handing_over(theatre: Theatre, window: Window) -> None:
 
 
 def tonight(theatre: Theatre) -> Callable[[], Awaitable[Action]]:
-    return partial(theatre.orchestrator.pause, "build-it", "for tonight", True)
+    return partial(theatre.pause, "build-it", "for tonight", wait=True)
 
 
 async def sessions(theatre: Theatre) -> list[SessionStatus]:
@@ -118,7 +118,7 @@ async def test_what_is_said_in_the_middle_of_a_hand_over_reaches_the_next_sessio
 ) -> None:
     async with theatre.open():
         await handing_over(theatre, window)
-        ask = partial(theatre.orchestrator.prompt, "build-it", "Use spaces.", theatre.environment)
+        ask = partial(theatre.prompt, "build-it", "Use spaces.")
         answer = await window.let_go_while(ask, theatre, e.PromptQueued)
         view = await theatre.until("build-it", "completed")
         second = list((await theatre.services.journal.state(view.id)).sessions)[1]
@@ -194,8 +194,7 @@ async def test_another_agent_that_takes_over_before_the_next_session_came_up_end
         await tonight(theatre)()
         (theatre.root / "worktrees" / "hold-the-place" / "go").touch()
         await theatre.until("hold-the-place", "completed")
-        other = Successor(agent="understudy")
-        assert (await theatre.orchestrator.resume("build-it", theatre.environment, None, other)).session_number == 3
+        assert (await theatre.resume("build-it", agent="understudy")).session_number == 3
         await theatre.until("build-it", "completed")
         ended = [SessionStatus.COMPLETED, SessionStatus.CANCELLED, SessionStatus.COMPLETED]
         assert await sessions(theatre) == ended

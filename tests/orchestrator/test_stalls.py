@@ -3,8 +3,8 @@
 import pytest
 
 from segue.model import events as e
+from segue.model.requests import ApproveRequest
 from segue.model.status import Failure
-from segue.model.views import Answer
 from tests.orchestrator.test_workflows import worktree_of
 from tests.orchestrator.theatre import Theatre
 
@@ -50,7 +50,7 @@ async def test_whoever_waits_for_an_answer_is_not_silent(theatre: Theatre) -> No
         await theatre.begin(script, permissions="ask")
         await theatre.event("build-it", e.PermissionRequested)
         await theatre.clock.advance(1500)
-        await theatre.orchestrator.answer("build-it", Answer(allow=True))
+        await theatre.orchestrator.answer("build-it", ApproveRequest())
         await theatre.until("build-it", "completed")
         assert await warnings(theatre) == []
 

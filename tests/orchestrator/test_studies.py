@@ -47,7 +47,7 @@ async def paused(theatre: Theatre) -> AsyncIterator[None]:
 
 async def stop(theatre: Theatre, signal: str, after: int = 0) -> None:
     await theatre.event("build-it", e.ToolFinished, after=after)
-    await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+    await theatre.pause("build-it", "lunch")
     (worktree_of(theatre) / signal).touch()
     await theatre.until("build-it", "paused")
 
@@ -195,7 +195,7 @@ async def test_another_workflows_snapshot_is_not_this_ones(theatre: Theatre) -> 
         await theatre.begin("turns: [{do: [{wait_for: never}]}]", title="Other")
         with pytest.raises(CheckpointNotFound, match="no snapshot yet"):
             await theatre.orchestrator.detailed_history("other", str(theirs), Part.DECISIONS)
-        await theatre.orchestrator.cancel("other", "")
+        await theatre.cancel("other")
 
 
 def test_every_part_that_a_successor_is_told_of_can_be_had() -> None:

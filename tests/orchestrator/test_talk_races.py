@@ -37,7 +37,7 @@ async def crashed(theatre: Theatre, script: str = SCRIPT) -> None:
 
 async def say(theatre: Theatre, text: str, *, wait: bool = True) -> str:
     with anyio.fail_after(30):
-        return (await theatre.orchestrator.prompt("build-it", text, theatre.environment, wait)).status
+        return (await theatre.prompt("build-it", text, wait=wait)).status
 
 
 def go(theatre: Theatre) -> None:
@@ -85,7 +85,7 @@ async def test_a_workflow_in_review_can_be_paused_while_its_agent_is_awake(theat
         with anyio.fail_after(30):
             while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.REVIEW:
                 await theatre.services.journal.wait(view.id, view.head)
-        assert (await theatre.orchestrator.pause("build-it", "", True)).status == "paused"
+        assert (await theatre.pause("build-it", wait=True)).status == "paused"
         view = await theatre.until("build-it", "paused")
         assert not view.pause_requested
         theatre.script.write_text(SCRIPT)
@@ -96,7 +96,7 @@ async def test_a_resume_takes_back_a_pause_that_was_asked_for_during_a_talk(thea
     async with theatre.open(talk_linger=60.0):
         await crashed(theatre)
         await say(theatre, "Slowly")
-        await theatre.orchestrator.pause("build-it", "", False)
+        await theatre.pause("build-it")
         await theatre.resume("build-it")
         go(theatre)
         view = await theatre.until("build-it", "paused", "completed")
@@ -118,7 +118,7 @@ async def test_words_that_wait_when_a_pause_falls_into_the_last_task_are_kept(th
         await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")
         await theatre.event("build-it", e.PromptSent)
         assert await say(theatre, "Hello", wait=False) == "waiting"
-        await theatre.orchestrator.pause("build-it", "lunch", False)
+        await theatre.pause("build-it", "lunch")
         go(theatre)
         view = await theatre.until("build-it", "paused", "completed")
         assert (view.status, view.waiting_messages) == (WorkflowStatus.PAUSED, 1)
@@ -142,7 +142,7 @@ async def test_a_history_whose_prompt_failed_is_told_again(theatre: Theatre) -> 
     async with theatre.open():
         await crashed(theatre)
         theatre.script.write_text("turns:\n  - do: [{fail: {kind: login}, once: true}, {say: ok}]\n")
-        await theatre.orchestrator.resume("build-it", theatre.environment, Way.HISTORY)
+        await theatre.resume("build-it", way=Way.HISTORY)
         await theatre.until("build-it", "paused")
         assert (await theatre.orchestrator.sessions("build-it"))[-1].carrying is Carrying.NEEDED
         await theatre.resume("build-it")
@@ -176,7 +176,7 @@ async def test_what_a_talk_begins_with_is_written_down_and_told_once(theatre: Th
         await say(theatre, "Hello again")
         await theatre.event("build-it", e.PromptAcknowledged, after=(await theatre.event("build-it", e.RunEnded)).seq)
         (carried,) = await theatre.events("build-it", e.ContextCarried)
-        await theatre.orchestrator.cancel("build-it", "")
+        await theatre.cancel("build-it")
     assert "# Build it" in carried.text
     assert [entry["text"] for entry in theatre.diary("prompt")][1] == "Hello again"
 
@@ -198,7 +198,7 @@ async def test_what_an_agent_says_and_asks_while_nobody_speaks_is_written_down(t
         literal.launch(**able, session_prompt=[answer(stopReason="end_turn"), chunk, question])
         await say(theatre, "Hello")
         answered = (await theatre.event("build-it", e.PermissionAnswered)).event
-        await theatre.orchestrator.cancel("build-it", "")
+        await theatre.cancel("build-it")
         said = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
     assert isinstance(answered, e.PermissionAnswered) and (answered.outcome, answered.by) == ("allowed", "policy")
     assert said == ["One more thing."]
@@ -210,9 +210,9 @@ async def test_what_an_agent_says_and_asks_while_nobody_speaks_is_written_down(t
 async def test_sessions_that_ended_without_a_run_of_their_own_have_their_files(theatre: Theatre) -> None:
     async with theatre.open():
         await crashed(theatre)
-        await theatre.orchestrator.resume("build-it", theatre.environment, Way.FRESH)
+        await theatre.resume("build-it", way=Way.FRESH)
         await theatre.event("build-it", e.TaskCompleted)
-        await theatre.orchestrator.cancel("build-it", "")
+        await theatre.cancel("build-it")
         sessions = await theatre.orchestrator.sessions("build-it")
     assert len(sessions) == 2
     assert all((theatre.root / "agent-sessions" / session.id / "session.json").exists() for session in sessions)

@@ -20,8 +20,8 @@ from segue.model.errors import (
     WorktreeInUse,
     WrongState,
 )
+from segue.model.requests import Answer, ApproveRequest, RejectRequest
 from segue.model.status import SessionStatus, Way
-from segue.model.views import Answer
 from segue.workspace.processes import marked
 from tests.orchestrator.races import failing
 from tests.orchestrator.theatre import Theatre, git
@@ -94,10 +94,10 @@ async def test_a_pause_waits_for_the_task_boundary_and_resume_goes_on_with_the_n
     async with theatre.open():
         await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
-        asked = await theatre.orchestrator.pause("build-it", "lunch", wait=False)
+        asked = await theatre.pause("build-it", "lunch")
         assert (asked.status, asked.snapshot_id) == ("pause_requested", None)
         (worktree_of(theatre) / "go").touch()
-        paused = await theatre.orchestrator.pause("build-it", "again", wait=True)
+        paused = await theatre.pause("build-it", "again", wait=True)
         view = await theatre.until("build-it", "paused")
         assert (paused.status, paused.snapshot_id) == ("paused", view.last_snapshot)
         assert view.tasks_done == 1
@@ -115,10 +115,10 @@ async def test_pausing_twice_gives_the_same_snapshot(theatre: Theatre) -> None:
     async with theatre.open():
         await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         (worktree_of(theatre) / "go").touch()
-        first = await theatre.orchestrator.pause("build-it", "", wait=True)
-        second = await theatre.orchestrator.pause("build-it", "", wait=True)
+        first = await theatre.pause("build-it", wait=True)
+        second = await theatre.pause("build-it", wait=True)
         assert first == second
         assert len(await theatre.orchestrator.snapshots("build-it")) == 1
 
@@ -127,7 +127,7 @@ async def test_a_pause_is_forced_when_the_task_does_not_end(theatre: Theatre) ->
     async with theatre.open(pause_force_after=300.0):
         await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         await theatre.clock.advance(299)
         assert (await theatre.orchestrator.workflow("build-it")).status == "in_progress"
         await theatre.clock.advance(2)
@@ -148,7 +148,7 @@ async def test_a_deaf_agent_is_paused_by_force_all_the_same(theatre: Theatre) ->
     async with theatre.open():
         view = await theatre.begin(deaf)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         await theatre.clock.advance(301)
         await theatre.event("build-it", e.Warned)
         view = await theatre.as_time_goes_by("build-it", "paused")
@@ -166,8 +166,12 @@ turns:
 """
 
 
-@pytest.mark.parametrize(("allow", "file"), [(True, True), (False, False)])
-async def test_the_users_answer_reaches_the_agent(theatre: Theatre, allow: bool, file: bool) -> None:
+@pytest.mark.parametrize(
+    ("request_of", "status", "file"), [(ApproveRequest, "approved", True), (RejectRequest, "rejected", False)]
+)
+async def test_the_users_answer_reaches_the_agent(
+    theatre: Theatre, request_of: type[Answer], status: str, file: bool
+) -> None:
     async with theatre.open():
         await theatre.begin(ASKING, permissions="ask")
         asked = await theatre.event("build-it", e.PermissionRequested)
@@ -175,11 +179,11 @@ async def test_the_users_answer_reaches_the_agent(theatre: Theatre, allow: bool,
         view = await theatre.orchestrator.workflow("build-it")
         assert view.question is not None and view.question.title == "Delete it?"
         assert view.status == "in_progress"
-        answered = await theatre.orchestrator.answer("build-it", Answer(allow=allow))
-        assert answered.status == ("approved" if allow else "rejected")
+        answered = await theatre.orchestrator.answer("build-it", request_of())
+        assert answered.status == status
         await theatre.until("build-it", "completed")
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", Answer(allow=allow))
+            await theatre.orchestrator.answer("build-it", request_of())
     assert (worktree_of(theatre) / "yes.txt").exists() is file
 
 
@@ -270,7 +274,7 @@ async def test_a_rejected_token_is_said_kept_and_followed_by_a_child_session(the
     async with theatre.open():
         await theatre.begin(HELD + f"on_load: {{{refusal}}}\n")
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "paused")
         resumed = await theatre.resume("build-it")
@@ -337,7 +341,7 @@ async def test_what_changed_while_the_work_stood_still_is_said(theatre: Theatre)
     async with theatre.open():
         await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         (worktree_of(theatre) / "go").touch()
         await theatre.until("build-it", "paused")
         (worktree_of(theatre) / "a.txt").write_text("changed by hand")
@@ -385,12 +389,12 @@ async def test_an_answer_after_a_forced_pause_finds_no_question(theatre: Theatre
     async with theatre.open():
         await theatre.begin(ASKING, permissions="ask")
         await theatre.event("build-it", e.PermissionRequested)
-        await theatre.orchestrator.pause("build-it", "", wait=False)
+        await theatre.pause("build-it")
         await theatre.as_time_goes_by("build-it", "paused")
         (answer,) = await theatre.events("build-it", e.PermissionAnswered)
         assert answer.outcome == "interrupted"
         with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", Answer(allow=True))
+            await theatre.orchestrator.answer("build-it", ApproveRequest())
 
 
 async def test_a_page_of_events_tells_where_the_journal_ends(theatre: Theatre) -> None:
@@ -409,14 +413,14 @@ async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre
     async with theatre.open():
         view = await theatre.begin(HELD)
         await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.cancel("build-it", "wrong idea")
+        await theatre.cancel("build-it", "wrong idea")
         view = await theatre.until("build-it", "cancelled")
         assert view.session is not None and view.session.status is SessionStatus.CANCELLED
         (started,) = await theatre.events(view.id, e.RunStarted)
         assert marked(started.attempt) == []
         with pytest.raises(WrongState, match="cancelled"):
             await theatre.resume("build-it")
-        assert (await theatre.orchestrator.cancel("build-it", "")).status == "cancelled"
+        assert (await theatre.cancel("build-it")).status == "cancelled"
     assert (worktree_of(theatre) / "a.txt").read_text() == "A"
 
 
@@ -482,10 +486,10 @@ async def test_what_is_going_on_is_shown_before_what_has_ended(theatre: Theatre)
     async with theatre.open():
         await theatre.begin(HELD)
         await theatre.begin(HELD, title="Build another")
-        await theatre.orchestrator.cancel("build-another", "")
+        await theatre.cancel("build-another")
         assert [view.slug for view in await theatre.orchestrator.recent(9)] == ["build-it", "build-another"]
         assert [view.slug for view in await theatre.orchestrator.recent(1)] == ["build-it"]
-        await theatre.orchestrator.cancel("build-it", "")
+        await theatre.cancel("build-it")
 
 
 async def test_workflows_of_one_title_that_are_started_at_once_have_names_of_their_own(theatre: Theatre) -> None:

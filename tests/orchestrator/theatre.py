@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,17 @@ from segue.model.agents import AgentConfiguration, Choices
 from segue.model.events import Event, Record
 from segue.model.ids import NOTHING_SEEN, Seq, SessionId, WorkflowId
 from segue.model.plan import Issue
+from segue.model.requests import (
+    CancelRequest,
+    OpenRequest,
+    PauseRequest,
+    PlanText,
+    PromptRequest,
+    ResumeRequest,
+    RunRequest,
+)
 from segue.model.status import Permissions, Purpose, Trigger, Way, WorkflowStatus
-from segue.model.views import NewWorkflow, PlanText, WorkflowView
+from segue.model.views import Action, Prompted, Resumed, WorkflowView
 from segue.orchestrator import Orchestrator, open_orchestrator
 from segue.orchestrator.runtime.concurrency import alongside
 from segue.orchestrator.runtime.queued_runs import queue
@@ -116,16 +126,16 @@ class Theatre:
     ) -> WorkflowView:
         self.script.write_text(script)
         return await self.orchestrator.create(
-            NewWorkflow(
+            RunRequest(
                 issue=Issue(title=more.pop("title", "Build it")),
                 plan=PlanText(format="yaml", text=plan) if plan else None,
-                agent=agent,
                 permissions=Permissions(permissions),
                 repository=self.repository,
                 environment=self.environment,
-                choices=self.choices,
                 **more,
-            )
+            ),
+            agent,
+            self.choices,
         )
 
     async def until(self, name: str, *statuses: str) -> WorkflowView:
@@ -198,8 +208,22 @@ class Theatre:
         """Until somebody has made this file."""
         await until(file.exists)
 
-    async def resume(self, name: str):
-        return await self.orchestrator.resume(name, self.environment)
+    async def resume(self, name: str, **fields: Any) -> Resumed:
+        request = replace(ResumeRequest(environment=self.environment), **fields)
+        return await self.orchestrator.resume(name, request)
+
+    async def pause(self, name: str, reason: str = "", *, wait: bool = False) -> Action:
+        return await self.orchestrator.pause(name, PauseRequest(reason=reason), wait)
+
+    async def prompt(self, name: str, text: str, **fields: Any) -> Prompted:
+        request = replace(PromptRequest(text=text, environment=self.environment), **fields)
+        return await self.orchestrator.prompt(name, request)
+
+    async def open_session(self, session_id: str) -> Resumed:
+        return await self.orchestrator.open_session(session_id, OpenRequest(environment=self.environment))
+
+    async def cancel(self, name: str, reason: str = "") -> Action:
+        return await self.orchestrator.cancel(name, CancelRequest(reason=reason))
 
     async def until_studied(self) -> None:
         """Until every snapshot has had its second look, which is one more event."""

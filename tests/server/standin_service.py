@@ -11,14 +11,24 @@ from typing import Any
 
 from segue.memory import Memory
 from segue.model.accounts import Account, WorkflowAccount
-from segue.model.agents import Limits
+from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
 from segue.model.errors import NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
 from segue.model.events import Event, Price
 from segue.model.findings import ExamResult, Findings
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.pictures import Shown
 from segue.model.plan import TaskStatus
+from segue.model.requests import (
+    Answer,
+    CancelRequest,
+    ForkRequest,
+    ImportRequest,
+    OpenRequest,
+    PauseRequest,
+    PromptRequest,
+    ResumeRequest,
+    RunRequest,
+)
 from segue.model.snapshots import History, Message, MessagePage, Part, Snapshot
 from segue.model.status import (
     Carrying,
@@ -34,15 +44,11 @@ from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
-    Answer,
     Answered,
     CompiledContext,
     EventPage,
     Forked,
     Imported,
-    NewFork,
-    NewImport,
-    NewWorkflow,
     PlanView,
     Prompted,
     RecordView,
@@ -52,7 +58,6 @@ from segue.model.views import (
     SessionFiles,
     SessionStanding,
     SessionView,
-    Successor,
     TaskView,
     Verification,
     WayBack,
@@ -235,8 +240,6 @@ class Standin:
         self.plot: list[tuple[Event, dict[str, Any]]] = []
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
-        self.waited: bool | None = None
-        self.interrupts: bool | None = None
         self.refusals: dict[str, Exception] = {}
         self.details = [SESSION]
         self.account: WorkflowAccount | None = None
@@ -245,7 +248,7 @@ class Standin:
         self.limited: dict[str, Any] = {}
         self.paused: dict[str, Any] = {}
         self.resumed: dict[str, Any] = {}
-        self.shown: tuple[Shown, ...] = ()
+        self.chosen = Choices()
         self.prompted: dict[str, Any] = {}
         self.imported: dict[str, Any] = {}
         self.waiting = threading.Event()
@@ -261,6 +264,11 @@ class Standin:
         self.views[WorkflowId(name)] = replace(self.views[WorkflowId(name)], head=seq, **changes)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._changed.set)
+
+    def request(self, verb: str) -> Any:
+        """Return the first request of a verb."""
+        first = next(asked for asked in self.asked if asked[0] == verb)
+        return first[1] if verb == "create" else first[2]
 
     def _enter(self, *asked: Any) -> None:
         self.asked.append(asked)
@@ -279,15 +287,16 @@ class Standin:
         for event, changes in self.plot:
             self.happen(event, **changes)
 
-    async def create(self, request: NewWorkflow) -> WorkflowView:
+    async def create(self, request: RunRequest, agent: str, choices: Choices) -> WorkflowView:
         self._enter("create", request)
-        view = replace(VIEW, title=request.issue.title, status=WorkflowStatus.PENDING, agent=request.agent)
-        view = replace(view, from_repository=request.choices.from_repository)
+        self.chosen = choices
+        view = replace(VIEW, title=request.issue.title, status=WorkflowStatus.PENDING, agent=agent)
+        view = replace(view, from_repository=choices.from_repository)
         self.views[view.id], self.records[view.id] = view, []
         self._play()
         return view
 
-    async def import_session(self, request: NewImport) -> Imported:
+    async def import_session(self, request: ImportRequest) -> Imported:
         self._enter("import_session", request)
         return replace(IMPORTED, **self.imported)
 
@@ -306,8 +315,8 @@ class Standin:
         self._enter("workflows", directory, statuses)
         return [view for view in self.views.values() if not statuses or view.status in statuses]
 
-    async def pause(self, name: str, reason: str, wait: bool) -> Action:
-        self._enter("pause", name, reason, wait)
+    async def pause(self, name: str, request: PauseRequest, wait: bool) -> Action:
+        self._enter("pause", name, request.reason, wait)
         view = self._named(name)
         if not wait:
             self._play()
@@ -316,25 +325,15 @@ class Standin:
         action = Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)
         return replace(action, **self.paused)
 
-    async def resume(
-        self,
-        name: str,
-        environment: Mapping[str, str],
-        way: Way | None = None,
-        successor: Successor | None = None,
-        snapshot: str | None = None,
-        context: str | None = None,
-        wait_for_quota: bool = False,
-    ) -> Resumed:
-        more = (each for each in (snapshot, context, wait_for_quota) if each)
-        self._enter("resume", name, environment, way, successor, *more)
+    async def resume(self, name: str, request: ResumeRequest) -> Resumed:
+        self._enter("resume", name, request)
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()
         return self._resumed(view)
 
-    async def fork(self, request: NewFork) -> Forked:
-        self._enter("fork", request)
+    async def fork(self, session_id: str, request: ForkRequest) -> Forked:
+        self._enter("fork", session_id, request)
         view = replace(FORK, title=request.title or FORK.title)
         self.views[view.id], self.records[view.id] = view, []
         return Forked(workflow=view, parent=SESSION.id, checkpoint_id=SNAPSHOT.id, left_out=(".env",))
@@ -356,37 +355,20 @@ class Standin:
         )
         return replace(resumed, **self.resumed)
 
-    async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
-        self._enter("open_session", session_id, environment)
+    async def open_session(self, session_id: str, request: OpenRequest) -> Resumed:
+        self._enter("open_session", session_id, request)
         return self._resumed(self._named(self._detail(session_id).workflow_id))
 
-    async def prompt(
-        self,
-        name: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted:
-        """The answer to it is the plot."""
-        self._enter("prompt", name, text, environment)
-        self.waited, self.interrupts, self.shown = wait, now, tuple(shown)
+    async def prompt(self, name: str, request: PromptRequest) -> Prompted:
+        """Answer with the plot."""
+        self._enter("prompt", name, request)
         view = self._named(name)
         self._play()
         prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
         return replace(prompted, **self.prompted)
 
-    async def prompt_session(
-        self,
-        session_id: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted:
-        return await self.prompt(self._detail(session_id).workflow_id, text, environment, wait, now, shown)
+    async def prompt_session(self, session_id: str, request: PromptRequest) -> Prompted:
+        return await self.prompt(self._detail(session_id).workflow_id, request)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         self._enter("restore_workspace", name)
@@ -416,8 +398,8 @@ class Standin:
         status = "proposed" if tasks else "none"
         return PlanView(workflow_id=view.id, status=status, tasks=tasks, text="tasks:\n- t1\n" if tasks else "")
 
-    async def cancel(self, name: str, reason: str) -> Action:
-        self._enter("cancel", name, reason)
+    async def cancel(self, name: str, request: CancelRequest) -> Action:
+        self._enter("cancel", name, request.reason)
         return Action(status="cancelled", workflow_id=self._named(name).id)
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from segue.model.views import NewImport
+from segue.model.requests import ImportRequest
 from tests.server.knocking import knock
 from tests.server.standin_service import Standin
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_session_file_is_imported(app: Any, service: Standin) -> None:
     answer = await knock(app, "POST", "/api/imports", {"file": "/x.jsonl", "repository": "/repo"})
     assert (answer.status, answer.body["status"], answer.body["workflow"]["slug"]) == (200, "imported", "add-parser")
-    assert service.asked == [("import_session", NewImport(file=Path("/x.jsonl"), repository=Path("/repo")))]
+    assert service.asked == [("import_session", ImportRequest(file=Path("/x.jsonl"), repository=Path("/repo")))]
 
 
 @pytest.mark.parametrize(

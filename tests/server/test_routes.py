@@ -9,10 +9,19 @@ from segue import __version__
 from segue.model.agents import Choices, McpServer
 from segue.model.events import AgentMessage, TaskStarted
 from segue.model.ids import AttemptId, RequestId, SessionId, TaskId, WorkflowId
-from segue.model.pictures import Shown
 from segue.model.plan import Issue, Task
-from segue.model.status import Permissions, WorkflowStatus
-from segue.model.views import Answer, NewFork, NewWorkflow, PlanText, Question, Successor
+from segue.model.requests import (
+    ApproveRequest,
+    ForkRequest,
+    PictureGiven,
+    PlanText,
+    PromptRequest,
+    RejectRequest,
+    ResumeRequest,
+    RunRequest,
+)
+from segue.model.status import Permissions, Way, WorkflowStatus
+from segue.model.views import Question
 from segue.server.shutdown import Shutdown
 from tests.server.knocking import knock
 from tests.server.serving import app_around
@@ -78,7 +87,7 @@ async def test_a_workflow_begins_with_what_was_asked(app: Any, service: Standin)
     }
     answer = await knock(app, "POST", "/api/workflows", body)
     assert (answer.status, answer.body["id"], answer.body["status"]) == (201, ID, "pending")
-    request = NewWorkflow(
+    request = RunRequest(
         issue=Issue(title="Add a parser", description="A small one."),
         plan=PlanText(format="yaml", text="tasks: []"),
         agent="rehearsal",
@@ -96,7 +105,7 @@ async def test_without_an_agent_the_setting_decides(app: Any) -> None:
 
 
 def test_the_environment_of_a_caller_is_in_no_repr() -> None:
-    request = NewWorkflow(
+    request = RunRequest(
         issue=Issue(title="Add"), agent="claude", repository=Path("/repo"), environment={"KEY": "hunter2"}
     )
     assert "hunter2" not in repr(request)
@@ -167,14 +176,14 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
         "undone": [],
         "left_alone": [],
     }
-    assert service.asked == [("resume", "add-parser", {"PATH": "/bin"}, None, None)]
+    assert service.asked == [("resume", "add-parser", ResumeRequest(environment={"PATH": "/bin"}))]
 
 
 @pytest.mark.parametrize("way", ["native", "context", "history", "fresh"])
 async def test_resume_takes_the_way_that_is_asked_for(app: Any, service: Standin, way: str) -> None:
     answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"way": way})
     assert answer.status == 200
-    assert service.asked == [("resume", "add-parser", {}, way, None)]
+    assert service.asked == [("resume", "add-parser", ResumeRequest(way=Way(way)))]
 
 
 @pytest.mark.parametrize("way", ["first", "sideways"])
@@ -186,13 +195,13 @@ async def test_a_way_that_nobody_can_ask_for_is_refused(app: Any, service: Stand
 async def test_resume_hands_over_to_another_agent(app: Any, service: Standin) -> None:
     body = {"agent": "codex", "model": "gpt-5"}
     assert (await knock(app, "POST", "/api/workflows/add-parser/resume", body)).status == 200
-    assert service.asked == [("resume", "add-parser", {}, None, Successor(agent="codex", model="gpt-5"))]
+    assert service.asked == [("resume", "add-parser", ResumeRequest(agent="codex", model="gpt-5"))]
 
 
 async def test_resume_goes_back_to_a_snapshot(app: Any, service: Standin) -> None:
     answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"snapshot": "previous"})
     assert answer.status == 200
-    assert service.asked == [("resume", "add-parser", {}, None, None, "previous")]
+    assert service.asked == [("resume", "add-parser", ResumeRequest(snapshot="previous"))]
 
 
 async def test_a_session_is_forked_into_a_new_workflow(app: Any, service: Standin) -> None:
@@ -203,16 +212,11 @@ async def test_a_session_is_forked_into_a_new_workflow(app: Any, service: Standi
     assert (answer.body["checkpoint_id"], answer.body["left_out"]) == (SNAPSHOT.id, [".env"])
     assert service.asked[-1] == (
         "fork",
-        NewFork(
-            session_id=SESSION.id,
-            snapshot="001",
-            successor=Successor(agent="codex"),
-            title="Another try",
-            environment={"PATH": "/bin"},
-        ),
+        SESSION.id,
+        ForkRequest(snapshot="001", agent="codex", title="Another try", environment={"PATH": "/bin"}),
     )
     assert (await knock(app, "POST", f"/api/sessions/{SESSION.id}/fork")).status == 201
-    assert service.asked[-1] == ("fork", NewFork(session_id=SESSION.id))
+    assert service.asked[-1] == ("fork", SESSION.id, ForkRequest())
 
 
 async def test_a_model_without_the_agent_it_is_for_is_refused(app: Any, service: Standin) -> None:
@@ -246,8 +250,8 @@ async def test_a_question_is_approved_or_rejected() -> None:
     body = {"reason": "keep them", "request_id": "request-1"}
     assert (await knock(app, "POST", "/api/workflows/add-parser/reject", body)).body["status"] == "rejected"
     assert service.asked == [
-        ("answer", "add-parser", Answer(allow=True)),
-        ("answer", "add-parser", Answer(allow=False, reason="keep them", request_id=RequestId("request-1"))),
+        ("answer", "add-parser", ApproveRequest()),
+        ("answer", "add-parser", RejectRequest(reason="keep them", request_id=RequestId("request-1"))),
     ]
 
 
@@ -280,7 +284,7 @@ async def test_another_plan_can_be_approved_in_place_of_the_proposed_one() -> No
     assert (answer.body["about"], answer.body["resumed"]["way"]) == ("plan", "native")
     plan = PlanText(format="yaml", text="[a, b]")
     assert service.asked == [
-        ("answer", "add-parser", Answer(allow=True, plan=plan, environment={"PATH": "/bin"})),
+        ("answer", "add-parser", ApproveRequest(plan=plan, environment={"PATH": "/bin"})),
     ]
 
 
@@ -371,7 +375,7 @@ async def test_a_session_may_be_named_in_short_at_every_door(app: Any, service: 
     assert (await knock(app, "POST", f"/api/sessions/{name}/files", {})).body["session_id"] == SESSION.id
     said = await knock(app, "POST", f"/api/sessions/{name}/prompt", {"text": "Hello", "environment": {"A": "b"}})
     assert said.body["session"] == SESSION.id
-    assert service.asked[-1] == ("prompt", ID, "Hello", {"A": "b"})
+    assert service.asked[-1] == ("prompt", ID, PromptRequest(text="Hello", environment={"A": "b"}))
 
 
 async def test_a_short_name_that_several_sessions_have_is_refused(app: Any, service: Standin) -> None:
@@ -392,7 +396,7 @@ async def test_the_sessions_of_a_workflow_are_listed(app: Any) -> None:
 async def test_pictures_are_shown_to_an_agent(app: Any, service: Standin, door: str) -> None:
     images = [{"name": "sketch.png", "data": "cGl4ZWxz"}]
     assert (await knock(app, "POST", f"/api/{door}/prompt", {"text": "Hello", "images": images})).status == 200
-    assert service.shown == (Shown(name="sketch.png", data=b"pixels"),)
+    assert service.request("prompt").images == (PictureGiven(name="sketch.png", data=b"pixels"),)
 
 
 async def test_something_is_said_to_a_workflow(app: Any, service: Standin) -> None:
@@ -406,7 +410,7 @@ async def test_something_is_said_to_a_workflow(app: Any, service: Standin) -> No
         "reason": "",
         "interrupted": False,
     }
-    assert service.asked == [("prompt", "add-parser", "Hello", {})]
+    assert service.asked == [("prompt", "add-parser", PromptRequest(text="Hello"))]
 
 
 async def test_a_worktree_is_restored_alone(app: Any, service: Standin) -> None:
@@ -432,9 +436,8 @@ async def test_what_is_chosen_for_the_agent_comes_along(app: Any, service: Stand
         "choices": {"model": "big", "mode": "plan", "mcp_servers": [server]},
     }
     assert (await knock(app, "POST", "/api/workflows", body)).status == 201
-    ((_, request),) = service.asked
     docs = McpServer(name="docs", command=("docs-server", "-q"), variables={"KEY": "${KEY}"})
-    assert request.choices == Choices(model="big", mode="plan", mcp_servers=(docs,))
+    assert service.chosen == Choices(model="big", mode="plan", mcp_servers=(docs,))
 
 
 async def test_a_model_or_a_mode_that_is_empty_is_none(app: Any, service: Standin) -> None:
@@ -442,8 +445,8 @@ async def test_a_model_or_a_mode_that_is_empty_is_none(app: Any, service: Standi
     body = {"issue": {"title": "Add"}, "repository": "/repo", "choices": empty}
     assert (await knock(app, "POST", "/api/workflows", body)).status == 201
     assert (await knock(app, "POST", "/api/workflows/add-parser/resume", {"agent": "codex", **empty})).status == 200
-    assert service.asked[0][1].choices == Choices()
-    assert service.asked[1][-1] == Successor(agent="codex")
+    assert service.chosen == Choices()
+    assert service.asked[1][-1] == ResumeRequest(agent="codex")
 
 
 async def test_the_api_is_described_with_its_views_and_its_one_error_shape(app: Any) -> None:

@@ -4,22 +4,21 @@ import os
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from segue.model.agents import Choices, CommitPolicy, Limits, Review, Verify
 from segue.model.errors import BadSettings
 from segue.model.plan import Issue
-from segue.model.views import NewWorkflow
+from segue.model.requests import RunRequest, WorkRequest
 from segue.model.work_settings import DEFAULTS, NOTHING_SAID, WorkSettings, choices_of
 from segue.protocol.capacity import Ladder
 from segue.protocol.retries import RetryPolicy
 from segue.resume.handover import Lengths
 from segue.resume.history import Cuts
-from segue.server.documents import ChosenRequest, StartRequest
 from segue.server.rules import rules_of
-from segue.server.work_choices import new_workflow
+from segue.server.work_choices import choices_for
 from segue.settings import Settings, load, loading, work_in, work_of_repository
 from segue.settings.fields import SHARES, TOKENS
 from segue.settings.readers import SERVER_READERS, WORK_READERS
@@ -34,11 +33,16 @@ def repository(tmp_path: Path) -> Path:
     return repository
 
 
-async def begun(repository: Path, own: Settings | None = None, **more: Any) -> NewWorkflow:
+class Chosen(NamedTuple):
+    agent: str
+    choices: Choices
+
+
+async def begun(repository: Path, own: Settings | None = None, **more: Any) -> Chosen:
     """A workflow as it comes out when everybody was asked."""
     spoken = more.pop("spoken", NOTHING_SAID)
-    request = StartRequest(issue=Issue(title="Build it"), repository=repository, **more)
-    return await new_workflow(request, own or Settings(), spoken)
+    request = RunRequest(issue=Issue(title="Build it"), repository=repository, **more)
+    return Chosen(*await choices_for(request, own or Settings(), spoken))
 
 
 async def test_where_nobody_says_anything_the_defaults_hold(repository: Path) -> None:
@@ -89,7 +93,7 @@ async def test_each_goes_before_those_who_are_asked_after_it(repository: Path) -
         "own": Settings(review_passes=5, fixer="claude", agent="gemini", commit=CommitPolicy.TASK),
         "spoken": WorkSettings(review_passes=3, fixer="same"),
         "environment": {"SEGUE_REVIEW_PASSES": "2", "SEGUE_REVIEW": "same"},
-        "choices": ChosenRequest(review_passes=1),
+        "choices": WorkRequest(review_passes=1),
     }
     passes: list[int] = []
     for silent in ("choices", "environment", "spoken", "own"):
@@ -102,14 +106,14 @@ async def test_each_goes_before_those_who_are_asked_after_it(repository: Path) -
 
 async def test_what_a_command_says_is_not_told_as_the_repositorys_word(repository: Path) -> None:
     (repository / "segue.toml").write_text('test_command = "make test"\ncommit = "task"\nwait_for_quota = true\n')
-    workflow = await begun(repository, choices=ChosenRequest(commit=CommitPolicy.NONE))
+    workflow = await begun(repository, choices=WorkRequest(commit=CommitPolicy.NONE))
     assert workflow.choices.commit is CommitPolicy.NONE
     assert workflow.choices.from_repository == ("test_command = make test", "wait_for_quota = true")
 
 
 async def test_a_command_can_switch_off_what_the_repository_switched_on(repository: Path) -> None:
     (repository / "segue.toml").write_text('test_command = "make test"\nreview = "same"\nmax_cost = 1\n')
-    off = ChosenRequest(test_command="", review="off", max_cost=0)
+    off = WorkRequest(test_command="", review="off", max_cost=0)
     choices = (await begun(repository, choices=off)).choices
     assert (choices.verify, choices.review, choices.limits.usd) == (None, None, 0)
 

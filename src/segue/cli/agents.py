@@ -1,4 +1,4 @@
-"""`segue agents`: the agents there are, and what they say of themselves."""
+"""`segue agents`: the configured agents, and their own reports."""
 
 import sys
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def list_(out: Output) -> None:
 
 
 def _rows(agent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Two lines: where it is, what is wrong with its driver, or what installs it; how its conversations come back."""
+    """Yield two lines of one agent: its program or the problem with it, and how its conversations come back."""
     where = agent["program"] or plain(agent["problem"]) or agent["install"] or f"{agent['command'][0]} is not on PATH"
     yield agent["name"], "found" if agent["program"] else "missing", where
     yield "", "", f"comes back {agent['resume']}"
@@ -40,7 +40,7 @@ def _rows(agent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 @command
 @click.argument("name")
 def check(out: Output, name: str) -> None:
-    """Start the agent NAME, and let it say what it is and what it can do; no conversation is opened."""
+    """Start the agent NAME, and show its version and its features; no conversation is opened."""
     path = f"/api/agents/{client.in_path(name)}/check"
     with borrowed_server():
         found = client.call("POST", path, {"environment": environment()}, timeout=180)

@@ -1,4 +1,4 @@
-"""`segue approve`, `segue reject` and `segue plan`: a person's word, and what it is about."""
+"""`segue approve`, `segue reject` and `segue plan`: a person's answers, and the plan."""
 
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,18 @@ from segue.model.errors import NotFound, WorkflowNotFound
 @click.option(
     "--plan", type=click.Path(path_type=Path), help="A plan in place of the proposed one: a .yaml or .md file."
 )
-@click.option("-r", "--reason", default="", help="Why a task is done that was not let pass; the agent is told.")
+@click.option(
+    "-r", "--reason", default="", help="Why a task is done although its tests or reviews failed; the agent gets it."
+)
 @click.option("--request-id", help="The permission that is meant, if not the oldest open question.")
 @click.option("--detach", is_flag=True, help="Say so, and do not follow the work that goes on.")
 @chosen
 def approve(
     out: Output, workflow: str | None, plan: Path | None, reason: str, request_id: str | None, detach: bool
 ) -> None:
-    """Say yes to what a workflow waits for: what its agent wants to do, the plan that it proposes, or a task.
+    """Approve a permission request, a proposed plan, or a task that failed its tests or reviews.
 
-    With a plan the work begins. `segue plan` prints it, to be changed and given back with --plan.
+    An approved plan starts the work. `segue plan` prints the plan; give a changed one back with --plan.
     """
     body = {"request_id": request_id, "plan": read_plan(plan) if plan else None, "reason": reason}
     _answer(out, workflow, "approve", body, detach)
@@ -35,7 +37,7 @@ def approve(
 
 @click.argument("words", nargs=-1, metavar="[WORKFLOW] [REASON]")
 @click.option("-w", "--workflow-id", help="The workflow, by id or slug.")
-@click.option("-r", "--reason", help="What the agent is told; REASON says the same.")
+@click.option("-r", "--reason", help="The reason, for the agent; the same as REASON.")
 @click.option("--request-id", help="The permission that is meant, if not the oldest open question.")
 @click.option("--detach", is_flag=True, help="Say so, and do not follow the work that goes on.")
 def reject(
@@ -46,21 +48,21 @@ def reject(
     request_id: str | None,
     detach: bool,
 ) -> None:
-    """Say no to what a workflow waits for: what its agent wants to do, or the plan that it proposes.
+    """Reject a permission request, or a proposed plan.
 
     A plan is rejected with a reason, and the agent makes another. A single argument with a space in it is the REASON.
     """
-    workflow, said = _told_apart(words, workflow_id, reason)
+    workflow, given = _workflow_and_reason(words, workflow_id, reason)
     try:
-        _answer(out, workflow, "reject", {"reason": said, "request_id": request_id}, detach)
+        _answer(out, workflow, "reject", {"reason": given, "request_id": request_id}, detach)
     except WorkflowNotFound as error:
         if words == (workflow,):
             error.hint = f"If it is the reason: segue reject -r {workflow}"
         raise
 
 
-def _told_apart(words: tuple[str, ...], workflow: str | None, reason: str | None) -> tuple[str | None, str]:
-    """The workflow, if one was named, and the reason."""
+def _workflow_and_reason(words: tuple[str, ...], workflow: str | None, reason: str | None) -> tuple[str | None, str]:
+    """Return the workflow, if one was named, and the reason."""
     left = list(words)
     if left and workflow is None and (len(left) > 1 or find.NAME.fullmatch(left[0])):
         workflow = left.pop(0)
@@ -89,19 +91,19 @@ def _answer(out: Output, workflow: str | None, verb: str, body: dict[str, Any], 
 
 @chosen
 def plan(out: Output, workflow: str | None) -> None:
-    """Print the plan as YAML: the one that waits for approval, else the one that is worked on.
+    """Print the plan as YAML: the plan that waits for approval, else the present plan.
 
-    A file of it can be changed and given back: segue approve --plan FILE, or segue run --plan FILE.
+    Change it in a file and give it back: segue approve --plan FILE, or segue run --plan FILE.
     """
     view = find.latest(workflow)
     found = client.call("GET", f"/api/workflows/{view['id']}/plan")
     if found["status"] == "none":
-        raise NotFound(f"{view['slug']} has no plan yet.", hint=_toward_a_plan(view))
+        resting = view["status"] in RESTING and not view["retry"]
+        hint = (
+            f"Go on with: segue resume {view['slug']}"
+            if resting
+            else f"Watch it with: segue logs --follow {view['slug']}"
+        )
+        raise NotFound(f"{view['slug']} has no plan yet.", hint=hint)
     out.write(block(found["text"]))
     out.result(found)
-
-
-def _toward_a_plan(view: dict[str, Any]) -> str:
-    if view["status"] in RESTING and not view["retry"]:
-        return f"Go on with: segue resume {view['slug']}"
-    return f"Watch it with: segue logs --follow {view['slug']}"

@@ -95,7 +95,7 @@ def down(out: Output) -> None:
 
 
 def _retries() -> int:
-    """How many workflows wait to be tried again; a server that cannot say that is stopped all the same."""
+    """Count the workflows with a scheduled retry; a server that cannot answer is stopped all the same."""
     try:
         found = client.call("GET", "/api/workflows", params={"status": "paused"})["workflows"]
     except SegueError:
@@ -210,15 +210,15 @@ def run(
 ) -> None:
     """Begin a workflow: let an agent work on ISSUE.
 
-    ISSUE is what is to be done: text, @FILE or the path of a .md or .txt file, or - to read it from standard input. Its
-    first line is the title. An issue of GitHub or GitLab as JSON will do, too: gh issue view 12 --json
-    title,body,number,url,labels,comments | segue run -
+    ISSUE is text, @FILE, the path of a .md or .txt file, or - for standard input. Its first line is the title. It may
+    also be an issue of GitHub or GitLab as JSON: gh issue view 12 --json title,body,number,url,labels,comments | segue
+    run -
 
     Unless you give a plan, the agent proposes one first, and nothing is done before you approve it. An agent that makes
-    no plans gets the issue as one task, and that is said.
+    no plans gets the issue as one task, and a warning tells you so.
 
-    It is followed until it stops. The exit code is 0 when it is complete, paused or waits for your word, and 1 when it
-    failed or was cancelled.
+    The command follows the work until it stops. The exit code is 0 when the workflow is complete, paused or waits for
+    your answer, and 1 when it failed or was cancelled.
     """
     if plan and one_task:
         raise click.UsageError("--plan and --one-task exclude each other.")
@@ -244,17 +244,13 @@ def run(
         view = client.call("POST", "/api/workflows", request, timeout=120)
     except (BadInput, AgentMissing):
         if started:
-            # What was refused leaves nothing behind, not even the server that refused it.
+            # A refused request leaves nothing behind, not even the server that was started for it.
             client.stop_idle_server()
         raise
     if view["from_repository"]:
         out.note(f"From the repository's own settings: {plain('; '.join(view['from_repository']), 500)}")
-    _watch_or_leave(view, 0, detach, out)
-
-
-def _watch_or_leave(view: dict[str, Any], after: int, detach: bool, out: Output) -> None:
     if not detach:
-        watch(view, after, out)
+        watch(view, 0, out)
         return
     out.say(f"{view['slug']} is at work. Watch it with: segue logs --follow {view['slug']}")
     out.result(view)
@@ -289,7 +285,7 @@ def _pause(view: dict[str, Any], reason: str, *, wait: bool) -> dict[str, Any]:
 
 
 def _pause_at_a_question(view: dict[str, Any], reason: str, out: Output) -> dict[str, Any]:
-    """The task does not come to its end before somebody answers, so whoever waits for that is told first."""
+    """Request a pause, and show the open question first: the task cannot end before it is answered."""
     action = _pause(view, reason, wait=False)
     if action["status"] != "pause_requested":
         return action
@@ -305,8 +301,8 @@ def _pause_at_a_question(view: dict[str, Any], reason: str, out: Output) -> dict
 @click.option("--reattach", is_flag=True, help="The agent that went on in its container, or nothing.")
 @click.option("--native", is_flag=True, help="The agent's own conversation or nothing, even if the agent refused it.")
 @click.option("--context", is_flag=True, help="A new conversation that begins with a compiled context.")
-@click.option("--context-file", "own", metavar="FILE", help="A new conversation that begins with what stands in FILE.")
-@click.option("--history", is_flag=True, help="A new conversation that is told what was said.")
+@click.option("--context-file", "own", metavar="FILE", help="A new conversation that begins with the text in FILE.")
+@click.option("--history", is_flag=True, help="A new conversation that begins with the history.")
 @click.option("--fresh", is_flag=True, help="A new conversation that knows the plan and the files alone.")
 @click.option("--workspace-only", is_flag=True, help="Make the worktree again if it is gone, and start no agent.")
 @click.option("--from", "snapshot", help="Take files and tasks back first: a snapshot's id or number, or `previous`.")
@@ -330,11 +326,11 @@ def resume(
 ) -> None:
     """Go on with a workflow where it stopped.
 
-    Without an option the best way that is open is taken: an agent that went on in its container is joined again, else
-    it is the agent's own conversation, else a new one that begins with
-    a compiled context, else one that is told the history, else a fresh one. What each would cost is shown.
+    Without an option Segue takes the first way that is possible: join an agent that went on in its container; continue
+    the agent's own conversation; begin a new one with a compiled context, with the history, or with the plan and the
+    files alone. The price of each way is shown.
 
-    With --from, what there is now is saved as a snapshot first, so that going back can be undone. Where the agent is at
+    With --from, the present state is saved as a snapshot first, so that going back can be undone. While the agent is at
     work, limits that are given alone are changed, and the work goes on.
     """
     limits = given(options)
@@ -373,7 +369,7 @@ def resume(
 
 
 def _limit(view: dict[str, Any], limits: dict[str, Any], asks_for_more: bool) -> dict[str, Any]:
-    """The workflow with other limits; what is refused for what else was asked for changes none."""
+    """Change the workflow's limits, and return it; an agent at work allows no other change at the same time."""
     if asks_for_more and view["status"] == find.AT_WORK:
         hint = f"Give the limits alone, or pause it first: segue pause {view['slug']}"
         raise WrongState(f"{view['slug']} is at work; nothing but its limits can be changed now.", hint=hint)
@@ -401,7 +397,7 @@ def _summarize(view: dict[str, Any], out: Output) -> None:
 
 
 def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> None:
-    """What going back has changed, and how to have it again."""
+    """Print what going back has changed, and how to undo it."""
     if resumed["saved"] is None:
         return
     for sentence in resumed["undone"]:
@@ -414,7 +410,7 @@ def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> 
 
 @command
 @click.argument("text")
-@click.option("--detach", is_flag=True, help="Say it, and do not wait for the answer.")
+@click.option("--detach", is_flag=True, help="Send it, and do not wait for the answer.")
 @click.option("--now", is_flag=True, help="Interrupt an agent that is at work; it goes on with its task after.")
 @click.option(
     "--image",
@@ -425,14 +421,14 @@ def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> 
 )
 @chosen
 def prompt(out: Output, workflow: str | None, text: str, detach: bool, now: bool, images: tuple[Path, ...]) -> None:
-    """Say TEXT to a workflow's agent, and print its answer; - reads TEXT from standard input.
+    """Send TEXT to a workflow's agent, and print its answer; - reads TEXT from standard input.
 
-    An agent that is gone is brought back for it. The plan is not worked on: that is what `segue resume` is for.
+    An agent that is gone is brought back for it, but does not work on the plan: use `segue resume` for that.
     """
-    said, pictures = read_text(text), [talk.picture(file) for file in images]
+    message, pictures = read_text(text), [talk.picture(file) for file in images]
     ensure_server(out)
     view = find.listening(workflow)
-    talk.say(view, said, pictures, detach, now, out)
+    talk.say(view, message, pictures, detach, now, out)
 
 
 @command
@@ -461,21 +457,17 @@ def logs(out: Output, workflow: str | None, follow: bool, after: int) -> None:
 
 
 def _log(view: dict[str, Any], after: int, out: Output, wait: float = 0) -> int:
-    """Print the events after number `after`, as far as the journal reaches now; the number of the last."""
+    """Print the events after number `after`, up to the journal's present end; return the number of the last."""
     head: int | None = None
     while head is None or after < head:
         page = events(view["id"], after, wait)
         head = head or page["head"]
         for record in page["events"]:
-            _log_line(record, render.names_of(view), out)
+            out.result(record)
+            text = render.line(record, render.names_of(view))
+            if text is not None:
+                out.say(f"{record['seq']:>5}  {moment(record['at'])}  {text}")
             after = record["seq"]
         if not page["events"]:
             break
     return after
-
-
-def _log_line(record: dict[str, Any], names: render.Names, out: Output) -> None:
-    out.result(record)
-    text = render.line(record, names)
-    if text is not None:
-        out.say(f"{record['seq']:>5}  {moment(record['at'])}  {text}")

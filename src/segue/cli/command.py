@@ -1,4 +1,4 @@
-"""What all commands have in common: `--json`, errors as sentences, and how a workflow is named."""
+"""Parts that all commands share: `--json`, errors as sentences, and how a workflow is named."""
 
 import os
 import sys
@@ -18,43 +18,41 @@ Command = Callable[..., None]
 
 
 def in_group(group: click.Group) -> Callable[[Command], click.Command]:
-    """Commands of `group`, each with `--json`, whose errors end as a sentence and exit code 1."""
+    """Add a command to `group`, with `--json`; an error ends it with a sentence and exit code 1."""
 
     def command(function: Command) -> click.Command:
         @wraps(function)
         def run(*arguments: Any, as_json: bool, **options: Any) -> None:
             out = Output(as_json)
             try:
-                _refuse_bytes(click.get_current_context())
+                _require_text(click.get_current_context())
                 function(out, *arguments, **options)
             except SegueError as error:
                 out.complain(error)
                 sys.exit(1)
 
-        # `list` is a word of Python's, so a function may end in an underscore that its command has not.
+        # A function whose name is taken in Python (`list`) ends in an underscore, which its command has not.
         name = function.__name__.rstrip("_")
         return group.command(name)(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(run))
 
     return command
 
 
-def _refuse_bytes(context: click.Context) -> None:
-    """What is no text reaches no server; only a file may be called as it likes."""
+def _require_text(context: click.Context) -> None:
+    """Refuse values that are not text, since they cannot be sent to the server; file names may have any bytes."""
     for parameter in context.command.params:
-        if not isinstance(parameter.type, click.Path) and not _is_said(context.params.get(parameter.name or "")):
+        given: object = context.params.get(parameter.name or "")
+        values = cast(tuple[object, ...], given) if isinstance(given, tuple) else (given,)
+        is_file = isinstance(parameter.type, click.Path)
+        if not is_file and not all(is_text(value) for value in values if isinstance(value, str)):
             raise BadInput(f"{parameter.get_error_hint(context)} is not UTF-8 text.")
 
 
-def _is_said(given: object) -> bool:
-    words = cast(tuple[object, ...], given) if isinstance(given, tuple) else (given,)
-    return all(is_text(word) for word in words if isinstance(word, str))
-
-
 def chosen(function: Command) -> Command:
-    """A command about one workflow: named by its id or slug, or else that of the current directory."""
+    """Give a command the workflow that is named by its id or slug, or else that of the current directory."""
 
     @click.argument("workflow", required=False)
-    @click.option("-w", "--workflow-id", help="The workflow, by id or slug; WORKFLOW says the same.")
+    @click.option("-w", "--workflow-id", help="The workflow, by id or slug; the same as WORKFLOW.")
     @wraps(function)
     def run(out: Output, *arguments: Any, workflow: str | None, workflow_id: str | None, **options: Any) -> None:
         if workflow and workflow_id and workflow != workflow_id:
@@ -73,7 +71,7 @@ def ensure_server(out: Output, *arguments: str) -> tuple[client.Server, bool]:
 
 @contextmanager
 def borrowed_server() -> Generator[None]:
-    """A server for one question: one that was started only for it is stopped again."""
+    """Use the server for one request; stop it afterwards if it was started only for that."""
     _, started = client.ensure_server()
     try:
         yield
@@ -83,5 +81,5 @@ def borrowed_server() -> Generator[None]:
 
 
 def environment() -> dict[str, str]:
-    """The caller's variables, but for those that are no text: JSON cannot carry them."""
+    """Return the caller's variables, without those that are not text, which JSON cannot carry."""
     return {name: value for name, value in os.environ.items() if is_text(name) and is_text(value)}

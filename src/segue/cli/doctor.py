@@ -1,4 +1,4 @@
-"""`segue doctor`: whether this machine has what Segue needs, and what to do where it has not."""
+"""`segue doctor`: checks of this machine, with hints for what is missing."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 def examine() -> list[dict[str, Any]]:
-    """Every check, as {name, ok, detail, hint}. The server's room makes those that need more than the client."""
+    """Return every check, as {name, ok, detail, hint}. A process of the server's package makes those that need it."""
     return [*_server_side(), _server()]
 
 

@@ -1,4 +1,4 @@
-"""Which workflow a command means: the one it names, or the one the current directory belongs to."""
+"""Choice of the workflow that a command is about: by its name, or by the current directory."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +33,8 @@ def by_name(name: str) -> dict[str, Any]:
 
 
 def here(statuses: Sequence[str]) -> list[dict[str, Any]]:
-    """The workflows of the current directory in one of these statuses, the directory's own before the repository's."""
+    """Return the workflows of the current directory in one of these statuses: the directory's own, or else those of the
+    repository."""
     directory = Path.cwd()
     params = {"directory": directory, "status": ",".join(statuses)}
     found: list[dict[str, Any]] = client.call("GET", "/api/workflows", params=params)["workflows"]
@@ -42,7 +43,7 @@ def here(statuses: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def pausable(name: str | None) -> dict[str, Any]:
-    """The one that goes on, or would by itself; to pause one that is paused already changes nothing."""
+    """Find the workflow to pause: one that is at work or would go on by itself, or else one that is paused already."""
     if name:
         return by_name(name)
     found = here((*ACTIVE, "paused"))
@@ -51,8 +52,8 @@ def pausable(name: str | None) -> dict[str, Any]:
 
 
 def paused(name: str | None, *, or_at_work: bool = False) -> dict[str, Any]:
-    """The one to go on with: a paused one before one that is at work, if that will do, and one that failed or never
-    began."""
+    """Find the workflow to go on with: a paused one first, then one at work if that is allowed, then one that failed or
+    never began."""
     if name:
         return by_name(name)
     found = here((*RESUMABLE, AT_WORK) if or_at_work else RESUMABLE)
@@ -61,12 +62,14 @@ def paused(name: str | None, *, or_at_work: bool = False) -> dict[str, Any]:
 
 
 def asking(name: str | None) -> dict[str, Any]:
-    """The one with an open question, or else the one of which the server can say why it has none."""
+    """Find the workflow with an open question, or else the one for which the server explains why it has none."""
     if name:
         return by_name(name)
     found = here(ACTIVE)
     asking = [view for view in found if view["question"] or view["asks"]]
-    found = asking or found or _with_a_plan(here(AT_REST)) or _alone(here(OVER))
+    if not (found := asking or found):
+        resting = here(AT_REST)
+        found = [view for view in resting if view["proposed_plan"]] or _alone(resting) or _alone(here(OVER))
     return _only(found, "waiting for an answer", "No active workflow in current directory.")
 
 
@@ -75,14 +78,14 @@ def unfinished(name: str | None) -> dict[str, Any]:
 
 
 def listening(name: str | None) -> dict[str, Any]:
-    """The one to talk to, or else the one of which the server can say that it is over."""
+    """Find the workflow to send a message to, or else the one for which the server answers that it is over."""
     if name:
         return by_name(name)
     return _only(here(OPEN) or _alone(here(OVER)), "open", "No active workflow in current directory.")
 
 
 def latest(name: str | None) -> dict[str, Any]:
-    """The only open one, or else the one that moved last."""
+    """Find the only open workflow, or else the one that moved last."""
     if name:
         return by_name(name)
     found = here(())
@@ -92,12 +95,8 @@ def latest(name: str | None) -> dict[str, Any]:
     return going[0] if going else max(found, key=lambda view: view["updated_at"])
 
 
-def _with_a_plan(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [view for view in found if view["proposed_plan"]] or _alone(found)
-
-
 def _alone(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of several that are not active none is meant."""
+    """Return the only workflow; of several that are not active, none is meant."""
     return found if len(found) == 1 else []
 
 

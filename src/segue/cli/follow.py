@@ -1,4 +1,4 @@
-"""Following a workflow: a line for each milestone and, on a terminal, one more that says where things stand."""
+"""Progress of a workflow: a line for each milestone and, on a terminal, one more with the present state."""
 
 import shutil
 import sys
@@ -21,7 +21,7 @@ class Failed(SegueError):
 
 
 class Screen:
-    """Where progress is shown: the last line of a terminal is drawn anew, elsewhere lines follow each other."""
+    """Display of progress: the last line of a terminal is drawn anew, elsewhere lines follow each other."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -46,7 +46,7 @@ class Screen:
 
 
 def fit(text: str, columns: int) -> str:
-    """As much of `text` as fits into so many columns; some characters take two."""
+    """Cut `text` to so many columns; some characters take two."""
     used = 0
     for position, character in enumerate(text):
         used += 2 if east_asian_width(character) in "WF" else 1
@@ -77,7 +77,7 @@ def events(name: str, after: int, wait: float) -> dict[str, Any]:
 
 
 def watch(view: dict[str, Any], after: int, out: Output) -> None:
-    """Follow a workflow until it stops, and say how that was; Ctrl-C lets go of it and leaves it running."""
+    """Follow a workflow until it stops, and print how it ended; Ctrl-C ends the following and leaves it running."""
     screen = Screen(out)
     try:
         view = _until_stopped(view, after, screen)
@@ -112,7 +112,7 @@ def _until_stopped(view: dict[str, Any], after: int, screen: Screen) -> dict[str
 
 
 def explain(resumed: dict[str, Any], out: Output) -> None:
-    """The way that was taken and why, and what each way costs."""
+    """Print the way that was taken and why, and the price of each way."""
     if resumed["status"] == "blocked":
         out.say("✓ It waits for your word again, as it did before the pause; no agent was started.")
         return

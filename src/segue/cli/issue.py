@@ -1,4 +1,4 @@
-"""What the user hands over in files: the issue, the plan, and the servers of tools."""
+"""Input from files: the issue, the plan, texts, and the servers of tools."""
 
 import json
 import os
@@ -12,12 +12,13 @@ from segue.model.errors import BadInput, BadPlan
 
 ISSUE_SUFFIXES = frozenset({".md", ".txt"})
 MOST_READ = 10_000_000
-"""Bytes of a text: more is no text that anybody wrote, and may have no end."""
+"""Largest number of bytes of a text; a longer input may have no end."""
 PLAN_FORMATS = {".yaml": "yaml", ".yml": "yaml", ".md": "markdown", ".markdown": "markdown"}
 
 
 def read_issue(given: str) -> dict[str, str]:
-    """Text, `@file`, the path of a .md or .txt file, or `-` for standard input: the first line is the title.
+    """Read an issue: text, `@file`, the path of a .md or .txt file, or `-` for standard input; its first line is the
+    title.
 
     It may also be an issue of GitHub or GitLab, as JSON.
     """
@@ -45,7 +46,7 @@ def _issue_text(given: str) -> str:
 
 
 def read_plan(file: Path) -> dict[str, str]:
-    """A plan file; its suffix says how it is written."""
+    """Read a plan file, whose suffix names its format."""
     content = read_file(file, MOST_READ)
     form = PLAN_FORMATS.get(file.suffix.lower())
     if form is None:
@@ -54,7 +55,7 @@ def read_plan(file: Path) -> dict[str, str]:
 
 
 def read_text(given: str) -> str:
-    """What is said to an agent; `-` reads it from standard input."""
+    """Read a message to an agent; `-` reads it from standard input."""
     text = (_typed() if given == "-" else given).strip()
     if not text:
         raise BadInput("There is nothing to say.", hint='Give the words: segue prompt "What is left to do?"')
@@ -62,7 +63,7 @@ def read_text(given: str) -> str:
 
 
 def read_context(given: str) -> str:
-    """What a new conversation begins with: a file, or `-` for standard input."""
+    """Read the text that a new conversation begins with, from a file, or `-` for standard input."""
     text = _typed() if given == "-" else _file_text(Path(given))
     if not text.strip():
         raise BadInput("The context is empty.", hint="`segue context > FILE` writes one to begin with.")
@@ -70,7 +71,7 @@ def read_context(given: str) -> str:
 
 
 def read_content(given: str) -> str:
-    """What is to be remembered: text, `@file`, or `-` for standard input."""
+    """Read the content of a memory entry: text, `@file`, or `-` for standard input."""
     text = _issue_text(given).strip()
     if not text:
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
@@ -78,7 +79,7 @@ def read_content(given: str) -> str:
 
 
 def is_text(given: str) -> bool:
-    """Whether what the system handed over is text: bytes that are none arrive as lone surrogates."""
+    """Return True if a value is text; the system's bytes that are not text arrive as lone surrogates."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -90,7 +91,7 @@ def is_text(given: str) -> bool:
 
 
 def read_servers(file: Path) -> list[dict[str, Any]]:
-    """The servers in a JSON file of the common form `{"mcpServers": {name: {"command": …} or {"url": …}}}`."""
+    """Read the servers from a JSON file of the common form `{"mcpServers": {name: {"command": …} or {"url": …}}}`."""
     try:
         document = json.loads(_file_text(file))
     except ValueError as error:
@@ -155,7 +156,7 @@ def _variables(where: str, key: str, fields: dict[str, Any]) -> dict[str, str]:
 
 
 def read_file(file: Path, most: int) -> bytes:
-    """What stands in a file, or comes through a pipe; a device is refused, since it may have no end."""
+    """Read a file or a pipe; a device is refused, since it may have no end."""
     try:
         with file.open("rb") as opened:
             mode = os.fstat(opened.fileno()).st_mode

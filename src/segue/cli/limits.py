@@ -1,4 +1,4 @@
-"""How the work is done, and how much it may use before it pauses, as it is given at the command line."""
+"""Options for the work and its limits."""
 
 import re
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def _with(command: F, *options: Callable[[F], F]) -> F:
 
 
 def limited(command: F) -> F:
-    """The options that set limits; each pauses the workflow when it is reached, and 0 is none."""
+    """Add the options that set limits; each pauses the workflow when it is reached, and 0 means no limit."""
     return _with(
         command,
         click.option("--pause-after", "tasks", type=COUNT, help="Pause after so many tasks."),
@@ -80,35 +80,37 @@ def quota(command: F) -> F:
         click.option(
             "--wait-for-quota/--no-wait-for-quota",
             default=None,
-            help="Whether to go on by itself when a used-up quota is full again.",
+            help="Go on by itself, or not, when a used-up quota is full again.",
         ),
     )
 
 
 def working(command: F) -> F:
-    """The options that say how each task is finished; what is not said is as the settings have it."""
+    """Add the options for finishing a task; the settings are the defaults."""
     return _with(
         command,
         click.option("--test", "test_command", metavar="COMMAND", help="Test the work with it after each task."),
         click.option("--no-test", is_flag=True, help="Do not test the work."),
         click.option("--commit", type=click.Choice(["none", "task"]), help="When Segue commits the work."),
-        click.option("--review", metavar="AGENT|same|off", help="Who reviews each task."),
-        click.option("--review-personas", metavar="A,B", help="As whom the reviewer looks: one review for each."),
-        click.option("--no-review", is_flag=True, help="Let nobody review."),
+        click.option("--review", metavar="AGENT|same|off", help="The agent that reviews each task."),
+        click.option("--review-personas", metavar="A,B", help="Roles of the reviewer: one review for each."),
+        click.option("--no-review", is_flag=True, help="Do not review the work."),
         click.option("--review-passes", type=click.IntRange(1, MOST), help="Reviews of a task before you are asked."),
-        click.option("--fixer", metavar="AGENT|same|off", help="Who is asked for a fix when a step keeps failing."),
+        click.option(
+            "--fixer", metavar="AGENT|same|off", help="The agent that is asked for advice when a step keeps failing."
+        ),
         quota,
     )
 
 
 _QUOTA = {True: "a used-up quota is waited for", False: "a used-up quota is not waited for"}
 _OFF = {"no_test": ("test_command", "--test", ""), "no_review": ("review", "--review", "off")}
-"""What each of them says of which setting, and the option that says something else of it."""
+"""Setting that each of them changes, the option that contradicts it, and the value."""
 _SETTINGS = {"tasks": "pause_after", "seconds": "max_time", "tokens": "max_tokens", "usd": "max_cost"}
 
 
 def work_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """What the options say of the work, by the names of the settings."""
+    """Return the options for the work, by the names of the settings."""
     said = {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
     if "review_personas" in said:
         said["review_personas"] = _personas(said["review_personas"])
@@ -132,18 +134,18 @@ def _personas(given: str) -> list[str]:
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of a command's options that change a workflow's limits and were given; they are taken out."""
+    """Remove the limits from a command's options, and return those that were given."""
     found = {name: options.pop(name) for name in (*_SETTINGS, "wait_for_quota")}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def change(view: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
-    """Let a workflow use more, or less, from now on; how it stands then."""
+    """Change a workflow's limits, and return the workflow."""
     return client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
 
 
 def tell_changed(before: dict[str, Any], after: dict[str, Any], limits: dict[str, Any], out: Output) -> None:
-    """What was changed of a workflow that is at work, and what that means for a pause that was asked for."""
+    """Print the changed limits of a workflow that is at work, and what they mean for a requested pause."""
     said = [words.limits(limits), _QUOTA[limits["wait_for_quota"]] if "wait_for_quota" in limits else ""]
     out.say(f"✓ {after['slug']} goes on with other limits: {'; '.join(part for part in said if part)}")
     if after["pause_requested"]:

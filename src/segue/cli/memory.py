@@ -1,4 +1,4 @@
-"""`segue recall` and `segue memorize`: what past work says, and what is to be remembered of it."""
+"""`segue recall` and `segue memorize`: search in past work, and entries that are remembered."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,18 +13,18 @@ from segue.cli.output import Output, block, counted, moment, plain
 
 KEEPING = click.Choice(["short-term", "working", "long-term", "persistent"])
 CATCHING_UP = 600.0
-"""Seconds: the first question after much work waits until all of it can be searched."""
+"""Seconds: the first search after much work waits until all of it is indexed."""
 
 
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 50), default=5, show_default=True, help="How much is shown at most.")
-@click.option("-w", "--workflow", help="Only what this workflow says, by id or slug.")
+@click.option("--limit", type=click.IntRange(1, 50), default=5, show_default=True, help="The most results to show.")
+@click.option("-w", "--workflow", help="Search this workflow only, by id or slug.")
 @click.option("--full", is_flag=True, help="Print the whole text instead of an excerpt.")
 def recall(out: Output, query: tuple[str, ...], limit: int, workflow: str | None, full: bool) -> None:
-    """Find out what past work says about QUERY.
+    """Search past work for QUERY.
 
-    QUERY is some words, or a name: of a workflow, a session, an event (slug#12), or an entry of `segue memorize`, by id
-    or tag. Nothing is changed, and no model is asked.
+    QUERY is one or more terms, or a name: of a workflow, a session, an event (slug#12), or an entry of `segue
+    memorize`, by id or tag. Nothing is changed, and no model is asked.
     """
     body = {"query": " ".join(query), "limit": limit, "workflow": workflow}
     with borrowed_server():
@@ -49,7 +49,7 @@ def _verdict(found: dict[str, Any]) -> str:
 
 
 def _source(each: dict[str, Any]) -> str:
-    """Where it comes from, in one line."""
+    """Describe the source of a result in one line."""
     source = each["provenance"]
     event = f"{source['workflow']}#{source['seq']}" if source["seq"] is not None else source["workflow"]
     parts = (each["kind"], source["memory_id"], event, source["session_id"], moment(each["at"]), f"{each['score']:.2f}")
@@ -62,17 +62,17 @@ def _source(each: dict[str, Any]) -> str:
 
 @click.group()
 def memorize() -> None:
-    """Put down what is to be remembered."""
+    """Store entries that are to be remembered."""
 
 
 command = in_group(memorize)
 
 
 def _described(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say what an entry is."""
+    """Add the options that describe an entry."""
 
     @click.option("--tag", help="Its name: topic_context_YYYY (default: made from its first line).")
-    @click.option("--label", "labels", multiple=True, help="A word it is found by; may be given several times.")
+    @click.option("--label", "labels", multiple=True, help="A label to find it by; may be given several times.")
     @click.option("--importance", type=click.FloatRange(0, 1), help="From 0 to 1 (default: 0.5).")
     @click.option("--domain", help="What it is about (default: general).")
     @click.option("--keep", type=KEEPING, help="24 hours, 7 days, 90 days (default), or for good.")
@@ -98,10 +98,10 @@ def new(out: Output, content: str, **note: Any) -> None:
 @click.argument("content", required=False)
 @_described
 def update(out: Output, name: str, content: str | None, **note: Any) -> None:
-    """Put CONTENT in place of what the entry NAME says.
+    """Replace the content of the entry NAME by CONTENT.
 
-    NAME is an entry's id or tag, or a workflow's id or slug. Without CONTENT the workflow is put down as it stands, in
-    eight sections; there is one such entry for each workflow.
+    NAME is an entry's id or tag, or a workflow's id or slug. Without CONTENT the present state of the workflow is
+    stored, in eight sections; there is one such entry for each workflow.
     """
     _memorize(out, {"mode": "update", "name": name, "content": content and read_content(content), **note})
 
@@ -110,9 +110,9 @@ def update(out: Output, name: str, content: str | None, **note: Any) -> None:
 @click.argument("content")
 @_described
 def auto(out: Output, content: str, **note: Any) -> None:
-    """Store CONTENT, or put it in place of the entry that says nearly the same.
+    """Store CONTENT, or replace the entry whose content is nearly the same.
 
-    Where that is not clear, nothing is stored, and the commands that make it clear are printed.
+    Where that is not clear, nothing is stored, and the commands to choose from are printed.
     """
     _memorize(out, {"mode": "auto", "content": read_content(content), **note})
 

@@ -53,7 +53,7 @@ def list_(out: Output, workflow: str | None) -> None:
 
 @command
 @click.argument("name", metavar="[SESSION | WORKFLOW]", required=False)
-@click.option("--files", is_flag=True, help="Write its files anew from the journal, and say where they are.")
+@click.option("--files", is_flag=True, help="Write its files anew from the journal, and print their paths.")
 def show(out: Output, name: str | None, files: bool) -> None:
     """Show everything about one conversation: its process, its token, and how it would come back at which price.
 
@@ -61,7 +61,11 @@ def show(out: Output, name: str | None, files: bool) -> None:
     """
     detail = _found(name)
     if files:
-        _write_files(detail, out)
+        written = client.call("POST", f"/api/sessions/{detail['id']}/files")
+        out.result(written)
+        state = "right" if written["were_right"] else "missing, or not what the journal says"
+        out.say(f"✓ {written['entries']} entries; what was there before was {state}")
+        out.say(f"  {written['history']}\n  {written['session']}")
         return
     workflow = client.call("GET", f"/api/workflows/{detail['workflow_id']}")
     out.result(detail)
@@ -77,7 +81,7 @@ def show(out: Output, name: str | None, files: bool) -> None:
 @click.option("--agent", help="Another agent takes the fork.")
 @click.option("--model", help="The model that the other agent works with.")
 @click.option("--mode", help="The mode that the other agent works in.")
-@click.option("--title", default="", help="What the new workflow is called.")
+@click.option("--title", default="", help="The title of the new workflow.")
 @click.option("--start", is_flag=True, help="Let an agent go on with it at once.")
 def fork(out: Output, name: str | None, title: str, start: bool, **asked: str | None) -> None:
     """Go on from a snapshot in a new workflow, with a worktree and a branch of its own; the original stays as it is.
@@ -101,16 +105,6 @@ def fork(out: Output, name: str | None, title: str, start: bool, **asked: str | 
     else:
         out.say(f"  Go on with: segue resume {view['slug']}")
     out.result(forked)
-
-
-def _write_files(detail: dict[str, Any], out: Output) -> None:
-    written = client.call("POST", f"/api/sessions/{detail['id']}/files")
-    out.result(written)
-    out.say(f"✓ {written['entries']} entries; what was there before was {_RIGHT[written['were_right']]}")
-    out.say(f"  {written['history']}\n  {written['session']}")
-
-
-_RIGHT = {True: "right", False: "missing, or not what the journal says"}
 
 
 def _found(name: str | None) -> dict[str, Any]:

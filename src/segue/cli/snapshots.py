@@ -1,4 +1,4 @@
-"""`segue snapshots`: what is kept of a workflow at each stop."""
+"""`segue snapshots`: the snapshots of a workflow, one for each stop."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
@@ -21,7 +21,7 @@ OF = click.option("-w", "--workflow-id", help="The workflow, by id or slug (defa
 
 @click.group()
 def snapshots() -> None:
-    """Look into what is kept of a workflow at each stop."""
+    """Look at the snapshots of a workflow, one for each stop."""
 
 
 command = in_group(snapshots)
@@ -52,12 +52,8 @@ def _row(each: Fields) -> tuple[str, ...]:
         str(each["tasks_completed"]),
         str(each["tasks_remaining"]),
         "-" if each["exam"] is None else f"{each['exam']:.0%}",
-        _boundary(each),
+        "clean" if each["clean_boundary"] else "torn",
     )
-
-
-def _boundary(each: Fields) -> str:
-    return "clean" if each["clean_boundary"] else "torn"
 
 
 # ── one ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,7 +64,7 @@ def _boundary(each: Fields) -> str:
 @click.option("--part", help="One part in full: decisions, errors, git-changes, reviewer-feedback, tests or messages.")
 @OF
 def show(out: Output, name: str, part: str | None, workflow_id: str | None) -> None:
-    """Show a snapshot: what stopped the work, and how it stood.
+    """Show a snapshot: the reason for the stop, and the state of the work.
 
     ID may be short (003 for ckpt-…-003), latest or previous; without one it is the latest.
     """
@@ -198,7 +194,7 @@ def _exam(exam: Fields | None) -> Iterator[str]:
 
 
 def _some(lines: Iterable[str], latest: bool = False) -> list[str]:
-    """As many as the page has room for: the first, or the latest."""
+    """Return as many lines as the page has room for: the first, or the latest."""
     found = list(lines)
     if len(found) <= SHOWN + 1:
         return found

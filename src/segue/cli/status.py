@@ -55,7 +55,7 @@ def _details(view: dict[str, Any]) -> list[str]:
 
 
 def _below(view: dict[str, Any]) -> list[str]:
-    """What stands under a workflow's line: what it asks, why it rests, what waits for it, and its snapshots."""
+    """Return the lines below a workflow's line: its question, why it stands still, waiting messages, and snapshots."""
     first, *more = words.trouble(view) or [""]
     lines = [*words.proposed(view), *words.asked(view), *words.rest(view)]
     if first:

@@ -1,4 +1,4 @@
-"""Talking to an agent: what is said, how the agent is brought back for it, and its answer as it comes."""
+"""`segue prompt`: send a message to an agent, show how it is brought back for it, and print its answer as it comes."""
 
 from base64 import b64encode
 from pathlib import Path
@@ -14,7 +14,7 @@ from segue.model.errors import SegueError, ServerError
 from segue.model.pictures import LARGEST
 
 PATIENCE = 150.0
-"""Seconds; the server answers as soon as the agent has the words, or after a minute and a half that they wait."""
+"""Seconds; the server answers as soon as the agent has the message, or when it has waited for a minute and a half."""
 
 
 AT_WORK = "The agent is at work; waiting for the end of what it does now."
@@ -31,8 +31,8 @@ class NotAnswered(SegueError):
     """The agent did not answer to the end."""
 
 
-class Speech:
-    """What an agent says, in full and as it comes; everything else is a line of its own."""
+class AnswerText:
+    """Text of an agent's answer, printed in full as it comes; everything else is a line of its own."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -55,20 +55,23 @@ class Speech:
 
 
 def picture(file: Path) -> dict[str, str]:
-    """A file as the server takes it."""
+    """Read a picture into the form that the server takes."""
     return {"name": file.name, "data": b64encode(read_file(file, LARGEST)).decode()}
 
 
 def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach: bool, now: bool, out: Output) -> None:
-    """Say something to a workflow's agent, and print the answer."""
+    """Send a message to a workflow's agent, and print the answer."""
     slug, after = view["slug"], view["head"]
     answers = bool(view["question"] and view["question"]["words"])
     busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
     pauses = busy and view["pause_requested"]
     if pauses:
-        _tell_of_the_pause(view, out)
+        # Printed at once, since it may be minutes until the server answers.
+        out.say(PAUSES)
+        for line in words.open_question(view):
+            out.say(f"  {line}")
     elif busy and not (now or detach):
-        # What comes of it is not known yet: it may not be taken.
+        # It is not known yet whether the message is taken.
         out.say(AT_WORK)
     body = {"text": text, "images": pictures, "wait": not detach, "now": now, "environment": environment()}
     try:
@@ -86,8 +89,12 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
     elif busy and now and prompted["status"] == "sent":
         out.say("The agent was between two turns: nothing was interrupted.")
     if prompted["status"] == "not_delivered":
-        _tell_brought_back(view, after, out)
-        raise _not_delivered(view, prompted)
+        _print_return(view, after, out)
+        after_all = client.call("GET", f"/api/workflows/{view['id']}")
+        kept = "It is kept, and is the first thing the agent gets when it is back."
+        parts = (*words.trouble(after_all)[1:], kept if after_all["waiting_messages"] else "")
+        hint = "\n  ".join(part for part in parts if part)
+        raise NotDelivered(f"The agent did not get it: {reason(prompted['reason'])}", hint=hint)
     if prompted["status"] == "waiting":
         if busy and detach and not (now or pauses):
             out.say(TOLD_LATER)
@@ -95,46 +102,32 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
             out.say(f"It waits. {prompted['reason']}")
         out.say(f"  Watch for the answer with: segue logs --follow {slug}")
     elif detach:
-        _tell_brought_back(view, after, out)
+        _print_return(view, after, out)
         out.say(f"The agent has it. Watch for the answer with: segue logs --follow {slug}")
     else:
-        _listen(view, prompted["prompt_id"], after, out)
+        _print_answer(view, prompted["prompt_id"], after, out)
 
 
-def _tell_of_the_pause(view: dict[str, Any], out: Output) -> None:
-    """Said at once, since it may be minutes until the server knows what became of the words."""
-    out.say(PAUSES)
-    for line in words.open_question(view):
-        out.say(f"  {line}")
-
-
-def _tell_brought_back(view: dict[str, Any], after: int, out: Output) -> None:
+def _print_return(view: dict[str, Any], after: int, out: Output) -> None:
     for record in events(view["id"], after, 0)["events"]:
         text = render.line(record, render.names_of(view), render.RETURN)
         if text is not None:
             out.say(text)
 
 
-def _not_delivered(view: dict[str, Any], prompted: dict[str, Any]) -> NotDelivered:
-    now = client.call("GET", f"/api/workflows/{view['id']}")
-    kept = "It is kept, and is the first thing the agent gets when it is back." if now["waiting_messages"] else ""
-    hint = "\n  ".join(part for part in (*words.trouble(now)[1:], kept) if part)
-    return NotDelivered(f"The agent did not get it: {reason(prompted['reason'])}", hint=hint)
-
-
-def _listen(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> None:
-    """Print the answer; Ctrl-C lets go of it and leaves the agent alone."""
-    speech = Speech(out)
+def _print_answer(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> None:
+    """Print the answer; Ctrl-C ends the printing and leaves the agent alone."""
+    answer = AnswerText(out)
     try:
-        end = _until_answered(view, prompt_id, after, speech, out)
+        end = _until_answered(view, prompt_id, after, answer, out)
     except KeyboardInterrupt:
-        speech.line(f"Detached: the agent goes on without you. Watch it with: segue logs --follow {view['slug']}")
+        answer.line(f"Detached: the agent goes on without you. Watch it with: segue logs --follow {view['slug']}")
         return
     except ServerError as error:
-        speech.end()
+        answer.end()
         error.hint = f"What was said so far is in: segue logs {view['slug']}"
         raise
-    speech.end()
+    answer.end()
     if end["kind"] == "run.ended":
         now = client.call("GET", f"/api/workflows/{view['id']}")
         raise NotAnswered(
@@ -143,12 +136,14 @@ def _listen(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> No
         )
     if end["reason"] != "end_turn":
         raise NotAnswered(f"The agent stopped before it was done ({end['reason'].replace('_', ' ')}).")
-    if speech.silent:
+    if answer.silent:
         out.say("(The agent ended its turn without a word.)")
 
 
-def _until_answered(view: dict[str, Any], prompt_id: str, after: int, speech: Speech, out: Output) -> dict[str, Any]:
-    """The event that ended the turn: its own end, or that of the run."""
+def _until_answered(
+    view: dict[str, Any], prompt_id: str, after: int, answer: AnswerText, out: Output
+) -> dict[str, Any]:
+    """Return the event that ended the turn: its own end, or that of the run."""
     sent = False
     names = render.names_of(view)
     while True:
@@ -156,11 +151,11 @@ def _until_answered(view: dict[str, Any], prompt_id: str, after: int, speech: Sp
             after, kind, event = record["seq"], record["kind"], record["event"]
             out.result(record)
             if kind == "prompt.sent" and event["prompt_id"] == prompt_id:
-                # What others had said before or after may have gone out with it.
+                # Other messages may have been sent with it.
                 sent, prompt_id = True, event.get("part_of") or prompt_id
             if sent and kind == "agent.message":
-                speech.text(event["text"])
+                answer.text(event["text"])
             elif (text := render.line(record, names, render.ANSWER if sent else render.RETURN)) is not None:
-                speech.line(text)
+                answer.line(text)
             if sent and (kind == "run.ended" or (kind == "turn.ended" and event["prompt_id"] == prompt_id)):
                 return event

@@ -14,7 +14,7 @@ LONGEST_COMMENT = 2_000
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether it begins like an issue in JSON, or is another value of JSON; what stands in quotes is a text."""
+    """Return True if a text begins like an issue in JSON, or is another value of JSON, except a string."""
     return _JSON.match(text) is not None or _is_value(text)
 
 
@@ -28,7 +28,7 @@ def _is_value(text: str) -> bool:
 
 
 def tracked_issue(text: str) -> dict[str, str]:
-    """An issue as the programs and interfaces of GitHub and GitLab give it."""
+    """Read an issue in the form that the programs and interfaces of GitHub and GitLab print."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -42,7 +42,13 @@ def tracked_issue(text: str) -> dict[str, str]:
     if not title:
         raise BadInput('This JSON is no issue: it has no "title".', hint=f"The form is: {_FORM}")
     body = (_string(fields, "body") or _string(fields, "description")).replace("\r\n", "\n").strip()
-    parts = [body, _labels(fields), _comments(fields), _address(fields)]
+    given: object = fields.get("labels")
+    plain = [each for each in cast(list[object], given) if isinstance(each, str)] if isinstance(given, list) else []
+    labels = [name for name in (*plain, *(_string(each, "name") for each in _objects(fields, "labels"))) if name]
+    address = _string(fields, "html_url") or _string(fields, "web_url") or _string(fields, "url")
+    number: object = fields.get("number") or fields.get("iid")
+    source = f"This is issue {number}: {address}" if number and address else address
+    parts = [body, f"Labels: {', '.join(labels)}" if labels else "", _comments(fields), source]
     return {"title": title, "description": "\n\n".join(part for part in parts if part)}
 
 
@@ -52,33 +58,18 @@ def _string(fields: dict[str, Any], key: str) -> str:
 
 
 def _objects(fields: dict[str, Any], *keys: str) -> list[dict[str, Any]]:
-    """The first list under one of these names; some give a number there instead."""
+    """Return the first list under one of these names; some programs give a number there instead."""
     lists = [cast(list[object], fields[key]) for key in keys if isinstance(fields.get(key), list)]
     return [cast(dict[str, Any], each) for each in lists[0] if isinstance(each, dict)] if lists else []
 
 
-def _labels(fields: dict[str, Any]) -> str:
-    given: object = fields.get("labels")
-    plain = [each for each in cast(list[object], given) if isinstance(each, str)] if isinstance(given, list) else []
-    names = [*plain, *(_string(each, "name") for each in _objects(fields, "labels"))]
-    return f"Labels: {', '.join(filter(None, names))}" if any(names) else ""
-
-
 def _comments(fields: dict[str, Any]) -> str:
-    told = [
-        f"{_author(each)}: {_string(each, 'body').strip()}" for each in _objects(fields, "comments", "Notes", "notes")
-    ]
-    kept = [each if len(each) <= LONGEST_COMMENT else f"{each[:LONGEST_COMMENT]}…" for each in told[-MOST_COMMENTS:]]
+    comments: list[str] = []
+    for each in _objects(fields, "comments", "Notes", "notes"):
+        who: object = each.get("author") or each.get("user")
+        named = cast(dict[str, Any], who) if isinstance(who, dict) else {}
+        author = _string(named, "login") or _string(named, "username") or "somebody"
+        comments.append(f"{author}: {_string(each, 'body').strip()}")
+    latest = comments[-MOST_COMMENTS:]
+    kept = [each if len(each) <= LONGEST_COMMENT else f"{each[:LONGEST_COMMENT]}…" for each in latest]
     return "\n\n".join(["Comments:", *kept]) if kept else ""
-
-
-def _author(comment: dict[str, Any]) -> str:
-    who: object = comment.get("author") or comment.get("user")
-    named = cast(dict[str, Any], who) if isinstance(who, dict) else {}
-    return _string(named, "login") or _string(named, "username") or "somebody"
-
-
-def _address(fields: dict[str, Any]) -> str:
-    address = _string(fields, "html_url") or _string(fields, "web_url") or _string(fields, "url")
-    number: object = fields.get("number") or fields.get("iid")
-    return f"This is issue {number}: {address}" if number and address else address

@@ -31,9 +31,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """Picture as it was given."""
+    """PNG, JPEG, GIF or WebP of 5 MB at most, as the sender named it."""
 
-    name: str
+    name: str = "picture"
     data: bytes = field(repr=False)
 
 

@@ -1,21 +1,18 @@
 """Values that REST, the CLI and the dashboard take and show; their names are those in JSON."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from segue.model.accounts import Account
-from segue.model.agents import Choices
 from segue.model.checkpoint import Usage
 from segue.model.contexts import ContextSection
 from segue.model.events import Event, Price, Record
 from segue.model.findings import ExamResult
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
-from segue.model.plan import Issue, Task, TaskStatus
+from segue.model.plan import Task, TaskStatus
 from segue.model.status import (
     Carrying,
     Failure,
@@ -27,81 +24,6 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-
-# ── requests ───────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanText:
-    """Plan as its author wrote it."""
-
-    format: Literal["yaml", "markdown"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewWorkflow:
-    """Request to create a workflow."""
-
-    issue: Issue
-    plan: PlanText | None = None
-    propose: bool = False
-    """True if the agent proposes a plan first; without that, and without a plan, the issue is one task."""
-    agent: str
-    permissions: Permissions = Permissions.ASK
-    repository: Path
-    here: bool = False
-    choices: Choices = field(default_factory=Choices)
-    # Kept out of the repr: the caller's variables are held in memory and must not reach a log.
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """Answer of a person to a permission request, a plan or a question."""
-
-    allow: bool
-    reason: str = ""
-    request_id: RequestId | None = None
-    """Permission that is meant; without one, the oldest open question."""
-    plan: PlanText | None = None
-    """Plan that replaces the proposed one."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewImport:
-    """Request to import a session that Segue did not run: its file, or the newest one of an agent."""
-
-    file: Path | None = None
-    agent: str | None = None
-    repository: Path | None = None
-    """Place of the work if the session's own directory is gone, and where an agent's newest session is searched."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Successor:
-    """Agent that takes over a workflow, and the choices for it."""
-
-    agent: str
-    model: str | None = None
-    mode: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewFork:
-    """Request to continue a session in a new workflow."""
-
-    session_id: str
-    snapshot: str | None = None
-    """Snapshot to start from; the default is the last one of the session."""
-    successor: Successor | None = None
-    title: str = ""
-    to_start: bool = False
-    """True if it is started next; then it is refused if its agent cannot be started."""
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
 
 # ── views ───────────────────────────────────────────────────────────────────────────────────
 

@@ -22,7 +22,8 @@ from segue.model.errors import (
     WorkspaceError,
     WrongState,
 )
-from segue.server.documents import REFUSED, Problem
+from segue.model.requests import REFUSED
+from segue.server.documents import Problem
 
 log = logging.getLogger(__name__)
 
@@ -93,10 +94,12 @@ def _sentence(kind: str, place: Sequence[str | int], message: str) -> str:
     """Describe an invalid field without its value, which may be a secret."""
     if kind == "json_invalid":
         return "The body is not JSON."
+    if kind in ("model_attributes_type", "dataclass_type"):
+        message = "Input should be a valid dictionary or object to extract fields from"
     name = ".".join(str(part) for part in place[1:]) or "the body"
     if kind == "missing":
         return f"{name} is missing."
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{name} is not known here."
     if kind in ("string_too_short", "too_short"):
         return f"{name} is empty."

@@ -7,31 +7,35 @@ from typing import Protocol
 
 from segue.memory import Memory
 from segue.model.accounts import WorkflowAccount
-from segue.model.agents import AgentConfiguration, Limits
+from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.ids import BootId
-from segue.model.pictures import Shown
+from segue.model.requests import (
+    Answer,
+    CancelRequest,
+    ForkRequest,
+    ImportRequest,
+    OpenRequest,
+    PauseRequest,
+    PromptRequest,
+    ResumeRequest,
+    RunRequest,
+)
 from segue.model.snapshots import History, MessagePage, Part, Snapshot
-from segue.model.status import Way
 from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
-    Answer,
     Answered,
     CompiledContext,
     EventPage,
     Forked,
     Imported,
-    NewFork,
-    NewImport,
-    NewWorkflow,
     PlanView,
     Prompted,
     Resumed,
     SessionDetail,
     SessionFiles,
     SessionStanding,
-    Successor,
     Verification,
     WorkflowView,
     WorkspaceRestored,
@@ -52,46 +56,21 @@ class WorkflowService(Protocol):
         """True while an agent is working or about to start."""
         ...
 
-    async def create(self, request: NewWorkflow) -> WorkflowView: ...
-    async def import_session(self, request: NewImport) -> Imported: ...
+    async def create(self, request: RunRequest, agent: str, choices: Choices) -> WorkflowView: ...
+    async def import_session(self, request: ImportRequest) -> Imported: ...
     async def workflow(self, name: str) -> WorkflowView: ...
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]: ...
     async def recent(self, most: int) -> list[WorkflowView]: ...
-    async def pause(self, name: str, reason: str, wait: bool) -> Action: ...
-    async def resume(
-        self,
-        name: str,
-        environment: Mapping[str, str],
-        way: Way | None = None,
-        successor: Successor | None = None,
-        snapshot: str | None = None,
-        context: str | None = None,
-        wait_for_quota: bool = False,
-    ) -> Resumed: ...
-    async def fork(self, request: NewFork) -> Forked: ...
-    async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed: ...
-    async def prompt(
-        self,
-        name: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted: ...
-    async def prompt_session(
-        self,
-        session_id: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted: ...
+    async def pause(self, name: str, request: PauseRequest, wait: bool) -> Action: ...
+    async def resume(self, name: str, request: ResumeRequest) -> Resumed: ...
+    async def fork(self, session_id: str, request: ForkRequest) -> Forked: ...
+    async def open_session(self, session_id: str, request: OpenRequest) -> Resumed: ...
+    async def prompt(self, name: str, request: PromptRequest) -> Prompted: ...
+    async def prompt_session(self, session_id: str, request: PromptRequest) -> Prompted: ...
     async def restore_workspace(self, name: str) -> WorkspaceRestored: ...
     async def answer(self, name: str, answer: Answer) -> Answered: ...
     async def plan(self, name: str) -> PlanView: ...
-    async def cancel(self, name: str, reason: str) -> Action: ...
+    async def cancel(self, name: str, request: CancelRequest) -> Action: ...
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage: ...
     async def snapshots(self, name: str) -> list[Snapshot]:
         """List snapshots, newest first, with the findings of those that were studied."""

@@ -14,6 +14,18 @@ from segue import __version__
 from segue.model.accounts import WorkflowAccount
 from segue.model.bounds import MOST
 from segue.model.errors import BadInput, SessionNotFound, WrongState
+from segue.model.requests import (
+    ApproveRequest,
+    CancelRequest,
+    ForkRequest,
+    OpenRequest,
+    PathInput,
+    PauseRequest,
+    PromptRequest,
+    RejectRequest,
+    ResumeRequest,
+    RunRequest,
+)
 from segue.model.status import WorkflowStatus
 from segue.model.views import (
     Action,
@@ -36,26 +48,19 @@ from segue.model.work_settings import NOTHING_SAID, WorkSettings
 from segue.server.documents import (
     AgentList,
     AgentsRequest,
-    ApproveRequest,
-    CancelRequest,
-    ForkRequest,
     LimitsRequest,
-    OpenRequest,
-    PathInput,
-    PauseRequest,
-    PromptRequest,
-    RejectRequest,
-    ResumeRequest,
+    Sent,
+    SentByCaller,
     ServerStatus,
     SessionList,
     ShutdownAnswer,
     ShutdownRequest,
-    StartRequest,
     WorkflowList,
+    own_variables,
 )
 from segue.server.interface import WorkflowService
 from segue.server.shutdown import Shutdown
-from segue.server.work_choices import new_workflow
+from segue.server.work_choices import choices_for
 from segue.settings import Settings
 
 MOST_SHOWN = 20
@@ -136,13 +141,14 @@ async def shutdown(context: InContext, request: ShutdownRequest | None = None) -
 
 
 @api.post("/workflows", status_code=201)
-async def create(request: StartRequest, context: InContext) -> WorkflowView:
+async def create(request: SentByCaller[RunRequest], context: InContext) -> WorkflowView:
     """Create a workflow and start it."""
     if not request.issue.title.strip():
         raise BadInput("The issue has no title.", hint="Describe the work in one line.")
     if not request.repository.is_absolute():
         raise BadInput(f"The repository {request.repository} is not an absolute path.")
-    return await context.service.create(await new_workflow(request, context.settings, context.spoken))
+    agent, choices = await choices_for(request, context.settings, context.spoken)
+    return await context.service.create(request, agent, choices)
 
 
 @api.get("/workflows")
@@ -170,20 +176,19 @@ async def plan(name: str, service: WithService, form: Literal["json", "yaml"] = 
 
 @api.post("/workflows/{name}/pause", responses={202: {"model": Action}})
 async def pause(
-    name: str, response: Response, context: InContext, request: PauseRequest | None = None, wait: bool = False
+    name: str, response: Response, context: InContext, request: Sent[PauseRequest] | None = None, wait: bool = False
 ) -> Action:
     """Pause at the end of the current task; with `wait`, answer when the workflow is paused."""
     with context.stopping.interrupts():
-        action = await context.service.pause(name, request.reason if request else "", wait)
+        action = await context.service.pause(name, request or PauseRequest(), wait)
         response.status_code = 202 if action.status == "pause_requested" else 200
         return action
 
 
 @api.post("/workflows/{name}/resume")
-async def resume(name: str, request: ResumeRequest, service: WithService) -> Resumed:
+async def resume(name: str, request: SentByCaller[ResumeRequest], service: WithService) -> Resumed:
     """Resume where the workflow stopped, or from an earlier snapshot."""
-    environment, successor, wait = request.environment, request.successor, request.wait_for_quota
-    return await service.resume(name, environment, request.way, successor, request.snapshot, request.context, wait)
+    return await service.resume(name, request)
 
 
 @api.post("/workflows/{name}/limits")
@@ -199,31 +204,28 @@ async def restore_workspace(name: str, service: WithService) -> WorkspaceRestore
 
 
 @api.post("/workflows/{name}/prompt")
-async def prompt(name: str, request: PromptRequest, context: InContext) -> Prompted:
+async def prompt(name: str, request: SentByCaller[PromptRequest], context: InContext) -> Prompted:
     """Send a message to the workflow's agent, which is started again if it is gone."""
     with context.stopping.interrupts():
-        service, variables, shown = context.service, request.environment, request.shown
-        return await service.prompt(name, request.text, variables, request.wait, request.now, shown)
+        return await context.service.prompt(name, request)
 
 
 @api.post("/workflows/{name}/approve")
-async def approve(name: str, service: WithService, request: ApproveRequest | None = None) -> Answered:
+async def approve(name: str, service: WithService, request: SentByCaller[ApproveRequest] | None = None) -> Answered:
     """Approve the oldest open question, or the plan that waits, or another plan in its place."""
-    request = request or ApproveRequest()
-    return await service.answer(name, request.answer(True, plan=request.plan, reason=request.reason))
+    return await service.answer(name, request or ApproveRequest(environment=own_variables()))
 
 
 @api.post("/workflows/{name}/reject")
-async def reject(name: str, service: WithService, request: RejectRequest | None = None) -> Answered:
+async def reject(name: str, service: WithService, request: SentByCaller[RejectRequest] | None = None) -> Answered:
     """Reject the oldest open question; a plan is rejected with a reason, and the agent plans again."""
-    request = request or RejectRequest()
-    return await service.answer(name, request.answer(False, reason=request.reason))
+    return await service.answer(name, request or RejectRequest(environment=own_variables()))
 
 
 @api.post("/workflows/{name}/cancel")
-async def cancel(name: str, service: WithService, request: CancelRequest | None = None) -> Action:
+async def cancel(name: str, service: WithService, request: Sent[CancelRequest] | None = None) -> Action:
     """End the workflow for good."""
-    return await service.cancel(name, request.reason if request else "")
+    return await service.cancel(name, request or CancelRequest())
 
 
 # ── journal and context ────────────────────────────────────────────────────────────────────────────
@@ -290,23 +292,26 @@ async def session_files(session_id: SessionName, service: WithService) -> Sessio
 
 
 @api.post("/sessions/{session_id}/resume")
-async def open_session(session_id: SessionName, service: WithService, request: OpenRequest | None = None) -> Resumed:
+async def open_session(
+    session_id: SessionName, service: WithService, request: SentByCaller[OpenRequest] | None = None
+) -> Resumed:
     """Start the session's agent again, without a prompt."""
-    return await service.open_session(session_id, (request or OpenRequest()).environment)
+    return await service.open_session(session_id, request or OpenRequest(environment=own_variables()))
 
 
 @api.post("/sessions/{session_id}/prompt")
-async def prompt_session(session_id: SessionName, request: PromptRequest, context: InContext) -> Prompted:
+async def prompt_session(session_id: SessionName, request: SentByCaller[PromptRequest], context: InContext) -> Prompted:
     """Send a message to the session's agent."""
     with context.stopping.interrupts():
-        service, variables, shown = context.service, request.environment, request.shown
-        return await service.prompt_session(session_id, request.text, variables, request.wait, request.now, shown)
+        return await context.service.prompt_session(session_id, request)
 
 
 @api.post("/sessions/{session_id}/fork", status_code=201)
-async def fork(session_id: SessionName, service: WithService, request: ForkRequest | None = None) -> Forked:
+async def fork(
+    session_id: SessionName, service: WithService, request: SentByCaller[ForkRequest] | None = None
+) -> Forked:
     """Fork the session's last snapshot, or another, into a new workflow; no agent is started."""
-    return await service.fork((request or ForkRequest()).fork(session_id))
+    return await service.fork(session_id, request or ForkRequest(environment=own_variables()))
 
 
 # ── agents ──────────────────────────────────────────────────────────────────────────────────────────

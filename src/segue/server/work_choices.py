@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from anyio.to_thread import run_sync
 
-from segue.model.views import NewWorkflow
+from segue.model.agents import Choices
+from segue.model.requests import RunRequest
 from segue.model.work_settings import DEFAULTS, WorkSettings, choices_of
-from segue.server.documents import StartRequest
 from segue.settings import Settings, work_in, work_of_repository
 
 
-async def new_workflow(request: StartRequest, own: Settings, spoken: WorkSettings) -> NewWorkflow:
-    """Compose the choices of a workflow; `spoken` are those of the server's own environment variables.
+async def choices_for(request: RunRequest, own: Settings, spoken: WorkSettings) -> tuple[str, Choices]:
+    """Compose the agent and the choices of a workflow; `spoken` are those of the server's own environment variables.
 
     The caller's variables have precedence over the server's. The repository's files are read once, here: later changes
     of them do not affect this workflow.
@@ -21,14 +21,4 @@ async def new_workflow(request: StartRequest, own: Settings, spoken: WorkSetting
     work = first.over(repository).over(own).over(DEFAULTS)
     assert work.agent is not None
     choices = choices_of(work, request.choices.of_the_conversation)
-    return NewWorkflow(
-        issue=request.issue,
-        plan=request.plan,
-        propose=request.propose,
-        agent=work.agent,
-        permissions=request.permissions,
-        repository=request.repository,
-        here=request.here,
-        choices=replace(choices, from_repository=repository.without(first).lines),
-        environment=request.environment,
-    )
+    return work.agent, replace(choices, from_repository=repository.without(first).lines)

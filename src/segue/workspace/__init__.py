@@ -1,9 +1,9 @@
-"""The user's machine seen from outside.
+"""Interface to the user's machine: git, files, processes and containers.
 
-What git says about a worktree, worktrees and the branches they stand on, checkpoints of whole worktrees under hidden
-refs, and commands that run as guarded process trees. This room knows nothing of workflows, sessions or journals: it is
-told paths, refs and the names of executions, looks or acts, and answers with plain values. It leaves the user's index,
-HEAD and hooks alone, and no process that it starts outlives the server.
+It holds git state, worktrees and their branches, checkpoints of whole worktrees under hidden refs, and commands that
+run as guarded process trees. The package knows nothing of workflows, sessions or journals: it gets paths, refs and
+names of executions, and returns plain values. It never changes the user's index, HEAD or hooks, and no process that it
+starts outlives the server, except in a container.
 """
 
 from segue.workspace.checkpoints import SavedTree, restore, save, save_with_state, tree_of

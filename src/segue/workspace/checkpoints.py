@@ -1,4 +1,4 @@
-"""The whole worktree as a hidden commit, made and brought back without touching the user's index or HEAD."""
+"""Checkpoints of the whole worktree as hidden commits, saved and restored without changing the user's index or HEAD."""
 
 import os
 from collections.abc import Generator, Iterable
@@ -35,20 +35,20 @@ _AUTHOR = {
 _NESTED = " (nested repository)"
 _UNREADABLE = " (could not be read)"
 _IGNORE_RULES = ":(top,glob)**/.gitignore"
-# What git says when not one file but the repository is the trouble.
+# Messages of git about a problem with the repository instead of a single file.
 _HOPELESS = ("index.lock", "No space left", "quota exceeded", "Read-only file system", "adding an object")
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTree:
-    """A worktree that was saved, and what of it was not."""
+    """Saved worktree, and the paths that were left out."""
 
     commit: str
     left_out: tuple[str, ...]
 
 
 class _Borrowed:
-    """A copy of the worktree's index that git may write to."""
+    """Copy of the worktree's index that git may write to."""
 
     def __init__(self, calls: Calls, worktree: Path, file: Path) -> None:
         self.calls = calls
@@ -59,24 +59,24 @@ class _Borrowed:
         return self.calls.git(*args, cwd=self.worktree, env=self._env, input=input)
 
     def refresh(self) -> None:
-        """Note the present times of files whose content is the same; it complains about the others."""
+        """Update the times of files with unchanged content; git complains about the others."""
         self.calls.git("update-index", "-q", "--refresh", cwd=self.worktree, env=self._env, check=False)
 
     def status(self, *, renames: bool = False) -> Status:
-        """What git sees; it may note in this index what it found out about the files."""
+        """Return the status of the worktree; git may update this index with what it finds."""
         return status_of(self.calls, self.worktree, env=self._env | {"GIT_OPTIONAL_LOCKS": "1"}, renames=renames)
 
     def set_entries(self, lines: Iterable[str]) -> None:
-        """Each line is `MODE OBJECT STAGE\\tPATH`; the absent mode takes the path out."""
+        """Set entries by lines of the form `MODE OBJECT STAGE\\tPATH`; the absent mode removes a path."""
         if text := "".join(f"{line}\0" for line in lines):
             self.git("update-index", "-z", "--replace", "--index-info", input=text)
 
     def entries(self, *paths: str) -> list[str]:
-        """What the index holds at these paths and below them, as lines that can be set."""
+        """Return the entries at and below these paths, as lines that can be set."""
         return self.git("ls-files", "-z", "--stage", "--", *paths).split("\0")[:-1]
 
     def take_in(self, paths: list[str]) -> list[str]:
-        """Store these files as they are now; returns those that cannot be."""
+        """Store the current content of these files, and return those that cannot be stored."""
         if not paths:
             return []
         answer = self.calls.ask(
@@ -91,20 +91,20 @@ class _Borrowed:
             raise refusal("update-index", answer)
         if len(paths) == 1:
             return paths
-        # Git gives up at the first file it cannot read or filter. Halving finds them all in few calls.
+        # Git stops at the first file that it cannot read or filter. Bisection finds all of them in few calls.
         middle = len(paths) // 2
         return self.take_in(paths[:middle]) + self.take_in(paths[middle:])
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The worktree as a tree, and the index that describes it."""
+    """Worktree as a tree, and the index that describes it."""
 
     index: _Borrowed
     now: Status
     tree: str
     left_out: dict[str, str]
-    """Paths that are not in the tree as they are in the worktree, and how to name them to people."""
+    """Paths whose content in the tree differs from the worktree, and how to show them to people."""
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self.left_out.values()))
@@ -112,7 +112,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Sorting:
-    """What must happen to each changed path so that the index becomes the tree to be saved."""
+    """Changes that turn the index into the tree to be saved, collected path by path."""
 
     entries: list[str] = field(default_factory=list[str])
     files: list[str] = field(default_factory=list[str])
@@ -122,6 +122,7 @@ class _Sorting:
         self.left_out[path] = f"{readable(path)}{why}"
 
     def sort(self, entry: ChangedPath) -> None:
+        """Decide how one changed path is stored."""
         if entry.untracked and entry.path.endswith("/"):
             self.leave_out(entry.path.rstrip("/"), _NESTED)
         elif entry.untracked and is_secret(entry.path):
@@ -138,7 +139,7 @@ class _Sorting:
 
 
 async def save(worktree: Path, ref: str, message: str) -> SavedTree:
-    """Store the worktree, untracked files too, under a hidden ref; the same tree again is the same commit."""
+    """Store the worktree, untracked files included, under a hidden ref; an unchanged tree keeps its commit."""
     return await in_thread(lambda calls: _save(calls, worktree, ref, message))
 
 
@@ -148,7 +149,7 @@ def _save(calls: Calls, worktree: Path, ref: str, message: str) -> SavedTree:
 
 
 async def save_with_state(worktree: Path, ref: str, message: str, base: str | None) -> tuple[GitState, SavedTree]:
-    """The same, and what git says about the worktree: of one look, so that both tell of the same moment."""
+    """Store the worktree, and return its git state from the same call of `git status`."""
     return await in_thread(lambda calls: _save_with_state(calls, worktree, ref, message, base))
 
 
@@ -160,7 +161,7 @@ def _save_with_state(
 
 
 async def tree_of(worktree: Path) -> str:
-    """The id of the tree that a checkpoint of this worktree would hold now."""
+    """Return the id of the tree that a checkpoint of this worktree would have now."""
     return await in_thread(lambda calls: _tree_of(calls, worktree))
 
 
@@ -170,16 +171,16 @@ def _tree_of(calls: Calls, worktree: Path) -> str:
 
 
 async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
-    """Bring every file back to a checkpoint; returns the names of files that were left alone.
+    """Restore every file from a checkpoint, and return the names of the files that were not changed.
 
-    Ignored files, the index and HEAD stay as they are, and so does what a checkpoint of now would leave out.
+    Ignored files, the index and HEAD stay as they are, and so do the files that a checkpoint would leave out now.
     """
     return await in_thread(lambda calls: _restore(calls, worktree, commit))
 
 
 def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
     target = _tree_in(calls, worktree, commit)
-    # The old ignore rules come first: a file they ignore was never saved, and must not be taken for a new one.
+    # Restore the ignore rules first: a file that they ignore was never saved, and must not be removed as new.
     with _drafted(calls, worktree) as draft:
         _move(draft, _with_ignore_rules(draft, target))
     with _drafted(calls, worktree) as draft:
@@ -222,8 +223,10 @@ def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan |
 
 
 def _noted_index(worktree: Path) -> Path | None:
-    """Where the index of a linked worktree is, as its own file says: a checkpoint follows every task, and each call of
-    git saved is felt. Anything else is left to git."""
+    """Return the index of a linked worktree, read from its `.git` file.
+
+    A checkpoint follows every task, so saving a call of git matters. Any other kind of repository is left to git.
+    """
     try:
         note = os.fsdecode((worktree / ".git").read_bytes())
     except OSError:
@@ -254,7 +257,7 @@ def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
     calls, worktree = draft.index.calls, draft.index.worktree
     commit = _commit(draft, message)
     crash_point("checkpoint.before_ref")
-    # Mostly there is no such ref yet, and then this one call is enough.
+    # Usually the ref does not exist yet, and one call is enough.
     if calls.ask("update-ref", ref, commit, "0" * len(commit), cwd=worktree).code != 0:
         if existing := _commit_with_tree(draft, ref):
             return SavedTree(existing, draft.names())
@@ -269,7 +272,7 @@ def _commit(draft: _Draft, message: str) -> str:
 
 
 def _commit_with_tree(draft: _Draft, ref: str) -> str | None:
-    """The commit under this ref, if it already holds this very tree on this very HEAD."""
+    """Return the commit under this ref, if it has this tree and this HEAD."""
     form = "--format=%(objectname) %(tree) %(parent)"
     found = draft.index.calls.git("for-each-ref", form, ref, cwd=draft.index.worktree)
     commit, _, rest = found.strip().partition(" ")
@@ -277,7 +280,7 @@ def _commit_with_tree(draft: _Draft, ref: str) -> str | None:
 
 
 async def tree_in(repository: Path, commit: str) -> str:
-    """The id of the tree that a checkpoint holds."""
+    """Return the id of the tree of a checkpoint."""
     return await in_thread(lambda calls: _tree_in(calls, repository, commit))
 
 
@@ -296,13 +299,13 @@ def _with_ignore_rules(draft: _Draft, target: str) -> str:
 
 
 def _sparing(draft: _Draft, target: str) -> str:
-    """The tree to go to, with everything that is left out standing as it stands now."""
+    """Return the target tree, with the current content of everything that is left out."""
     paths = [f":(top,literal){path}" for path in draft.left_out]
     return _grafted(draft.index, target, draft.tree, paths) if paths else target
 
 
 def _grafted(like: _Borrowed, tree: str, other: str, paths: list[str]) -> str:
-    """One tree with what the other one holds at these paths."""
+    """Return a tree with the content of another one at these paths."""
     calls, worktree = like.calls, like.worktree
     with _unpacked(calls, worktree, tree) as index, _unpacked(calls, worktree, other) as source:
         before, after = index.entries(*paths), source.entries(*paths)
@@ -318,7 +321,7 @@ def _removal(line: str) -> str:
 
 
 def _move(draft: _Draft, target: str) -> None:
-    """Change the files from the drafted tree to another; git refuses before it would lose anything."""
+    """Change the files from the drafted tree to another one; git refuses before anything is lost."""
     if target != draft.tree:
         draft.index.refresh()
         draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)

@@ -1,4 +1,4 @@
-"""Commits on the user's own branch, as the user: with their name, their hooks, and without their secrets."""
+"""Commits on the user's own branch, with the user's name and hooks, and without secret files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,19 +12,21 @@ from segue.workspace.secret_files import is_secret
 PATIENCE = 300.0
 """Seconds that hooks may take."""
 LONGEST_DIFF = 60_000
-"""Characters of a difference that somebody is to read."""
+"""Maximum characters of a difference that is shown."""
 _UNKNOWN = ("tell me who you are", "identity unknown", "no email was given", "no name was given")
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
+    """Commit that was made, and its number of files."""
+
     commit: str
     files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What is to be committed, and by whom it is carried out."""
+    """Request for a commit."""
 
     branch: str
     title: str
@@ -34,7 +36,7 @@ class Commit:
 
 
 async def commit_all(worktree: Path, wanted: Commit) -> Committed | None:
-    """Commit everything but secret files and nested repositories; None when there is nothing to commit."""
+    """Commit everything but secret files and nested repositories; return None if nothing changed."""
     now = await status(worktree, renames=False)
     if now.branch != wanted.branch:
         raise WorkspaceError(f"The worktree is on {now.branch}, not on {wanted.branch}.", hint="Switch it back.")
@@ -51,7 +53,7 @@ async def commit_all(worktree: Path, wanted: Commit) -> Committed | None:
 
 
 async def difference(worktree: Path, before: str, after: str) -> str:
-    """What changed between two trees, as people read it; of a long one, the beginning."""
+    """Return the difference between two trees as text; a long one is cut."""
     text = await git("diff", "--no-color", "--no-ext-diff", "--no-textconv", before, after, "--", cwd=worktree)
     if len(text) <= LONGEST_DIFF:
         return text
@@ -74,7 +76,7 @@ def _stays_out(entry: ChangedPath) -> bool:
 
 
 async def _commit(worktree: Path, wanted: Commit) -> CompletedRun:
-    """By the user's own git: hooks and signatures are theirs, and so is the name, which git must not make up."""
+    """Commit with the user's own git, which runs hooks, signs, and must not invent a name."""
     message = ("-m", wanted.title, *(("-m", wanted.body) if wanted.body else ()))
     return await run_guarded(
         ["git", "-c", "user.useConfigOnly=true", "commit", "--quiet", "--cleanup=whitespace", *message],

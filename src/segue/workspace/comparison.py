@@ -1,4 +1,4 @@
-"""What happened to a worktree while nobody was looking, in sentences."""
+"""Description of the changes in a worktree between two runs, in sentences."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +12,13 @@ _VERBS = {"A": "appeared", "D": "disappeared"}
 
 
 async def divergence(worktree: Path, before: GitState, before_tree: str | None = None) -> tuple[str, ...]:
-    """What differs from the state before; nothing if it is the same.
+    """Return the differences from an earlier state in sentences; none if it is the same.
 
-    With the commit of a checkpoint, the contents of all files are compared, and not only which ones are changed.
+    With the tree of a checkpoint the content of all files is compared, and not only the list of changed files.
     """
     now = await read_state(worktree, before.base)
     if now == replace(before, committed=()) and not now.changes:
-        # A clean worktree holds what its commit holds, so there are no contents to compare.
+        # A clean worktree equals its commit, so there is nothing to compare.
         return ()
     sentences: list[str] = []
     if now.branch != before.branch:
@@ -59,7 +59,7 @@ def _changes_differ(before: GitState, now: GitState) -> list[str]:
 
 
 async def between(worktree: Path, before: str, now: str) -> list[str]:
-    """What became of the files from one tree to another."""
+    """Return the differences between two trees in sentences."""
     listing = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, now, cwd=worktree)
     fields = listing.split("\0")[:-1]
     by_verb: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ async def between(worktree: Path, before: str, now: str) -> list[str]:
 
 
 async def is_on_the_way(worktree: Path, before: str, after: str) -> bool:
-    """Whether every file is as it is in one of two trees."""
+    """Return True if every file has its content from one of two trees."""
     now = await tree_of(worktree)
     return not (await _differing(worktree, before, now) & await _differing(worktree, now, after))
 

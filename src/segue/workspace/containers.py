@@ -1,9 +1,9 @@
-"""Commands in containers, which outlive the server that started them, and how it finds them again.
+"""Commands in containers, which outlive the server, and how a later server connects to them again.
 
-A container's output is read from the engine's own log of it, from the first line on: what was written while nobody
-listened is there, once and in order. Its standard input is a pipe inside the container that its own shell holds open
-at both ends, so that the command never sees it end; whoever speaks writes into it through a command of their own.
-Variables are the first lines that are written there: an engine keeps those of a container on its disk.
+A container's output is read from the engine's log from the first line on, so that output of the time without a server
+is neither lost nor repeated. Its standard input is a pipe inside the container that its own shell keeps open at both
+ends, so that the command never sees its end; input is written to it by a separate command. Variables are passed as the
+first lines of the input, because an engine stores a container's own variables on disk.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from segue.workspace.processes import Tail
 MANAGED = "segue.managed"
 EXECUTION = "segue.execution"
 _ALL = {"label": [f"{MANAGED}=true"]}
-"""What a container is found by, and never by its name or image."""
+"""Label that identifies our containers; names and images are not used for that."""
 
 _PIPE = "/tmp/.segue-stdin"
 _FIRST = (
@@ -38,17 +38,18 @@ _STDOUT = 1
 _LINE_LIMIT = 64 * 1024 * 1024
 _STDERR_LIMIT = 64 * 1024
 _GRACE = 2
-"""Seconds that a command which is asked to end may take."""
+"""Seconds in which a command must end after the request to stop."""
 _END_WITHIN = 30.0
 _BEGIN_WITHIN = 300.0
-"""Seconds until a container is made or has begun: an image's files may have to be given another owner first."""
+"""Seconds in which a container must be created or started: the owner of an image's files may have to be changed first.
+"""
 _NOT_FOUND, _NOT_RUNNING = 404, 409
 _UNREACHABLE = (EngineError, NoEngine)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundContainer:
-    """A container that some Segue has started."""
+    """Container that a Segue server has started."""
 
     id: str
     execution: str
@@ -56,12 +57,12 @@ class FoundContainer:
 
 
 def engine_address(setting: str, environment: Mapping[str, str]) -> str:
-    """Where the engine's socket is: as it is set, or where Docker and Podman have theirs."""
+    """Return the address of the engine's socket: as configured, or the usual one of Docker or Podman."""
     named = setting or environment.get("DOCKER_HOST", "")
     if named:
         address = named if "://" in named else f"{UNIX}{named}"
         if not address.startswith(UNIX):
-            raise NoEngine(f"The container engine at {address} is on no socket of this machine.")
+            raise NoEngine(f"The container engine at {address} is not a socket of this machine.")
         return address
     usual = _usual(environment)
     there = [path for path in usual if os.path.exists(path)]  # noqa: PTH110 - Path's own fails on what is not ours to see
@@ -74,7 +75,7 @@ def _usual(environment: Mapping[str, str]) -> tuple[str, ...]:
     home, temporary = environment.get("HOME", str(Path.home())), environment.get("TMPDIR", "/tmp").rstrip("/")
     return (
         *("/var/run/docker.sock", f"{run}/docker.sock", f"{run}/podman/podman.sock", "/run/podman/podman.sock"),
-        # On macOS both run in a machine of their own.
+        # On macOS both run in a virtual machine.
         f"{home}/.docker/run/docker.sock",
         f"{temporary}/podman/podman-machine-default-api.sock",
         f"{home}/.local/share/containers/podman/machine/podman.sock",
@@ -82,14 +83,14 @@ def _usual(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 class ContainedProcess:
-    """A running command in a container of its own."""
+    """Running command in a container of its own."""
 
     def __init__(self, api: EngineApi, container: str, execution: str, pid: int, stdin: asyncio.StreamWriter) -> None:
         self.container = container
         self.execution = execution
         self.pid = pid
+        # It has no guardian, because it outlives the server.
         self.guardian_pid = pid
-        """Nobody else: it is meant to outlive the server."""
         self.stdin = stdin
         self.stdout = asyncio.StreamReader(_LINE_LIMIT)
         self._api = api
@@ -98,15 +99,15 @@ class ContainedProcess:
         self._outcome = asyncio.create_task(self._end())
 
     def stderr_tail(self) -> str:
-        """The last part of what the command wrote to its standard error."""
+        """Return the last part of the command's standard error."""
         return self._stderr.text()
 
     async def wait(self) -> int | None:
-        """The command's exit code, negative for a signal, None if nobody knows."""
+        """Return the exit code at the end: negative for a signal, None if unknown."""
         return await asyncio.shield(self._outcome)
 
     async def terminate(self) -> int | None:
-        """Ask the command to end, and end it if that takes longer than the grace."""
+        """Stop the command, and kill it if it takes longer than the grace."""
         with suppress(*_UNREACHABLE):
             await self._api.ask("POST", f"/containers/{self.container}/stop", t=_GRACE)
         return await self.wait()
@@ -150,7 +151,7 @@ async def contained(
     container: Container,
     engine: str,
 ) -> AsyncGenerator[ContainedProcess]:
-    """Run a command in a new container; on the way out it is ended and taken away."""
+    """Run a command in a new container, which is stopped and removed on exit."""
     api = EngineApi(engine)
     wanted = await _wanted(api, command, directory, execution, container)
     try:
@@ -168,13 +169,13 @@ async def contained(
 
 @asynccontextmanager
 async def rejoined(container: str, *, engine: str) -> AsyncGenerator[ContainedProcess]:
-    """A command that was started by somebody who is gone: all it wrote is heard again, and it can be spoken to."""
+    """Connect to a container of an earlier server: its whole output is read again, and input can be sent."""
     api = EngineApi(engine)
     found = next((each for each in await managed(engine) if each.id == container and each.running), None)
     if found is None:
         raise WorkspaceError("The container that the agent was in does not run any more.")
     async with _until_left(api, found.id), _joined(api, found.id, found.execution) as process:
-        # Whoever spoke before may have died in the middle of a line.
+        # The last writer may have died in the middle of a line.
         process.stdin.write(b"\n")
         yield process
 
@@ -184,7 +185,7 @@ async def _until_left(api: EngineApi, container: str) -> AsyncGenerator[str]:
     try:
         yield container
     finally:
-        # One that cannot be ended now is found by its label later.
+        # A container that cannot be stopped now is found by its label later.
         with anyio.move_on_after(_END_WITHIN, shield=True), suppress(*_UNREACHABLE):
             await _end(api, container)
 
@@ -207,7 +208,7 @@ async def _speaker(api: EngineApi, container: str) -> asyncio.StreamWriter:
 
 
 async def managed(engine: str) -> list[FoundContainer]:
-    """All containers that some Segue has started, running or not."""
+    """Return all containers that a Segue server has started, running or not."""
     listed: list[dict[str, Any]] = await EngineApi(engine).ask("GET", "/containers/json", all=1, filters=_ALL)
     return [
         FoundContainer(id=each["Id"], execution=each["Labels"].get(EXECUTION, ""), running=each["State"] == "running")
@@ -216,7 +217,7 @@ async def managed(engine: str) -> list[FoundContainer]:
 
 
 async def end_container(container: str, *, engine: str) -> None:
-    """End what is in it, and take it away; one that is gone already need not be."""
+    """Stop and remove a container, if it exists."""
     await _end(EngineApi(engine), container)
 
 
@@ -242,13 +243,13 @@ async def _wanted(
     podman = "Podman" in str((await api.ask("GET", "/version")).get("Components"))
     host: dict[str, Any] = {
         "Binds": await mounts_for(directory, container),
-        # The log is what is listened to, so nothing of it may be thrown away meanwhile.
+        # Output is read from the log, so the engine must not drop any of it.
         "LogConfig": {"Type": "json-file", "Config": {} if podman else {"max-size": "-1"}},
     }
     if container.network:
         host["NetworkMode"] = container.network
     if not podman:
-        # Docker always has one; Podman where it is installed.
+        # Docker always has an init program; Podman only if it is installed.
         host["Init"] = True
     user = container.user or (f"{os.getuid()}:{os.getgid()}" if os.getuid() else "")
     if podman and user and not container.user:

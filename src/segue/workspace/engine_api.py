@@ -1,4 +1,4 @@
-"""Requests to a container engine: the part of Docker's HTTP interface that we use, which Podman speaks too."""
+"""Requests to a container engine: the used part of Docker's HTTP API, which Podman implements too."""
 
 import asyncio
 import json
@@ -15,11 +15,11 @@ from segue.model.errors import AgentMissing, WorkspaceError
 
 UNIX = "unix://"
 ANSWER_WITHIN = 20.0
-"""Seconds that an engine may take over an answer: one that hangs must not hold up what has nothing to do with it."""
+"""Seconds in which an engine must answer, so that a hanging one does not block unrelated work."""
 _PIECE = 64 * 1024
 _SWITCHED = (101, 200)
 _HEADER = 8
-"""What stands before each piece of a container's output: which stream it is of, and how long it is."""
+"""Bytes before each piece of a container's output: the stream and the length."""
 
 
 class EngineError(WorkspaceError):
@@ -36,6 +36,8 @@ class NoEngine(AgentMissing):
 
 @dataclass(frozen=True, slots=True)
 class EngineResponse:
+    """Response of the engine."""
+
     status: int
     body: bytes
 
@@ -44,7 +46,7 @@ class EngineResponse:
 
 
 class EngineApi:
-    """One engine, at a socket of this machine."""
+    """Client of an engine, at a socket of this machine."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -52,28 +54,28 @@ class EngineApi:
     async def ask(
         self, method: str, path: str, body: object = None, *, within: float | None = None, **query: object
     ) -> Any:
-        """What the engine answers, as JSON; a refusal is raised in the engine's own words. `within`: seconds, for what
-        takes longer than most."""
+        """Send a request and return the JSON of the response; raise `EngineError` with the engine's message if it
+        refuses. `within` is a timeout in seconds."""
         with self._in_time(ANSWER_WITHIN if within is None else within):
-            async with self._said(method, path, body, query) as exchange:
+            async with self._exchange(method, path, body, query) as exchange:
                 answer = EngineResponse(exchange.status, await exchange.body())
         _refuse(answer)
         return answer.json()
 
     @asynccontextmanager
     async def follow(self, path: str, **query: object) -> AsyncGenerator[AsyncIterator[tuple[int, bytes]]]:
-        """What a container writes, piece by piece, each with the number of its stream."""
-        async with self._said("GET", path, None, query) as exchange:
+        """Read the output of a container, piece by piece, each with the number of its stream."""
+        async with self._exchange("GET", path, None, query) as exchange:
             if exchange.status != 200:
                 _refuse(EngineResponse(exchange.status, await exchange.body()))
             yield _demultiplexed(exchange.pieces())
 
     async def hold(self, path: str, body: object) -> asyncio.StreamWriter:
-        """A connection that leads straight to a command's standard input."""
-        with self._in_time(ANSWER_WITHIN), self._in_one_piece():
+        """Open a connection to the standard input of a command."""
+        with self._in_time(ANSWER_WITHIN), self._reporting_breaks():
             exchange = _Exchange(*await self._connect())
             try:
-                await exchange.say("POST", path, body, {"Connection": "Upgrade", "Upgrade": "tcp"})
+                await exchange.send("POST", path, body, {"Connection": "Upgrade", "Upgrade": "tcp"})
                 if exchange.status not in _SWITCHED:
                     _refuse(EngineResponse(exchange.status, await exchange.body()))
             except BaseException:
@@ -82,19 +84,19 @@ class EngineApi:
         return exchange.writer
 
     @asynccontextmanager
-    async def _said(
+    async def _exchange(
         self, method: str, path: str, body: object, query: Mapping[str, object]
     ) -> AsyncGenerator["_Exchange"]:
-        with self._in_one_piece():
+        with self._reporting_breaks():
             exchange = _Exchange(*await self._connect())
             try:
-                await exchange.say(method, _target(path, query), body)
+                await exchange.send(method, _target(path, query), body)
                 yield exchange
             finally:
                 exchange.close()
 
     @contextmanager
-    def _in_one_piece(self) -> Generator[None]:
+    def _reporting_breaks(self) -> Generator[None]:
         try:
             yield
         except (OSError, h11.ProtocolError) as error:
@@ -105,14 +107,14 @@ class EngineApi:
         with anyio.move_on_after(seconds) as scope:
             yield
         if scope.cancelled_caught:
-            raise EngineError(f"The container engine at {self.address} gave no answer within {seconds:g} seconds.")
+            raise EngineError(f"The container engine at {self.address} did not answer within {seconds:g} seconds.")
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             return await asyncio.open_unix_connection(self.address.removeprefix(UNIX))
         except PermissionError as error:
             raise NoEngine(
-                f"The container engine at {self.address} does not let you in.",
+                f"The container engine at {self.address} refuses you access.",
                 hint="Join the group of its socket (`sudo usermod -aG docker $USER`, and log in again), or use Podman,"
                 " which runs as you (`systemctl --user start podman.socket`).",
             ) from error
@@ -124,7 +126,7 @@ class EngineApi:
 
 
 class _Exchange:
-    """One request on a connection of its own, and its answer."""
+    """Request and response on a connection of their own."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -132,7 +134,7 @@ class _Exchange:
         self._http = h11.Connection(h11.CLIENT)
         self.status = 0
 
-    async def say(self, method: str, target: str, body: object, more: Mapping[str, str] | None = None) -> None:
+    async def send(self, method: str, target: str, body: object, more: Mapping[str, str] | None = None) -> None:
         content = b"" if body is None else json.dumps(body).encode()
         headers = {"Host": "engine", "Content-Type": "application/json", "Content-Length": str(len(content))}
         request = h11.Request(method=method, target=target, headers=list({**headers, **(more or {})}.items()))
@@ -151,7 +153,7 @@ class _Exchange:
                 case h11.InformationalResponse():
                     continue
                 case _:
-                    raise h11.RemoteProtocolError("it gave no answer")
+                    raise h11.RemoteProtocolError("it sent no response")
 
     async def body(self) -> bytes:
         return b"".join([piece async for piece in self.pieces()])
@@ -183,15 +185,15 @@ async def _demultiplexed(pieces: AsyncIterator[bytes]) -> AsyncIterator[tuple[in
 
 
 def _target(path: str, query: Mapping[str, object]) -> str:
-    words = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in query.items()}
-    return f"{quote(path)}?{urlencode(words)}" if words else quote(path)
+    parameters = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in query.items()}
+    return f"{quote(path)}?{urlencode(parameters)}" if parameters else quote(path)
 
 
 def _refuse(answer: EngineResponse) -> None:
     if answer.status < 400:
         return
     try:
-        said = str(answer.json()["message"])
+        message = str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):
-        said = answer.body.decode(errors="replace")
-    raise EngineError(f"The container engine refused: {said.strip()}", answer.status)
+        message = answer.body.decode(errors="replace")
+    raise EngineError(f"The container engine refused: {message.strip()}", answer.status)

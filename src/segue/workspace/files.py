@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole, and where a path really leads."""
+"""Atomic replacement of files, and resolution of links."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def real_path(path: Path) -> Path:
-    """Where this really is, whether or not it is there yet; links without an end are an `OSError`."""
+    """Return the real path, even of a file that does not exist; raise `OSError` for a loop of links."""
     found = Path(os.path.realpath(path))
-    # Behind a link that leads to itself Python follows no other: what comes after it would lead anywhere.
+    # Python stops at a link to itself, so the rest of the path could lead anywhere.
     if Path(os.path.realpath(found)) != found:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     with suppress(FileNotFoundError, NotADirectoryError):
@@ -20,7 +20,7 @@ def real_path(path: Path) -> Path:
 
 
 def replace_file(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Readers see the old content or the new one, also after a crash."""
+    """Replace a file atomically: readers see the old content or the new one, even after a crash."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -35,9 +35,9 @@ def replace_file(file: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def rewrite(file: Path, text: str) -> None:
-    """The same for a file of the user's, which keeps its rights; a link must have been followed before."""
+    """Replace a file of the user atomically and keep its mode; links must be resolved before."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    # Nobody can have put anything there before: in a worktree a name that can be guessed might be a link.
+    # A random name, because in a worktree a predictable one could be a prepared link.
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("x", encoding="utf-8", newline="") as stream:

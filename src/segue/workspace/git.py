@@ -1,4 +1,4 @@
-"""Asks git: one runner for every call, and what a worktree looks like."""
+"""Calls of git, and the state of a worktree."""
 
 import os
 import re
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 DETACHED = "(detached)"
 ABSENT = "000000"
-"""The mode git shows for a file that is not there."""
+"""Mode in git's output for a missing file."""
 GITLINK = "160000"
 
-# A hook of the user's git may have started us, and would have our calls work on its own index.
+# If a git hook of the user started us, these would direct our calls to its own index.
 _INHERITED = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -40,7 +40,7 @@ _ENVIRONMENT = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT":
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
-    # Either would make an index that is only borrowed write files beside the real one, or refuse a file.
+    # Otherwise a copied index would write files beside the real one, or refuse a file.
     "core.splitIndex": "false",
     "core.safecrlf": "false",
     "submodule.recurse": "false",
@@ -52,12 +52,12 @@ _UNOPENED = re.compile(r"^warning: could not open directory '(.*)': ", re.MULTIL
 
 
 PATIENCE = 300.0
-"""Seconds that git may take; a filter of the user's can hang."""
+"""Seconds in which git must answer; a filter of the user's can hang."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitOutput:
-    """What one call of git said. File names that are not UTF-8 survive as surrogates."""
+    """Result of one call of git. File names that are not UTF-8 are kept as surrogates."""
 
     code: int
     output: str
@@ -66,7 +66,7 @@ class GitOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedPath:
-    """One path that git sees as changed, with its modes in HEAD, index and worktree."""
+    """Changed path, with its modes in HEAD, index and worktree."""
 
     path: str
     staged: str = "."
@@ -79,12 +79,12 @@ class ChangedPath:
     unmerged: bool = False
 
     def apart(self) -> "tuple[ChangedPath, ...]":
-        """A rename as the two changes it is made of: a path that is new, and one that is gone."""
+        """Return a rename as two changes: a new path, and a removed one."""
         if not self.renamed_from:
             return (self,)
         gone = replace(self, path=self.renamed_from, in_worktree=ABSENT, renamed_from="")
         come = replace(self, renamed_from="")
-        # What git tells of HEAD is about the old path, unless HEAD had a file at the new one too.
+        # Git reports HEAD's mode for the old path, unless HEAD has a file at the new one too.
         if self.staged != "D":
             come = replace(come, in_head=ABSENT, head_object="0" * len(self.head_object))
         return gone, come
@@ -92,18 +92,17 @@ class ChangedPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What `git status` says."""
+    """Result of `git status`."""
 
     branch: str
     head: str | None
     entries: tuple[ChangedPath, ...]
     unopened: tuple[str, ...]
-    """Directories that we may not look into."""
+    """Directories that cannot be read."""
 
 
 class Calls:
-    """Calls of git, one after the other, in the thread that makes them: a checkpoint takes five, and the event loop
-    would be kept busy by each."""
+    """Sequence of git calls in one worker thread: a checkpoint takes five, which would block the event loop."""
 
     def __init__(self) -> None:
         self._turn = Lock()
@@ -111,14 +110,14 @@ class Calls:
         self._given_up = False
 
     def ask(self, *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> GitOutput:
-        """Call git, whatever it answers."""
+        """Call git and return its output, even if it fails."""
         words = None if input is None else input.encode("utf-8", "surrogateescape")
         process = self._start(args, cwd, env, subprocess.DEVNULL if words is None else subprocess.PIPE)
         try:
             output, complaint = process.communicate(words, PATIENCE)
         except subprocess.TimeoutExpired:
             raise WorkspaceError(
-                f"`git {args[0]}` gave no answer within {PATIENCE:g} seconds.",
+                f"`git {args[0]}` did not answer within {PATIENCE:g} seconds.",
                 hint="Perhaps a filter or a credential helper of this repository waits for something.",
             ) from None
         finally:
@@ -133,14 +132,14 @@ class Calls:
         input: str | None = None,
         check: bool = True,
     ) -> str:
-        """Call git and return what it printed."""
+        """Call git and return its standard output; raise an error if it fails."""
         answer = self.ask(*args, cwd=cwd, env=env, input=input)
         if check and answer.code != 0:
             raise refusal(args[0], answer)
         return answer.output
 
     def give_up(self) -> None:
-        """Nobody waits for the answer any more; from another thread."""
+        """Kill the current call and refuse further ones; called from another thread."""
         with self._turn:
             self._given_up = True
             if self._process is not None:
@@ -152,7 +151,7 @@ class Calls:
         inherited = {name: value for name, value in os.environ.items() if name not in _INHERITED}
         with self._turn:
             if self._given_up:
-                raise WorkspaceError("Nobody waits for git any more.")
+                raise WorkspaceError("The call of git was cancelled.")
             try:
                 self._process = subprocess.Popen(
                     ["git", "--no-pager", *_SETTING_WORDS, *args],
@@ -176,7 +175,7 @@ class Calls:
 
 
 async def in_thread(work: Callable[[Calls], T]) -> T:
-    """Do what takes several calls of git; whoever is cancelled meanwhile ends the one under way and the rest."""
+    """Run several calls of git in a thread; a cancellation ends the current call and the rest."""
     calls = Calls()
     try:
         return await run_sync(work, calls, abandon_on_cancel=True)
@@ -185,31 +184,31 @@ async def in_thread(work: Callable[[Calls], T]) -> T:
 
 
 async def ask(*args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> GitOutput:
-    """Call git, whatever it answers."""
+    """Call git and return its output, even if it fails."""
     return await in_thread(lambda calls: calls.ask(*args, cwd=cwd, env=env, input=input))
 
 
 async def git(
     *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None, check: bool = True
 ) -> str:
-    """Call git and return what it printed."""
+    """Call git and return its standard output; raise an error if it fails."""
     return await in_thread(lambda calls: calls.git(*args, cwd=cwd, env=env, input=input, check=check))
 
 
 def refusal(verb: str, answer: GitOutput, *, hint: str | None = None) -> WorkspaceError:
-    """The error for a call that git refused, in the first words of its complaint: later ones tell what came of it."""
+    """Return the error for a failed call, with git's first error line: later lines are consequences."""
     lines = [line for line in answer.complaint.splitlines() if line.strip()]
     reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines or [f"exit {answer.code}"]
     return WorkspaceError(f"git {verb} failed: {readable(reasons[0])}", hint=hint)
 
 
 def readable(path: str) -> str:
-    """A file name as it can be shown and stored: bytes that are not UTF-8 are written as escapes."""
+    """Return a file name for display and storage: bytes that are not UTF-8 become escapes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 async def repository_root(path: Path) -> Path:
-    """The top of the checkout that holds this directory."""
+    """Return the top directory of the checkout; raise an error if there is none, or no commit."""
     if not await anyio.Path(path).is_dir():
         raise NotARepository(f"There is no directory {path}.", hint="Give the path of a git repository.")
     await _refuse_what_is_no_checkout(path)
@@ -222,7 +221,7 @@ async def repository_root(path: Path) -> Path:
 
 
 async def head_commit(worktree: Path) -> str | None:
-    """The commit that HEAD names, if there is one."""
+    """Return the commit of HEAD, if there is one."""
     return await in_thread(lambda calls: head_of(calls, worktree))
 
 
@@ -235,7 +234,7 @@ async def branch_exists(repository: Path, branch: str) -> bool:
 
 
 async def status(worktree: Path, *, renames: bool = True) -> Status:
-    """Every change in a worktree, file by file; nothing is written."""
+    """Return every changed path of a worktree; nothing is written."""
     return await in_thread(lambda calls: status_of(calls, worktree, renames=renames))
 
 
@@ -252,12 +251,12 @@ def status_of(calls: Calls, worktree: Path, *, env: Mapping[str, str] | None = N
 
 
 async def read_state(worktree: Path, base: str | None) -> GitState:
-    """Branch, HEAD and changed files of a worktree, as they are now."""
+    """Return the branch, HEAD and changed files of a worktree."""
     return state_of(await status(worktree), base)
 
 
 def state_of(now: Status, base: str | None) -> GitState:
-    """What a status says, as it is written down."""
+    """Convert a status to the form that is stored."""
     if now.head is None:
         raise EmptyRepository(f"The branch {now.branch} has no commit yet.", hint="Commit something on it.")
     changes = tuple(_change(entry) for entry in now.entries)
@@ -265,7 +264,7 @@ def state_of(now: Status, base: str | None) -> GitState:
 
 
 async def committed_between(worktree: Path, base: str, head: str) -> tuple[FileChange, ...]:
-    """What the commits from one to the other changed; nothing where one of them is gone."""
+    """Return the changes from one commit to another; none if one of them does not exist."""
     answer = await ask("diff-tree", "-r", "-z", "--name-status", "--no-renames", base, head, "--", cwd=worktree)
     if answer.code != 0:
         return ()
@@ -327,7 +326,7 @@ def _entry(field: str, following: Iterator[str]) -> ChangedPath:
         case "?":
             return ChangedPath(path=field[2:], untracked=True)
         case "u":
-            # Of the three sides of a conflict, the second is HEAD's.
+            # The second of the three sides of a conflict is HEAD's.
             _, xy, _, _, ours, _, now, _, our_object, _, path = field.split(" ", 10)
             return ChangedPath(
                 path=path, unstaged=xy[1], in_head=ours, in_worktree=now, head_object=our_object, unmerged=True

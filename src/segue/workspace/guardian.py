@@ -1,15 +1,15 @@
-"""The guardian: a pair of small processes that keep an agent's process tree and end it, whatever dies first.
+"""Guardian: a pair of small processes that own an agent's process tree and end it, whichever process dies first.
 
 Run by its file path, with the standard library only: `guardian.py CONTROL STATUS COMMAND…`, both descriptors by number.
 
-    server ──control pipe──▶ outer ──▶ inner ──▶ agent ──▶ whatever the agent starts
+    server ──control pipe──▶ outer ──▶ inner ──▶ agent ──▶ descendants of the agent
        ◀────status pipe────────┴─────────┘
 
 Both guardians adopt the orphans below them, so that a daemon or a shell in a session of its own stays in the tree.
-The server dies: the control pipe ends, and inner ends the tree. The agent dies: inner ends what is left of it.
-Inner dies: its orphans fall to outer, which ends them. Outer dies: inner's lifeline ends, and inner ends the tree.
-A byte `t` on the control pipe asks for a polite end. The status pipe carries `started PID`, `failed ERRNO` and
-`exited CODE`, and its end of file says that both guardians are gone.
+If the server dies, the control pipe ends, and inner ends the tree. If the agent dies, inner ends its descendants.
+If inner dies, outer adopts its orphans and ends them. If outer dies, inner's lifeline ends, and inner ends the tree.
+A byte `t` on the control pipe requests a normal stop. The status pipe carries `started PID`, `failed ERRNO` and
+`exited CODE`, and its end of file reports the end of both guardians.
 """
 
 import os
@@ -22,26 +22,27 @@ from collections.abc import Iterable, Mapping
 ON_LINUX = sys.platform == "linux"
 POLITE = b"t"
 GRACE = 2.0
-"""How long an agent that was asked politely may take."""
+"""Seconds in which an agent must end after the request to stop."""
 BACKUP_AFTER = 1.0
-"""How long outer leaves the ending of the tree to inner."""
+"""Seconds that outer waits for inner to end the tree."""
 GIVE_UP_AFTER = 10.0
-"""How long processes that do not die are pursued."""
+"""Seconds after which the attempts to kill a process stop."""
 LOOK_EVERY = None if ON_LINUX else 0.5
-"""Where orphans cannot be adopted, descendants are known only if they were seen before their parent died."""
+"""Seconds between two looks at the process table. Where orphans cannot be adopted, descendants are known only if they
+were seen before their parent died."""
 
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
 _ROUNDS = 20
 _HANG_UP = 0
-"""Asks poll for nothing: it tells the end of the other side unasked."""
+"""Event mask of poll for no event: the end of the other side is always reported."""
 _SPAWN_FAILED = 127
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class ProcessEntry:
-    """One line of the system's process table."""
+    """Line of the system's process table."""
 
-    # Written out: without dataclasses and typing the guardian starts sooner.
+    # Not a dataclass: without dataclasses and typing the guardian starts faster.
     __slots__ = ("ended", "parent", "started")
 
     def __init__(self, parent: int, started: str, ended: bool) -> None:
@@ -51,12 +52,12 @@ class ProcessEntry:
 
 
 def process_table() -> dict[int, ProcessEntry]:
-    """Every process of the machine, by its pid."""
+    """Return every process of the machine, by its pid."""
     return _table_from_proc() if ON_LINUX else _table_from_ps()
 
 
 def read_process(pid: int) -> ProcessEntry | None:
-    """One process, from `/proc`."""
+    """Return one process, from `/proc`."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
@@ -72,7 +73,7 @@ def _table_from_proc() -> dict[int, ProcessEntry]:
 
 
 def _table_from_ps() -> dict[int, ProcessEntry]:
-    # For macOS, and not yet tried on one.
+    # For macOS; not tested on one yet.
     import subprocess
 
     with subprocess.Popen(["ps", "-axo", "pid=,ppid=,stat=,lstart="], stdout=subprocess.PIPE, text=True) as ps:
@@ -80,13 +81,13 @@ def _table_from_ps() -> dict[int, ProcessEntry]:
     table = {
         int(pid): ProcessEntry(int(up), started.strip(), state.startswith("Z")) for pid, up, state, started in lines
     }
-    # Else whoever looks would always find one more process of its own.
+    # Otherwise every look would find our own `ps`.
     table.pop(ps.pid, None)
     return table
 
 
 def below(roots: Iterable[int], table: Mapping[int, ProcessEntry]) -> set[int]:
-    """The descendants of these processes, without themselves unless one descends from another."""
+    """Return the descendants of these processes, without the processes themselves unless one descends from another."""
     children: dict[int, list[int]] = {}
     for pid, process in table.items():
         children.setdefault(process.parent, []).append(pid)
@@ -100,7 +101,7 @@ def below(roots: Iterable[int], table: Mapping[int, ProcessEntry]) -> set[int]:
 
 
 def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
-    """Send a signal to each of them; one that is gone, or not ours, is passed over."""
+    """Send a signal to each process; those that have ended, or belong to another user, are skipped."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -109,31 +110,31 @@ def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 class Guard:
-    """One guardian's watch over one child and everything below it."""
+    """Watch of one guardian over one child and all its descendants."""
 
     def __init__(self, child: int) -> None:
         self.child = child
         self.code: int | None = None
         self._seen: dict[int, str] = {}
-        self._bell = _ring_when_a_child_ends()
+        self._wakeup = _wakeup_at_child_end()
 
     def watch(self, sources: Mapping[int, int], within: float | None = None) -> list[int]:
-        """Wait until the child ends, the time is up, or something happens on a source: which ones it was."""
+        """Wait until the child ends, the time is over, or a source has an event; return the sources with events."""
         poll = select.poll()
-        for descriptor, events in {self._bell: select.POLLIN, **sources}.items():
+        for descriptor, events in {self._wakeup: select.POLLIN, **sources}.items():
             poll.register(descriptor, events)
         deadline = None if within is None else time.monotonic() + within
         while self._still_on(deadline):
-            rang = [descriptor for descriptor, _ in poll.poll(_milliseconds_until(deadline))]
-            if self._bell in rang:
-                rang.remove(self._bell)
-                os.read(self._bell, 4096)
-            if rang:
-                return rang
+            ready = [descriptor for descriptor, _ in poll.poll(_milliseconds_until(deadline))]
+            if self._wakeup in ready:
+                ready.remove(self._wakeup)
+                os.read(self._wakeup, 4096)
+            if ready:
+                return ready
         return []
 
     def end_all(self) -> None:
-        """Kill everything below, again and again until nothing is left or it is hopeless."""
+        """Kill all descendants repeatedly until none is left or the time limit is reached."""
         hopeless = time.monotonic() + GIVE_UP_AFTER
         while members := self._frozen():
             signal_all(members, signal.SIGKILL)
@@ -157,7 +158,7 @@ class Guard:
         return members
 
     def _frozen(self) -> set[int]:
-        """Stop them first, so that none has children while the others are killed."""
+        """Stop all descendants first, so that none creates children while others are killed."""
         stopped: set[int] = set()
         for _ in range(_ROUNDS):
             newcomers = self._members() - stopped
@@ -177,16 +178,16 @@ class Guard:
 
 
 def _notice(number: int, frame: object) -> None:
-    """Without a handler of ours the bell would not ring."""
+    """Do nothing: a handler must exist for the wakeup descriptor to work."""
 
 
-def _ring_when_a_child_ends() -> int:
-    bell, rope = os.pipe()
-    os.set_blocking(bell, False)
-    os.set_blocking(rope, False)
+def _wakeup_at_child_end() -> int:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
     signal.signal(signal.SIGCHLD, _notice)
-    signal.set_wakeup_fd(rope, warn_on_full_buffer=False)
-    return bell
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
 
 
 def _milliseconds_until(deadline: float | None) -> int | None:
@@ -203,8 +204,8 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _let_go_of_the_agents_pipes() -> None:
-    # Else the server would not see the agent close them. Standard error is kept: a guardian may have to complain.
+def _close_agent_pipes() -> None:
+    # Otherwise the server would not see the agent close them. Standard error is kept for errors of the guardian.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
@@ -230,11 +231,11 @@ def _spawn(command: list[str]) -> int:
 
 
 def _exit_code(code: int | None) -> int:
-    """As a shell would say it: a signal counts from 128."""
+    """Convert an exit code as a shell does: signals count from 128."""
     return 1 if code is None else 128 - code if code < 0 else code
 
 
-def _stand_inside(control: int, status: int, lifeline: int, command: list[str]) -> int:
+def _run_inner(control: int, status: int, lifeline: int, command: list[str]) -> int:
     os.setsid()
     _adopt_orphans()
     try:
@@ -243,7 +244,7 @@ def _stand_inside(control: int, status: int, lifeline: int, command: list[str]) 
         _report(status, f"failed {error.errno}")
         return _SPAWN_FAILED
     _report(status, f"started {guard.child}")
-    _let_go_of_the_agents_pipes()
+    _close_agent_pipes()
     if control in guard.watch({control: select.POLLIN, lifeline: _HANG_UP}) and os.read(control, 1) == POLITE:
         signal_all([guard.child], signal.SIGTERM)
         guard.watch({control: _HANG_UP, lifeline: _HANG_UP}, within=GRACE)
@@ -252,8 +253,8 @@ def _stand_inside(control: int, status: int, lifeline: int, command: list[str]) 
     return _exit_code(guard.code)
 
 
-def _stand_outside(control: int, inner: int) -> int:
-    _let_go_of_the_agents_pipes()
+def _run_outer(control: int, inner: int) -> int:
+    _close_agent_pipes()
     guard = Guard(inner)
     # Only inner reads the control pipe: a byte read by one would be lost to the other.
     guard.watch({control: _HANG_UP})
@@ -263,6 +264,7 @@ def _stand_outside(control: int, inner: int) -> int:
 
 
 def main(arguments: list[str]) -> int:
+    """Fork into the two guardians, and run the command under the inner one."""
     control, status, command = int(arguments[0]), int(arguments[1]), arguments[2:]
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
@@ -273,9 +275,9 @@ def main(arguments: list[str]) -> int:
     inner = os.fork()
     if inner == 0:
         os.close(held_by_outer)
-        return _stand_inside(control, status, lifeline, command)
+        return _run_inner(control, status, lifeline, command)
     os.close(lifeline)
-    return _stand_outside(control, inner)
+    return _run_outer(control, inner)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What git found out about the files of a worktree, kept beside the user's index for the next checkpoint.
+"""Copy of a worktree's index with current file times, kept beside the user's index for the next checkpoint.
 
-To know that a file is unchanged, git compares its times with those in the index; a file as young as the index itself it
-must read. After a checkout those are thousands, at every look. The user's own `git status` would write the index anew,
-which makes the files older than it; a checkpoint leaves it alone, and keeps its own copy, which was written anew.
+To detect an unchanged file, git compares its times with those in the index; it must read files that are as new as the
+index itself. After a checkout these are thousands, at every call. The user's own `git status` would rewrite the index,
+which makes the files older than it; a checkpoint leaves that index alone, and keeps its own rewritten copy.
 """
 
 import os
@@ -18,7 +18,7 @@ _FOLDER = "segue"
 
 @dataclass(frozen=True, slots=True)
 class SavedIndex:
-    """An index as it was at one moment: what is in it, and when it was written, in nanoseconds."""
+    """Content of an index, and the time of its last write in nanoseconds."""
 
     content: bytes
     written: int
@@ -30,18 +30,18 @@ class SavedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """A copy of an index that git may write to."""
+    """Copy of an index that git may write to."""
 
     copy: Path
     written: int
     shelf: Path
-    """The directory where it can be kept."""
+    """Directory in which it can be kept."""
     source: str
-    """The digest of the user's index: what is kept for it is of no use for any other."""
+    """Digest of the user's index; a kept copy is valid for this one only."""
 
 
 def lend(real: Path, copy: Path) -> Loan | None:
-    """Copy the user's index, or what was kept for this very index; nothing if there is no index."""
+    """Copy the user's index, or the kept copy for it; return None if there is no index."""
     users = _read(real)
     if users is None:
         return None
@@ -52,7 +52,7 @@ def lend(real: Path, copy: Path) -> Loan | None:
 
 
 def keep(loan: Loan) -> None:
-    """Keep the copy for the next time, if git has written it anew. A disk that refuses costs time, and no more."""
+    """Keep the copy for the next time if git has rewritten it. An error of the disk only costs time."""
     with suppress(OSError):
         index = _read(loan.copy)
         if index and index.written != loan.written:
@@ -60,7 +60,7 @@ def keep(loan: Loan) -> None:
 
 
 def _name(source: str, index: SavedIndex) -> str:
-    """Everything by which it is known again, so that no damage and no touch goes unseen."""
+    """Return a name from all properties, so that any damage or change is detected."""
     return f"{source}-{index.written}-{index.digest}"
 
 
@@ -73,11 +73,11 @@ def _kept(shelf: Path, source: str) -> SavedIndex | None:
 
 
 def _put(loan: Loan, index: SavedIndex) -> None:
-    """Whole or not at all, in place of what was kept before."""
+    """Write the copy atomically, and remove earlier ones."""
     loan.shelf.mkdir(exist_ok=True)
     before = list(loan.shelf.iterdir())
     with NamedTemporaryFile(dir=loan.shelf, delete=False) as file:
-        # Files have their times from the clock of their disk, and over a network that may be behind ours.
+        # File times come from the clock of the file server, which may be behind ours.
         behind = max(0, time_ns() - os.fstat(file.fileno()).st_mtime_ns)
     index = replace(index, written=index.written - behind)
     unfinished = Path(file.name)
@@ -88,7 +88,8 @@ def _put(loan: Loan, index: SavedIndex) -> None:
 
 
 def _read(file: Path) -> SavedIndex | None:
-    """Content and time of one file, though another may take its place meanwhile; git never writes into an index."""
+    """Read content and time of the same file, though it may be replaced meanwhile; git never writes into an index in
+    place."""
     try:
         with file.open("rb") as opened:
             return SavedIndex(opened.read(), os.fstat(opened.fileno()).st_mtime_ns)
@@ -97,6 +98,6 @@ def _read(file: Path) -> SavedIndex | None:
 
 
 def _write(file: Path, index: SavedIndex) -> None:
-    """With its time, by which git knows the files that may have changed unseen."""
+    """Write an index with its time, which git uses to detect files that may have changed."""
     file.write_bytes(index.content)
     os.utime(file, ns=(index.written, index.written))

@@ -1,7 +1,7 @@
-"""What a container sees of this machine: the worktree, and of its repository no more than commits need.
+"""Mounts of a container: the worktree, and the parts of its repository that commits need.
 
-Whoever writes git's settings, its hooks or where they are looked for decides what runs here, outside of the container,
-at the next call of git. So these are to be read only in there.
+Git's settings, its hooks and their location decide what later calls of git execute outside of the container, so these
+are mounted read-only.
 """
 
 import os
@@ -11,15 +11,15 @@ from segue.model.agents import Container
 from segue.workspace.git import git
 
 _WRITTEN = ("objects", "refs", "logs", "rr-cache", "lfs")
-"""What commits need of a repository beside the worktree's own part of it."""
+"""Directories of a repository that commits need, beside the worktree's own part."""
 _GUARDED = ("config", "hooks")
 _POINTERS = ("commondir", "gitdir")
 
 
 async def mounts_for(directory: Path, container: Container) -> list[str]:
-    """As engines take them: `PATH:PATH`, with `:ro` for what is to be read only."""
-    given = [os.path.expanduser(mount) for mount in container.mounts]  # noqa: ASYNC240, PTH111 - it is no path
-    # Engines refuse to put two things in one place.
+    """Return the mounts as engines take them: `PATH:PATH`, with `:ro` for read-only ones."""
+    given = [os.path.expanduser(mount) for mount in container.mounts]  # noqa: ASYNC240, PTH111 - it is not a path
+    # Engines refuse two mounts at one path.
     taken = {mount.split(":")[1] for mount in given}
     needed = [mount for mount in await _needed(directory) if mount.split(":")[1] not in taken]
     return [*needed, *given]
@@ -35,8 +35,8 @@ async def _needed(directory: Path) -> list[str]:
 
 
 def _of_worktree(directory: Path, own: Path, repository: Path) -> list[str]:
-    """The rest of the repository is to be read only, so nothing that is guarded can be moved out of the way either."""
-    # Without them git could not note where a branch has been.
+    """Mount the rest of the repository read-only, so that nothing guarded can be moved away either."""
+    # Without this directory git could not write the reflogs.
     (repository / "logs").mkdir(exist_ok=True)
     written = [_mount(path) for name in _WRITTEN if (path := repository / name).is_dir()]
     pointers = [_mount(own / name, "ro") for name in _POINTERS]
@@ -51,7 +51,7 @@ def _of_worktree(directory: Path, own: Path, repository: Path) -> list[str]:
 
 
 def _of_checkout(directory: Path, repository: Path) -> list[str]:
-    """The index and HEAD stand beside what is guarded, so all of it must be there to write in."""
+    """Mount the whole `.git` writable except the guarded parts, because the index and HEAD are beside them."""
     guarded = [_mount(path, "ro") for name in _GUARDED if (path := repository / name).exists()]
     return [_mount(directory), _mount(repository), *guarded]
 

@@ -1,7 +1,7 @@
-"""Directories that nobody else looks into, and that do not outlive their process for long.
+"""Private temporary directories, which are removed soon after their process ended.
 
-What a killed process left is taken away by the server's sweep, and by the next one that opens such a directory for
-secrets; each finds what lies in its own temporary directory.
+The leftovers of a killed process are removed by the server's sweep, and by the next process that opens such a directory
+for secrets, each in its own temporary directory.
 """
 
 import os
@@ -17,13 +17,13 @@ from zlib import crc32
 from segue.workspace.processes import identity
 
 LONGEST_SOCKET = 100
-"""Bytes that the path of a socket may have everywhere."""
+"""Maximum bytes of a socket's path on all systems."""
 SHORT = Path("/tmp")
 
 
 @contextmanager
 def private_directory(name: str, within: Path | None = None) -> Generator[Path]:
-    """A directory for as long as the context lasts; what killed processes left is taken away first."""
+    """Create a directory for the time of the context; leftovers of killed processes are removed first."""
     take_away_left()
     with owned_directory(name, within) as place:
         yield place
@@ -31,7 +31,7 @@ def private_directory(name: str, within: Path | None = None) -> Generator[Path]:
 
 @contextmanager
 def owned_directory(name: str, within: Path | None = None) -> Generator[Path]:
-    """The same for what holds no secrets, and may lie until the next look at what was left."""
+    """Create a directory for data without secrets; leftovers may stay until the next removal."""
     place = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-{_mark(os.getpid())}-", dir=within))
     try:
         yield place
@@ -41,7 +41,7 @@ def owned_directory(name: str, within: Path | None = None) -> Generator[Path]:
 
 @contextmanager
 def room_for_socket(place: Path, name: str) -> Generator[Path]:
-    """Where a socket can be: in this private directory, or in one with a shorter path."""
+    """Return a path for a socket: in this private directory, or in one with a shorter path."""
     if len(os.fsencode(place / name)) <= LONGEST_SOCKET:
         yield place / name
         return
@@ -50,13 +50,13 @@ def room_for_socket(place: Path, name: str) -> Generator[Path]:
 
 
 def write_private(file: Path, content: str) -> None:
-    """Write a new file that only its owner reads."""
+    """Write a new file that only its owner can read."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as stream:
         stream.write(content)
 
 
 def take_away_left() -> None:
-    """Those of processes that are gone, under whatever name."""
+    """Remove the directories of processes that have ended."""
     for place in chain.from_iterable(each.glob("segue-*") for each in {Path(tempfile.gettempdir()), SHORT}):
         owner = re.fullmatch(r"segue-[a-z]+-(\d+)-([0-9a-f]*)-\w+", place.name)
         if owner is not None and _mark(int(owner[1])) != owner[2]:
@@ -64,6 +64,6 @@ def take_away_left() -> None:
 
 
 def _mark(pid: int) -> str:
-    """Tells a process from a later one of the same number; of one that is gone nothing is left."""
+    """Return a mark that differs for a later process with the same number; empty for a process that has ended."""
     owner = identity(pid)
     return f"{crc32(f'{owner.started} {owner.boot}'.encode()):08x}" if owner else ""

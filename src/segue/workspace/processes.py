@@ -1,4 +1,4 @@
-"""Commands as guarded process trees, and how to find what a dead server left running."""
+"""Commands as guarded process trees, and the search for processes that a dead server left."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ from segue.model.errors import AgentMissing, WorkspaceError
 from segue.workspace import guardian
 
 EXECUTION = "SEGUE_EXECUTION"
-"""Every process of a guarded tree carries the name of its execution in this variable."""
+"""Variable with the name of the execution, in every process of a guarded tree."""
 PART = "/"
-"""What stands between the name of an execution and that of a part of it, which can be ended by itself."""
+"""Separator between the name of an execution and that of a part of it, which can be ended separately."""
 
 _LINE_LIMIT = 64 * 1024 * 1024
 _STDERR_LIMIT = 64 * 1024
 _OUTPUT_LIMIT = 1024 * 1024
-# Both guardians may pursue what will not die, one after the other.
+# Both guardians may try to kill the tree, one after the other.
 _END_WITHIN = guardian.BACKUP_AFTER + 2 * guardian.GIVE_UP_AFTER + 2.0
 _LOOKS = 500
 _BETWEEN_LOOKS = 0.01
@@ -35,7 +35,7 @@ _BETWEEN_LOOKS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process, never to be taken for a later one that was given the same number."""
+    """Identity of a process, which differs from that of a later process with the same number."""
 
     pid: int
     started: str
@@ -44,16 +44,16 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CompletedRun:
-    """A command that ran to its end, or to the end of its time."""
+    """Command that ended, or was ended at its time limit."""
 
     code: int | None
     output: str
-    """The last part of what it printed, errors included."""
+    """Last part of its output, standard error included."""
     timed_out: bool = False
 
 
 class RunningProcess(Protocol):
-    """A running command, wherever it runs."""
+    """Running command, under a guardian or in a container."""
 
     pid: int
     guardian_pid: int
@@ -66,7 +66,7 @@ class RunningProcess(Protocol):
 
 
 class GuardedProcess:
-    """A running command under its guardian."""
+    """Running command under its guardian."""
 
     def __init__(self, leash: "_Leash", execution: str) -> None:
         self.guardian_pid = leash.process.pid
@@ -82,20 +82,20 @@ class GuardedProcess:
         self._draining: asyncio.Task[None] | None = None
 
     def stderr_tail(self) -> str:
-        """The last part of what the command wrote to its standard error."""
+        """Return the last part of the command's standard error."""
         return self._stderr.text()
 
     async def wait(self) -> int | None:
-        """The command's exit code, negative for a signal, None if nobody knows; its whole tree is gone by then."""
+        """Return the exit code when the whole tree has ended: negative for a signal, None if unknown."""
         return await asyncio.shield(self._outcome)
 
     async def terminate(self) -> int | None:
-        """Ask the command to end, and kill its tree if that takes longer than the grace."""
+        """Stop the command, and kill its tree if it takes longer than the grace."""
         self._leash.ask_politely()
         return await self.wait()
 
     async def connect(self) -> None:
-        """Take hold of our ends of the pipes."""
+        """Open our ends of the pipes."""
         process = self._leash.process
         assert process.stdin and process.stdout
         status = await self._pipes.reader(self._leash.status)
@@ -107,7 +107,7 @@ class GuardedProcess:
             self._draining = asyncio.create_task(self._stderr.follow(stderr))
 
     async def started(self, program: str) -> None:
-        """Wait until the guardian says that the command runs, or why it does not."""
+        """Wait until the guardian reports the start of the command, or raise its error."""
         word, _, value = (await self._first_report).partition(" ")
         match word:
             case "started":
@@ -118,7 +118,7 @@ class GuardedProcess:
                 raise WorkspaceError(f"The guardian of {program} could not start. {self.stderr_tail().strip()}".strip())
 
     async def close(self) -> None:
-        """End the tree, wait for its end, and let go of the pipes."""
+        """End the tree, wait for its end, and close the pipes."""
         self._leash.let_go()
         try:
             with anyio.move_on_after(_END_WITHIN):
@@ -131,7 +131,7 @@ class GuardedProcess:
             await _cancelled(self._outcome, self._draining)
 
     async def _follow(self, status: asyncio.StreamReader) -> int | None:
-        """Read what the guardians report until both are gone."""
+        """Read the reports of the guardians until both have ended."""
         reports: dict[str, str] = {}
         async for line in status:
             word, value = line.decode().split()
@@ -142,7 +142,7 @@ class GuardedProcess:
             self._first_report.set_result("")
         await anyio.to_thread.run_sync(self._leash.process.wait)
         if reports.keys() == {"started"} or not guardian.ON_LINUX:
-            # Both guardians were killed, or could not adopt an orphan: only the mark leads to what is left.
+            # Both guardians were killed, or could not adopt an orphan: the rest is found by its mark.
             await end_marked(self.execution)
         code = reports.get("exited", "None")
         return None if code == "None" else int(code)
@@ -157,7 +157,7 @@ async def guarded(
     execution: str,
     merge_stderr: bool = False,
 ) -> AsyncGenerator[GuardedProcess]:
-    """Run a command; on the way out its whole process tree is ended and waited for."""
+    """Run a command; on exit its whole process tree is ended and waited for."""
     leash = _launch(command, directory, {**environment, EXECUTION: execution}, merge_stderr)
     process = GuardedProcess(leash, execution)
     try:
@@ -176,8 +176,8 @@ async def run_guarded(
     execution: str,
     timeout: float | anyio.CancelScope,
 ) -> CompletedRun:
-    """Run a command to its end, for so many seconds at most, or until somebody cancels the scope; whatever it leaves
-    running is ended with it."""
+    """Run a command until its end, its timeout in seconds, or the cancellation of its scope; processes that it leaves
+    running are ended with it."""
     output = Tail(_OUTPUT_LIMIT)
     code: int | None = None
     async with guarded(
@@ -191,7 +191,7 @@ async def run_guarded(
 
 
 def identity(pid: int) -> ProcessIdentity | None:
-    """Who has this number now, if anyone has."""
+    """Return the identity of the living process with this number, if there is one."""
     process = guardian.read_process(pid) if guardian.ON_LINUX else guardian.process_table().get(pid)
     if process is None or process.ended:
         return None
@@ -203,13 +203,13 @@ def is_alive(process: ProcessIdentity) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """The living processes below this one."""
+    """Return the living processes below this one."""
     table = guardian.process_table()
     return sorted(child for child in guardian.below({pid}, table) if not table[child].ended)
 
 
 def marked(execution: str) -> list[int]:
-    """The processes, as far as we may look into them, that carry the mark of this execution or of a part of it."""
+    """Return the readable processes that carry the mark of this execution or of a part of it."""
     mark = f"{EXECUTION}={execution}".encode()
     part = mark + PART.encode()
     return sorted(
@@ -220,7 +220,7 @@ def marked(execution: str) -> list[int]:
 
 
 async def end_marked(execution: str) -> int:
-    """Kill everything that carries this mark and everything below it, until nothing is left: how many it was."""
+    """Kill every process with this mark and its descendants until none is left, and return their number."""
     ended: set[int] = set()
     left: set[int] = set()
     for _ in range(_LOOKS):
@@ -237,7 +237,7 @@ async def end_marked(execution: str) -> int:
 
 
 class _Leash:
-    """The guardian as the server holds it: its process, and the only write end of its control pipe."""
+    """Server's handle of a guardian: its process, and the only write end of its control pipe."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", control: int, status: IO[bytes]) -> None:
         self.process = process
@@ -246,12 +246,12 @@ class _Leash:
 
     def ask_politely(self) -> None:
         if self._control is not None:
-            # A guardian that is gone needs no asking.
+            # The guardian may have ended already.
             with suppress(BrokenPipeError):
                 os.write(self._control, guardian.POLITE)
 
     def let_go(self) -> None:
-        """Both guardians see the end of the control pipe, and the tree ends."""
+        """Close the control pipe; both guardians see its end, and end the tree."""
         if self._control is not None:
             os.close(self._control)
             self._control = None
@@ -291,7 +291,7 @@ class _Pipes:
 
 
 class Tail:
-    """The last part of a stream."""
+    """Last part of a stream."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -354,7 +354,7 @@ def _cannot_start(program: str, number: int) -> AgentMissing:
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finish this even when we are cancelled, by anyio or by asyncio, and only then be cancelled."""
+    """Finish this even if we are cancelled, by anyio or by asyncio, and only then raise the cancellation."""
     task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):
@@ -384,7 +384,7 @@ def _boot() -> str:
 def _environments() -> list[tuple[int, list[bytes]]]:
     if guardian.ON_LINUX:
         return [(pid, _environment(pid)) for pid in guardian.process_table()]
-    # For macOS, and not yet tried on one.
+    # For macOS; not tested on one yet.
     listing = subprocess.run(["ps", "-Eww", "-axo", "pid=,command="], capture_output=True).stdout
     return [(int(line.split(None, 1)[0]), line.split()) for line in listing.splitlines()]
 

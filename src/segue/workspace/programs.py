@@ -9,13 +9,13 @@ from segue.model.errors import AgentMissing
 
 
 def require_program_of(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
-    """Refused here, it leaves nothing behind. What is in an image can only be seen there."""
+    """Raise an error if an agent's program is missing; a program in an image cannot be checked here."""
     if agent.container is None:
         require_program(agent.program, environment, hint=agent.install)
 
 
 def require_program(program: str, environment: Mapping[str, str], hint: str = "") -> str:
-    """Where the program is, on the caller's PATH and not on ours."""
+    """Return the path of a program on the caller's PATH, which may differ from ours."""
     found = shutil.which(program, path=environment.get("PATH", os.defpath))
     if found is None:
         raise AgentMissing(

@@ -1,4 +1,4 @@
-"""Which files are likely to hold secrets, by their names alone."""
+"""Detection of files that are likely to hold secrets, by their names."""
 
 from fnmatch import fnmatchcase
 
@@ -35,7 +35,7 @@ _SECRET_IN = {".aws": ("credentials",), ".docker": ("config.json",), ".kube": ("
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file of this name is better not copied anywhere."""
+    """Return True if a file of this name should not be copied."""
     *folders, name = path.lower().split("/")
     if any(fnmatchcase(name, pattern) for pattern in _HARMLESS):
         return False

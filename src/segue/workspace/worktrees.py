@@ -1,4 +1,4 @@
-"""A worktree of its own for each workflow, on a branch of its own."""
+"""Worktrees: one for each workflow, on a branch of its own."""
 
 import shutil
 from collections.abc import Mapping
@@ -17,43 +17,43 @@ from segue.workspace.processes import run_guarded
 
 _HEADS = "refs/heads/"
 _BASES = "refs/segue/bases/"
-"""Where each branch started, written down before the branch is made."""
+"""Refs with the start of each branch, written before the branch is created."""
 _LAST_LINES = 20
 _HALF_MADE = "initializing"
-"""Why a worktree is locked that git, or we, are not through with."""
+"""Lock reason of a worktree that git, or Segue, has not finished."""
 _HELD = ("--lock", "--reason", _HALF_MADE)
 
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """A checkout with a branch of its own."""
+    """Checkout with a branch of its own."""
 
     path: Path
     branch: str
     commit: str
-    """Where the branch started."""
+    """Start of the branch."""
     made: bool = field(default=False, compare=False)
-    """It was not there before."""
+    """True if it was created by this call."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
-    """A worktree as git has written it down."""
+    """Worktree, as registered in git."""
 
     path: Path
     branch: str
     head: str
     half_made: bool
-    """`git worktree add` was killed before it was through."""
+    """True if `git worktree add` was killed."""
 
 
 async def ensure_worktree(
     repository: Path, path: Path, branch: str, start: str = "HEAD", *, files: str | None = None
 ) -> Worktree:
-    """Make the worktree, or find it made; a try that was killed anywhere on the way is taken up or cleared away.
+    """Return the worktree, created if necessary; a creation that was killed is continued or cleaned up.
 
-    A branch that is not there yet begins at `start`. A worktree that is made gets the `files` of a checkpoint, if one
-    is named, or it is not made.
+    A missing branch starts at `start`. A new worktree gets the `files` of a checkpoint, if one is named; if that fails
+    it is not created.
     """
     root = await repository_root(repository)
     path = Path(await anyio.Path(path).resolve())
@@ -64,7 +64,7 @@ async def ensure_worktree(
             await _clear_away(root, registered)
         elif registered.branch == branch:
             raise _in_use(registered)
-    _refuse_strangers(path)
+    _refuse_foreign_files(path)
     commit = await _ensure_branch(root, branch, start)
     crash_point("worktree.branch_made")
     if files is None:
@@ -78,12 +78,12 @@ async def ensure_worktree(
 
 
 def stands(path: Path) -> bool:
-    """Whether there is a worktree, or a checkout, that somebody was through with making."""
+    """Return True if a worktree or checkout exists and is complete."""
     return (path / ".git").exists() and not is_half_made(path)
 
 
 def is_half_made(path: Path) -> bool:
-    """Whether whoever made this worktree was cut off before its files were there."""
+    """Return True if the creation of this worktree was interrupted before its files were there."""
     try:
         folder = (path / ".git").read_text("utf-8", "surrogateescape").strip()[len("gitdir: ") :]
         return (path / folder / "locked").read_text("utf-8", "replace").strip() == _HALF_MADE
@@ -92,7 +92,8 @@ def is_half_made(path: Path) -> bool:
 
 
 async def require_worktree(repository: Path, path: Path, branch: str, *, here: bool) -> None:
-    """The worktree is there, or can be made again from its branch; another one is never taken in its place."""
+    """Raise an error unless the worktree exists, or can be created again from its branch; it is never replaced by
+    another one."""
     if await anyio.Path(path).is_dir() or (not here and await branch_exists(repository, branch)):
         return
     hint = "Bring the directory back." if here else f"Bring the branch {branch} or the directory back."
@@ -100,7 +101,7 @@ async def require_worktree(repository: Path, path: Path, branch: str, *, here: b
 
 
 async def find_worktree(repository: Path, path: Path) -> Worktree | None:
-    """The worktree at this path, on whatever branch it is by now."""
+    """Return the worktree at this path, on any branch."""
     root = await repository_root(repository)
     path = Path(await anyio.Path(path).resolve())
     for registered in await _registered(root):
@@ -111,7 +112,7 @@ async def find_worktree(repository: Path, path: Path) -> Worktree | None:
 
 
 async def discard_worktree(repository: Path, worktree: Worktree) -> bool:
-    """Take a worktree and its branch away again; false when somebody has committed there, so that it stays."""
+    """Remove a worktree and its branch; return False if it has new commits, and therefore stays."""
     if await anyio.Path(worktree.path).exists() and await head_commit(worktree.path) != worktree.commit:
         return False
     removed = await ask("worktree", "remove", "--force", str(worktree.path), cwd=repository)
@@ -125,7 +126,7 @@ async def discard_worktree(repository: Path, worktree: Worktree) -> bool:
 async def run_setup(
     command: str, worktree: Path, environment: Mapping[str, str], timeout: float, *, execution: str | None = None
 ) -> None:
-    """Run the user's shell command that makes a new worktree ready for work."""
+    """Run the user's shell command that prepares a new worktree."""
     done = await run_guarded(
         ["/bin/sh", "-c", command],
         directory=worktree,
@@ -173,7 +174,7 @@ async def _accepted(root: Path, registered: _Registered, branch: str) -> Worktre
 
 
 async def _clear_away(root: Path, registered: _Registered) -> None:
-    """Forget a worktree whose directory is gone, or was never finished and so holds nobody's work."""
+    """Unregister a worktree whose directory is gone, or was never finished and holds no work."""
     if registered.half_made:
         await anyio.to_thread.run_sync(_delete, registered.path)
     await git("worktree", "remove", "--force", "--force", str(registered.path), cwd=root)
@@ -200,7 +201,7 @@ def _in_use(registered: _Registered) -> WorktreeInUse:
     )
 
 
-def _refuse_strangers(path: Path) -> None:
+def _refuse_foreign_files(path: Path) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise WorkspaceError(
             f"{path} is in the way: it exists and is not a worktree of this repository.", hint="Move it away."
@@ -208,7 +209,7 @@ def _refuse_strangers(path: Path) -> None:
 
 
 async def _ensure_branch(root: Path, branch: str, start: str) -> str:
-    """The commit where the branch starts; made there if there is no such branch."""
+    """Return the commit at which the branch starts; create the branch if it is missing."""
     if tip := await _commit_of(root, f"{_HEADS}{branch}"):
         return await _base(root, branch) or tip
     head = (await git("rev-parse", start, cwd=root)).strip()

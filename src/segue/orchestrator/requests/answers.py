@@ -9,8 +9,9 @@ from segue.journal.rows import WorkflowRow
 from segue.model.errors import BadInput, NothingToAnswer, WrongState
 from segue.model.events import ApprovalAwaited, PlanAdopted, PlanRejected
 from segue.model.plan import Plan
+from segue.model.requests import Answer
 from segue.model.status import Purpose, WorkflowStatus
-from segue.model.views import Answer, Answered
+from segue.model.views import Answered
 from segue.orchestrator.requests.resumption import Resuming
 from segue.orchestrator.requests.task_answers import answer_person
 from segue.orchestrator.run.plan_proposals import after_what_is_done, described

@@ -19,8 +19,9 @@ from segue.model.errors import CheckpointNotFound
 from segue.model.events import Origin
 from segue.model.ids import WorkflowId, new_session_id, new_workflow_id
 from segue.model.plan import TaskStatus
+from segue.model.requests import ForkRequest
 from segue.model.status import Carrying, SessionStatus, Trigger, WorkflowStatus
-from segue.model.views import Forked, NewFork
+from segue.model.views import Forked
 from segue.orchestrator.requests.rewinds import Target, target
 from segue.orchestrator.requests.secrets import refuse_secrets
 from segue.orchestrator.runtime.agents import agent_named, choices_for, require
@@ -37,16 +38,15 @@ LONGEST_NAME = 43
 """Characters of the original's name that the fork's begins with."""
 
 
-async def fork(services: RuntimeServices, request: NewFork, free_slug: FreeSlug) -> Forked:
+async def fork(services: RuntimeServices, session_id: str, request: ForkRequest, free_slug: FreeSlug) -> Forked:
     """Prepare the new workflow; it is paused, and starts when somebody resumes it."""
-    session = await services.journal.sessions.get(request.session_id)
+    session = await services.journal.sessions.get(session_id)
     row = await services.journal.workflows.get(session.workflow_id)
     at = await target(services, row, request.snapshot or await _last_of(services, row, session))
-    successor = request.successor
-    agent = agent_named(services, successor.agent if successor else row.agent)
+    agent = agent_named(services, row.agent if request.agent is None else request.agent)
     if request.to_start:
         require(agent, request.environment)
-    choices = (choices_for(successor, row) if successor else None) or decode(Choices, row.choices)
+    choices = choices_for(request, row) or decode(Choices, row.choices)
     refuse_secrets(choices)
     slug = await free_slug(request.title or f"{row.slug[:LONGEST_NAME]} fork", Path(row.repository))
     state, now = await services.journal.state(row.id), services.clock.now()

@@ -26,9 +26,10 @@ from segue.model.checkpoint import CheckpointType, GitState
 from segue.model.errors import BadInput, NotARepository, NotASession, SegueError, WorktreeInUse, WrongState
 from segue.model.ids import Seq, SessionId, TaskId, WorkflowId, new_session_id, new_workflow_id
 from segue.model.plan import Issue, Plan, Task
+from segue.model.requests import ImportRequest
 from segue.model.status import Permissions, SessionStatus, Trigger, WorkflowStatus
 from segue.model.transcript import Said, Summarised, UserSaid
-from segue.model.views import Imported, NewImport
+from segue.model.views import Imported
 from segue.orchestrator.runtime.agents import agent_named
 from segue.orchestrator.runtime.services import RuntimeServices
 from segue.orchestrator.runtime.views import view_of
@@ -172,7 +173,7 @@ def _session_after(agent: str, events: Sequence[e.Event]) -> SessionState:
 # ── importing ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def import_session(services: RuntimeServices, request: NewImport, free_slug: FreeSlug) -> Imported:
+async def import_session(services: RuntimeServices, request: ImportRequest, free_slug: FreeSlug) -> Imported:
     heard = await run_sync(hear, await _file(request))
     agent_named(services, heard.agent)
     if (known := await _known(services, heard)) is not None:
@@ -190,7 +191,7 @@ async def import_session(services: RuntimeServices, request: NewImport, free_slu
         return await _answer(services, known, heard, "already_imported")
 
 
-async def _file(request: NewImport) -> Path:
+async def _file(request: ImportRequest) -> Path:
     if request.file is not None:
         return request.file
     if request.agent is None or request.repository is None:

@@ -1,6 +1,5 @@
 """What people say to a workflow's agent, and whether it arrived."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,7 +9,8 @@ from segue.model.crash import crash_point
 from segue.model.errors import BadInput
 from segue.model.events import PromptNotSent, PromptQueued, PromptSent, RunEnded, RunQueued
 from segue.model.ids import PromptId, Seq, SessionId, new_prompt_id
-from segue.model.pictures import Shown, pictures_of, with_names
+from segue.model.pictures import pictures_of, with_names
+from segue.model.requests import PromptRequest
 from segue.model.status import Failure, PromptStatus, Purpose, WorkflowStatus
 from segue.model.views import Prompted, Resumed
 from segue.orchestrator.requests.launches import Ask
@@ -37,39 +37,32 @@ class Talking:
         self._services = resuming.services
         self._journal = resuming.services.journal
 
-    async def prompt(
-        self,
-        name: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted:
-        """Say something to a workflow's agent, which is brought back for it if it is gone.
+    async def prompt(self, name: str, request: PromptRequest) -> Prompted:
+        """Send a message to a workflow's agent, which is started again if it is gone.
 
-        Without `wait`, an agent that is in the middle of a task is not waited for: the words are on disk, and it gets
-        them at the end of the task. With `now`, it is interrupted, gets them, and goes on with the task after.
+        Without `wait`, an agent in the middle of a task is not waited for: the message is stored, and the agent gets it
+        at the end of the task. With `now`, the agent is interrupted, gets the message, and continues its task.
         """
-        if not text.strip():
+        if not request.text.strip():
             raise BadInput("There is nothing to say.", hint="Give the words: segue prompt 'What is left to do?'")
         row = await self._journal.workflows.get(name)
-        pictures = pictures_of(shown)
+        pictures = pictures_of(request.images)
+        text = with_names(request.text, pictures)
         if pictures:
             _refuse_unseen(await self._journal.state(row.id), row.agent)
-        if (answered := await self._answer_in_words(row, with_names(text, pictures))) is not None:
+        if (answered := await self._answer_in_words(row, text)) is not None:
             return answered
-        said = PromptQueued(prompt_id=new_prompt_id(), text=with_names(text, pictures), pictures=pictures)
-        ask = self._resuming.ask(row, Purpose.TALK, environment)
+        said = PromptQueued(prompt_id=new_prompt_id(), text=text, pictures=pictures)
+        ask = self._resuming.ask(row, Purpose.TALK, request.environment)
         head = await self._journal.head(row.id)
         launched = await self._launching.launch(
-            row, ask, lambda t: t.prompts.queue(said, t.sessions.current().id, None, shown)
+            row, ask, lambda t: t.prompts.queue(said, t.sessions.current().id, None, request.images)
         )
         crash_point("prompt.queued")
         answer_by = self._services.clock.now() + timedelta(seconds=self._services.rules.delivery_wait)
-        urgent = await self._pressed(row, said.prompt_id, answer_by) if now else None
+        urgent = await self._pressed(row, said.prompt_id, answer_by) if request.now else None
         at_work = launched.status == "joined" and row.status is W.IN_PROGRESS
-        patience = 0 if at_work and not wait else self._until(answer_by)
+        patience = 0 if at_work and not request.wait else self._until(answer_by)
         answer = await self._until_delivered(row, ask, launched, said.prompt_id, head, patience)
         return _with_what_was_decided(answer, urgent) if urgent else answer
 
@@ -86,18 +79,6 @@ class Talking:
 
     def _until(self, moment: datetime) -> float:
         return max(0.0, (moment - self._services.clock.now()).total_seconds())
-
-    async def prompt_session(
-        self,
-        session_id: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted:
-        row = await self._resuming.workflow_of(session_id)
-        return await self.prompt(row.id, text, environment, wait, now, shown)
 
     # ── after something was said ────────────────────────────────────────────────────────────────────
 

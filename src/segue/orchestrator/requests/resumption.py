@@ -12,8 +12,9 @@ from segue.journal.rows import WorkflowRow
 from segue.model.errors import BadInput, SegueError, WrongState
 from segue.model.events import RetryScheduled, Warned
 from segue.model.ids import WorkflowId
+from segue.model.requests import ResumeRequest, SuccessorRequest
 from segue.model.status import Purpose, Role, Way, WorkflowStatus
-from segue.model.views import Resumed, Successor, WorkspaceRestored
+from segue.model.views import Resumed, WorkspaceRestored
 from segue.orchestrator.requests import forks, rewinds
 from segue.orchestrator.requests.launches import (
     Ask,
@@ -48,32 +49,28 @@ class Resuming:
         self.launching = Launching(services)
         self._journal = services.journal
 
-    async def resume(
-        self,
-        name: str,
-        environment: Mapping[str, str],
-        way: Way | None,
-        successor: Successor | None,
-        snapshot: str | None = None,
-        context: str | None = None,
-        wait_for_quota: bool = False,
-    ) -> Resumed:
-        """The user's word to go on with the plan, with the same agent or another, from here or from a snapshot."""
+    async def resume(self, name: str, request: ResumeRequest) -> Resumed:
+        """Continue the plan as the user asks: with the same agent or another, from here or from a snapshot."""
         row = await self._journal.workflows.get(name)
-        if context is not None:
-            way = _way_of_own_context(context, way)
-        as_it_is = not (way or successor)
-        if snapshot is None and (waiting := await self._block_again(row, as_it_is=as_it_is)) is not None:
+        environment, way = request.environment, request.way
+        if request.context is not None:
+            way = _way_of_own_context(request.context, way)
+        as_it_is = way is None and request.agent is None
+        if request.snapshot is None and (waiting := await self._block_again(row, as_it_is=as_it_is)) is not None:
             return waiting
-        as_it_is = as_it_is and snapshot is None
-        if wait_for_quota and as_it_is and (waiting := await self._wait_for_quota(row, environment)) is not None:
+        as_it_is = as_it_is and request.snapshot is None
+        if (
+            request.wait_for_quota
+            and as_it_is
+            and (waiting := await self._wait_for_quota(row, environment)) is not None
+        ):
             return waiting
-        ask = replace(self.ask(row, Purpose.WORK, environment, way, successor), context=context or "")
+        ask = replace(self.ask(row, Purpose.WORK, environment, way, request), context=request.context or "")
         if ask.choices is not None:
             refuse_secrets(ask.choices)
         await self._finish_fork(row, environment)
-        if snapshot is not None:
-            return await self._go_back(row, ask, snapshot)
+        if request.snapshot is not None:
+            return await self._go_back(row, ask, request.snapshot)
         if way is not None or ask.agent.name != row.agent:
             await self.launching.put_away(row.id, "the work goes on another way")
             return await self.launching.launch(row, ask)
@@ -85,7 +82,8 @@ class Resuming:
             state = await self._journal.state(workflow_id)
             if await containers.closed(self.services, state, workflow_id) == "":
                 try:
-                    await self.resume(workflow_id, self.services.environment, Way.REATTACH, None)
+                    request = ResumeRequest(way=Way.REATTACH, environment=self.services.environment)
+                    await self.resume(workflow_id, request)
                 except SegueError as error:
                     log.warning("workflow %s could not be joined again: %s", workflow_id, error.message)
 
@@ -223,11 +221,11 @@ class Resuming:
         purpose: Purpose,
         environment: Mapping[str, str],
         way: Way | None = None,
-        successor: Successor | None = None,
+        request: SuccessorRequest | None = None,
     ) -> Ask:
-        agent = agent_named(self.services, successor.agent if successor else row.agent)
+        agent = agent_named(self.services, request.agent if request and request.agent is not None else row.agent)
         require(agent, environment)
-        choices = choices_for(successor, row) if successor else None
+        choices = choices_for(request, row) if request else None
         return Ask(purpose=purpose, environment=environment, way=way, agent=agent, choices=choices)
 
     # ── going back ──────────────────────────────────────────────────────────────────────────────────

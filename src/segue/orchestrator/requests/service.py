@@ -13,7 +13,7 @@ from segue.journal.redaction import redact_text
 from segue.journal.rows import RunRow, WorkflowRow
 from segue.memory import Memory
 from segue.model.accounts import WorkflowAccount
-from segue.model.agents import AgentConfiguration, Limits
+from segue.model.agents import AgentConfiguration, Choices, Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.crash import crash_point
 from segue.model.errors import BadInput, WrongState
@@ -27,22 +27,28 @@ from segue.model.ids import (
     new_workflow_id,
     slugify,
 )
-from segue.model.pictures import Shown
+from segue.model.requests import (
+    Answer,
+    CancelRequest,
+    ForkRequest,
+    ImportRequest,
+    OpenRequest,
+    PauseRequest,
+    PromptRequest,
+    ResumeRequest,
+    RunRequest,
+)
 from segue.model.snapshots import History, MessagePage, Part, Snapshot
 from segue.model.status import Purpose, RunStatus, SessionStatus, Trigger, Way, WorkflowStatus
 from segue.model.views import (
     Action,
     AgentCheck,
     AgentView,
-    Answer,
     Answered,
     CompiledContext,
     EventPage,
     Forked,
     Imported,
-    NewFork,
-    NewImport,
-    NewWorkflow,
     PlanView,
     Prompted,
     RecordView,
@@ -50,7 +56,6 @@ from segue.model.views import (
     SessionDetail,
     SessionFiles,
     SessionStanding,
-    Successor,
     Verification,
     WorkflowView,
     WorkspaceRestored,
@@ -207,26 +212,27 @@ class Orchestrator:
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
 
-    async def create(self, request: NewWorkflow) -> WorkflowView:
-        agent = await self._agent_for(request)
-        # One at a time: two that ask at the same moment would find the same name free.
+    async def create(self, request: RunRequest, agent: str, choices: Choices) -> WorkflowView:
+        """Begin a workflow with the agent and the choices that were resolved for the request."""
+        configured = await self._require_agents(agent, choices, request.environment)
+        # Requests are named one after the other: two at the same moment would find the same name free.
         async with self._naming:
-            return await self._create(request, agent)
+            return await self._create(request, configured, choices)
 
-    async def _agent_for(self, request: NewWorkflow) -> AgentConfiguration:
-        """Whoever is to work on it; what of that is missing, agents and engines, is refused."""
-        agent = agents.agent_named(self._services, request.agent)
-        for each in (agent, *agents.helpers(self._services, request.choices)):
-            agents.require(each, request.environment)
+    async def _require_agents(self, name: str, choices: Choices, environment: Mapping[str, str]) -> AgentConfiguration:
+        """Return the agent; refuse if a program or an engine is missing, for it or its helpers."""
+        agent = agents.agent_named(self._services, name)
+        for each in (agent, *agents.helpers(self._services, choices)):
+            agents.require(each, environment)
             if each.container is not None:
                 await require_engine(containers.engine_of(self._services))
         return agent
 
-    async def _create(self, request: NewWorkflow, agent: AgentConfiguration) -> WorkflowView:
-        """Everything else that can be refused is refused here, before anything is written."""
-        refuse_secrets(request.choices)
-        refuse_unlimited(request.choices.limits)
-        refuse_unusable(self._services, agent, request.choices, request.environment)
+    async def _create(self, request: RunRequest, agent: AgentConfiguration, choices: Choices) -> WorkflowView:
+        """Refuse everything that can be refused before anything is written, then create the workflow."""
+        refuse_secrets(choices)
+        refuse_unlimited(choices.limits)
+        refuse_unusable(self._services, agent, choices, request.environment)
         if not request.issue.title.strip():
             raise BadInput("The issue is empty.", hint="Say in a sentence what is to be done.")
         proposed = request.propose and request.plan is None
@@ -245,9 +251,9 @@ class Orchestrator:
             here=request.here,
             worktree=str(repository if request.here else self._services.home / "worktrees" / slug),
             branch=(await read_state(repository, None)).branch if request.here else f"segue/{slug}",
-            choices=request.choices,
+            choices=choices,
         )
-        needed = (*agent.environment, *request.choices.variables, *helpers_variables(self._services, request.choices))
+        needed = (*agent.environment, *choices.variables, *helpers_variables(self._services, choices))
         variables = allowed(request.environment, needed)
 
         def begin(t: Transaction) -> None:
@@ -260,7 +266,7 @@ class Orchestrator:
         crash_point("create.after")
         return await self.workflow(new.id)
 
-    async def import_session(self, request: NewImport) -> Imported:
+    async def import_session(self, request: ImportRequest) -> Imported:
         return await imports.import_session(self._services, request, self._free_slug)
 
     async def _free_slug(self, title: str, repository: Path) -> str:
@@ -281,8 +287,9 @@ class Orchestrator:
 
     # ── pausing ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def pause(self, name: str, reason: str, wait: bool) -> Action:
+    async def pause(self, name: str, request: PauseRequest, wait: bool) -> Action:
         """At the next boundary, forced after a while; asking twice changes nothing."""
+        reason = request.reason
         row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
         force_at = self._services.clock.now() + timedelta(seconds=self._services.rules.pause_force_after)
@@ -307,7 +314,7 @@ class Orchestrator:
                 await self._pause_at_once(row, reason)
             except (Starting, FilesMoving):
                 # Now there is a run to wait for, or soon will be.
-                again = await self.pause(name, reason, wait)
+                again = await self.pause(name, request, wait)
                 return replace(again, retry_called_off=called_off or again.retry_called_off)
         elif (live := self._services.live.get(row.id)) is not None:
             live.pause.set()
@@ -365,17 +372,8 @@ class Orchestrator:
 
     # ── going on ────────────────────────────────────────────────────────────────────────────────────
 
-    async def resume(
-        self,
-        name: str,
-        environment: Mapping[str, str],
-        way: Way | None = None,
-        successor: Successor | None = None,
-        snapshot: str | None = None,
-        context: str | None = None,
-        wait_for_quota: bool = False,
-    ) -> Resumed:
-        return await self._resuming.resume(name, environment, way, successor, snapshot, context, wait_for_quota)
+    async def resume(self, name: str, request: ResumeRequest) -> Resumed:
+        return await self._resuming.resume(name, request)
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
         """Let a workflow use more, or less, from now on."""
@@ -403,33 +401,17 @@ class Orchestrator:
             return False
         return not await full_context(self._services, session, row.id, agent, (Rung.PAUSE, Rung.FORCE))
 
-    async def fork(self, request: NewFork) -> Forked:
-        return await forks.fork(self._services, request, self._free_slug)
+    async def fork(self, session_id: str, request: ForkRequest) -> Forked:
+        return await forks.fork(self._services, session_id, request, self._free_slug)
 
-    async def open_session(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
-        return await self._resuming.open(session_id, environment)
+    async def open_session(self, session_id: str, request: OpenRequest) -> Resumed:
+        return await self._resuming.open(session_id, request.environment)
 
-    async def prompt(
-        self,
-        name: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted:
-        return await self._talking.prompt(name, text, environment, wait, now, shown)
+    async def prompt(self, name: str, request: PromptRequest) -> Prompted:
+        return await self._talking.prompt(name, request)
 
-    async def prompt_session(
-        self,
-        session_id: str,
-        text: str,
-        environment: Mapping[str, str],
-        wait: bool = True,
-        now: bool = False,
-        shown: Sequence[Shown] = (),
-    ) -> Prompted:
-        return await self._talking.prompt_session(session_id, text, environment, wait, now, shown)
+    async def prompt_session(self, session_id: str, request: PromptRequest) -> Prompted:
+        return await self._talking.prompt((await self._resuming.workflow_of(session_id)).id, request)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
         return await self._resuming.restore_workspace(name)
@@ -448,11 +430,11 @@ class Orchestrator:
         """A person's word on the oldest open question: a permission, or a plan."""
         return await self._answering.answer(name, answer)
 
-    async def cancel(self, name: str, reason: str) -> Action:
+    async def cancel(self, name: str, request: CancelRequest) -> Action:
         """For good: the agent is ended, the worktree stays as it is."""
         row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
-        stop = Stop(trigger=Trigger.CANCEL, reason=reason or "cancelled by the user")
+        stop = Stop(trigger=Trigger.CANCEL, reason=request.reason or "cancelled by the user")
 
         def cancel(t: Transaction) -> None:
             if t.workflow.status is W.CANCELLED:

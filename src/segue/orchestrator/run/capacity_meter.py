@@ -1,4 +1,4 @@
-"""How full an agent's context is while it works, and what follows from that."""
+"""Meter of an agent's context while it works, and the rungs that are due at the next boundary."""
 
 import logging
 from collections.abc import Mapping, Sequence

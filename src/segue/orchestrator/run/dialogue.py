@@ -33,7 +33,7 @@ from segue.orchestrator.run.lease import Lease
 from segue.orchestrator.run.plan_proposals import Planner, adopt_without_planning, blocked_by
 from segue.orchestrator.run.questions import Speaker
 from segue.orchestrator.run.recorder import Recorder
-from segue.orchestrator.run.reports import Reports
+from segue.orchestrator.run.reports import ask_for_report
 from segue.orchestrator.run.spending import limits_of
 from segue.orchestrator.run.task_completion import Finishing
 from segue.orchestrator.run.turns import Turns, broken_off, parts_of
@@ -114,7 +114,6 @@ class Dialogue:
         self._recorder = recorder
         speaker = Speaker(session_id=lease.session_id, run=lease.number, permissions=lease.workflow.permissions)
         self._turns = Turns(lease, agent, recorder, speaker, lease.live.phase, capacity)
-        self._reports = Reports(lease, self._turns, recorder)
         self._finishing = Finishing(lease, self._turns, recorder, environment)
         self._planner = Planner(lease, self._turns, recorder)
         self._plans = lease.services.agents[lease.agent].plans
@@ -212,7 +211,8 @@ class Dialogue:
             return False
         if self._lease.meter.empty(self._services.clock.now()) is not None:
             return False
-        return await self._reports.ask(task, Stop(trigger=end.trigger, reason=end.reason))
+        pause = Stop(trigger=end.trigger, reason=end.reason)
+        return await ask_for_report(self._lease, self._turns, self._recorder, task, pause)
 
     # ── the next step ───────────────────────────────────────────────────────────────────────────────
 

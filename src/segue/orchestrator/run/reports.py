@@ -18,53 +18,49 @@ from segue.orchestrator.settling.run_ends import DEAF
 from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
 
 
-class Reports:
-    """Asks about the last task; one repair, and in time."""
+async def ask_for_report(lease: Lease, turns: Turns, recorder: Recorder, task: TaskId, pause: Stop) -> bool:
+    """Ask the agent about its last task before a pause, with one repair and within a time limit.
 
-    def __init__(self, lease: Lease, turns: Turns, recorder: Recorder) -> None:
-        self._lease = lease
-        self._services = lease.services
-        self._turns = turns
-        self._recorder = recorder
+    Return True if the agent answered. The work pauses in either case.
+    """
+    try:
+        async with alongside(lambda: _limit_time(lease, turns, pause)):
+            answer = await _ask(lease, turns, QUESTION, task)
+            if answer is not None and isinstance(refused := read_answer(answer), Unreadable):
+                await _ask(lease, turns, repair(refused), task)
+    except AgentError as error:
+        message = f"The agent did not report its decisions: {error.message}"
+        await recorder.record(e.Warned(code="not_reported", message=message))
+        return False
+    return True
 
-    async def ask(self, task: TaskId, pause: Stop) -> bool:
-        """Ask for a report; return True if the agent answered. The work pauses in either case."""
-        try:
-            async with alongside(lambda: self._hurry(pause)):
-                answer = await self._question_agent(QUESTION, task)
-                if answer is not None and isinstance(refused := read_answer(answer), Unreadable):
-                    await self._question_agent(repair(refused), task)
-        except AgentError as error:
-            message = f"The agent did not report its decisions: {error.message}"
-            await self._recorder.record(e.Warned(code="not_reported", message=message))
-            return False
-        return True
 
-    async def _question_agent(self, question: str, task: TaskId) -> str | None:
-        """Return the agent's answer, or None if its turn was broken off. The question belongs to the last finished
-        task."""
-        session_id, number = self._lease.session_id, self._lease.number
-        prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
+async def _ask(lease: Lease, turns: Turns, question: str, task: TaskId) -> str | None:
+    """Return the agent's answer, or None if its turn was broken off. The question belongs to the last finished task."""
+    session_id, number = lease.session_id, lease.number
+    prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
 
-        def ask(t: Transaction) -> None:
-            t.prompts.queue(prompt, session_id, number)
-            self._lease.move(t, SessionStatus.RUNNING)
+    def ask(t: Transaction) -> None:
+        t.prompts.queue(prompt, session_id, number)
+        lease.move(t, SessionStatus.RUNNING)
 
-        await self._lease.write("report.asked", ask)
-        turn = await self._turns.take(prompt, question, REPORT_TURN)
+    await lease.write("report.asked", ask)
+    turn = await turns.take(prompt, question, REPORT_TURN)
 
-        def store_answer(t: Transaction) -> None:
-            t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=turn.text), session_id=session_id, run=number)
-            self._lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
+    def store_answer(t: Transaction) -> None:
+        t.append(e.AgentReported(prompt_id=prompt.prompt_id, text=turn.text), session_id=session_id, run=number)
+        lease.move(t, SessionStatus.WAITING_FOR_INPUT, waiting_for=WaitingFor.PROMPT)
 
-        await self._lease.write("report.given", store_answer)
-        return turn.text if turn.reason == "end_turn" else None
+    await lease.write("report.given", store_answer)
+    return turn.text if turn.reason == "end_turn" else None
 
-    async def _hurry(self, pause: Stop) -> None:
-        """Stop a report that takes too long, and then the run; the work still pauses for its own reason."""
-        await self._services.clock.sleep(self._services.rules.extraction.timeout)
-        with anyio.move_on_after(CANCEL_GRACE):
-            await self._turns.cancel()
-        await self._services.clock.sleep(CANCEL_GRACE)
-        why = f"{pause.reason.rstrip('.')}; {DEAF}" if pause.reason else DEAF
-        self._lease.live.tear_away(replace(pause, reason=why))
+
+async def _limit_time(lease: Lease, turns: Turns, pause: Stop) -> None:
+    """Stop a report that takes too long, and then the run; the work still pauses for its own reason."""
+    clock = lease.services.clock
+    await clock.sleep(lease.services.rules.extraction.timeout)
+    with anyio.move_on_after(CANCEL_GRACE):
+        await turns.cancel()
+    await clock.sleep(CANCEL_GRACE)
+    why = f"{pause.reason.rstrip('.')}; {DEAF}" if pause.reason else DEAF
+    lease.live.tear_away(replace(pause, reason=why))

@@ -15,7 +15,8 @@ from segue.journal.rows import WorkflowRow
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
 from segue.model.errors import BadInput, BadSettings, SegueError, UnknownAgent
-from segue.model.views import AgentCheck, AgentView, Successor
+from segue.model.requests import SuccessorRequest
+from segue.model.views import AgentCheck, AgentView
 from segue.model.work_settings import OFF, SAME
 from segue.orchestrator.runtime.containers import engine_of
 from segue.orchestrator.runtime.services import RuntimeServices
@@ -51,16 +52,19 @@ def fixer_of(services: RuntimeServices, row: WorkflowRow) -> AgentConfiguration 
     return fixer if fixer is not None and fixer.plans else None
 
 
-def choices_for(successor: Successor, row: WorkflowRow) -> Choices | None:
-    """Return the choices for a successor: MCP servers are kept; model and mode belong to one agent only."""
-    if successor.agent == row.agent:
-        if successor.model or successor.mode:
-            raise BadInput(
-                f"{row.agent} is at work on this already, and keeps the model and mode it began with.",
-                hint="Leave --model and --mode away, or name another agent.",
-            )
-        return None
-    return replace(decode(Choices, row.choices), model=successor.model, mode=successor.mode)
+def choices_for(request: SuccessorRequest, row: WorkflowRow) -> Choices | None:
+    """Return the choices for an agent that takes over, None if the same goes on.
+
+    Tools are kept; a model and a mode have a meaning for one agent only.
+    """
+    if request.agent not in (None, row.agent):
+        return replace(decode(Choices, row.choices), model=request.model, mode=request.mode)
+    if request.model or request.mode:
+        raise BadInput(
+            f"{row.agent} is at work on this already, and keeps the model and mode it began with.",
+            hint="Leave --model and --mode away, or name another agent.",
+        )
+    return None
 
 
 def agents(services: RuntimeServices, environment: Mapping[str, str]) -> list[AgentView]:

@@ -1,4 +1,4 @@
-"""Compiling what a successor reads, for a workflow that Segue knows."""
+"""Resume contexts of workflows: the text that a successor reads."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""One question to a model, over pydantic-ai. Only `extracting` opens this door, since the library is an extra."""
+"""One question to a model, over pydantic-ai. Only `extraction` imports it, since the library is an extra."""
 
 import logging
 from typing import Any

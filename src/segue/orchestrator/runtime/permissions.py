@@ -1,4 +1,4 @@
-"""Permissions: what the policy answers by itself, what people answer, and which of the agent's options that is."""
+"""Answers to permission requests: by policy or by people, and the agent's option for each."""
 
 from typing import Literal
 

@@ -10,7 +10,7 @@ import yaml
 from segue.model.errors import BadPlan
 from segue.model.ids import TaskId, slugify
 from segue.model.plan import Issue, Plan, Task, TaskStatus
-from segue.model.views import PlanText
+from segue.model.requests import PlanText
 
 _YAML_HINT = "A plan is a list of tasks: `- {id: parser, title: Write the parser, depends_on: [lexer]}`."
 _NO_WORDS = (list, dict, set, tuple, bytes)

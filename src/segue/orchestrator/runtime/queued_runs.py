@@ -1,4 +1,4 @@
-"""Runs that are handed to the queue."""
+"""Queueing of a session's next run."""
 
 from collections.abc import Mapping
 

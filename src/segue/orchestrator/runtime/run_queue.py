@@ -3,7 +3,7 @@
 The row that `t.runs.queue` writes is the truth for every implementation: it names the boot that queued the
 run, and `t.runs.claim` claims it under the fence. A queue decides when this process calls the body of a
 queued run: as soon as the transaction that queued it has committed, and never when it was rolled back. How many
-agents are up at once, and in which order, is decided by `places`.
+agents are up at once, and in which order, is decided by `slots`.
 """
 
 import logging

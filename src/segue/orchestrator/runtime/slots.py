@@ -1,4 +1,4 @@
-"""How many agents are up at the same time, and who is next.
+"""Slots for agents: a bound on the agents that are up at the same time, and the order of the runs that wait.
 
 The queue starts the body of every queued run at once, in any order. The bodies wait here before they claim their runs:
 a run that waits is still queued in the journal.

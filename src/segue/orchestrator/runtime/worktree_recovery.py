@@ -1,4 +1,4 @@
-"""A worktree that is gone is made again, with the files that were saved last."""
+"""Recovery of a worktree that is gone, with the files that were saved last."""
 
 from dataclasses import dataclass
 from pathlib import Path

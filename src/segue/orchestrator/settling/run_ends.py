@@ -1,4 +1,4 @@
-"""How a run comes to its end, by itself or torn away."""
+"""Ends of a run, clean or interrupted."""
 
 from dataclasses import dataclass
 

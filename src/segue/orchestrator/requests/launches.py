@@ -50,8 +50,8 @@ from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.runtime.services import DIVERGED, RuntimeServices
 from segue.protocol.admission import (
     FilesMoving,
-    Launch,
     LaunchCourse,
+    LaunchRequest,
     Leaving,
     OpenRun,
     Standing,
@@ -113,8 +113,8 @@ class Ask:
     """Pictures of the message."""
 
     @property
-    def launch(self) -> Launch:
-        return Launch(
+    def launch(self) -> LaunchRequest:
+        return LaunchRequest(
             purpose=self.purpose,
             agent=self.agent.name,
             way=self.way,

@@ -233,8 +233,7 @@ def test_a_meter_holds_what_the_account_says(
         if isinstance(event, e.UsageReported):
             meter.add(session_id, event, TODAY)
 
-    account = total(each.account for each in sessions_of(folded(*begun, *now)))
-    assert meter.used == account
+    assert meter.used == total(each.account for each in sessions_of(folded(*begun, *now)))
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])

@@ -31,6 +31,11 @@ SLOWLY = {"retry_attempts": 3, "retry_first": 40.0}
 """Three failures of an agent within a minute would be no matter for a second agent."""
 
 
+@pytest.fixture
+def server_settings() -> dict[str, int]:
+    return {"retry_attempts": 2}
+
+
 def failing(answer: str, first: str = "{say: Now.}, {crash: true}", second: str = "{say: Done.}") -> str:
     return SCRIPT.format(answer=answer, first=first, second=second)
 
@@ -102,44 +107,42 @@ async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, ans
         assert view.runs == 4
 
 
-async def test_whoever_wants_no_fixer_gets_none(theatre: Theatre) -> None:
-    theatre.choices = Choices(fixer="off")
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(failing(advice("fix")))
-        while len(await theatre.events("build-it", e.StepFailed)) < 2:
-            await theatre.as_time_goes_by("build-it", "paused")
-        assert (await theatre.until("build-it", "paused")).retry is None
-        assert await theatre.events("build-it", e.FixerAdvised) == []
+async def test_whoever_wants_no_fixer_gets_none(opened: Theatre) -> None:
+    opened.choices = Choices(fixer="off")
+    await opened.begin(failing(advice("fix")))
+    while len(await opened.events("build-it", e.StepFailed)) < 2:
+        await opened.as_time_goes_by("build-it", "paused")
+    assert (await opened.until("build-it", "paused")).retry is None
+    assert await opened.events("build-it", e.FixerAdvised) == []
 
 
-async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre) -> None:
-    (theatre.repository / ".gitignore").write_text("*.log\n")
-    git(theatre.repository, "add", "-A")
-    git(theatre.repository, "commit", "--quiet", "--message", "ignore")
+async def test_a_wrong_way_is_undone_exactly_and_planned_again(opened: Theatre) -> None:
+    (opened.repository / ".gitignore").write_text("*.log\n")
+    git(opened.repository, "add", "-A")
+    git(opened.repository, "commit", "--quiet", "--message", "ignore")
     first = "{write: {path: a.txt, content: A}}, {write: {path: sub/untracked.txt, content: U}}"
     wrong = "{run: 'rm a.txt; echo B > sub/untracked.txt; echo x > junk.txt; echo y > kept.log'}, {crash: true}"
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(failing(advice("rewind", "Begin with the tests."), first, wrong))
-        head = None
-        while not await theatre.events("build-it", e.PlanReopened):
-            await theatre.as_time_goes_by("build-it", "paused", "in_progress")
-            head = head or git(worktree_of(theatre), "rev-parse", "HEAD")
-        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
-        (reopened,) = await theatre.events("build-it", e.PlanReopened)
-        assert reopened.reason == "the fixer advises: Begin with the tests."
-        moved = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
-        assert {each.trigger for each in moved} == {Trigger.CRASH}
-        worktree = worktree_of(theatre)
-        assert (worktree / "a.txt").read_text() == "A"
-        assert (worktree / "sub/untracked.txt").read_text() == "U"
-        assert not (worktree / "junk.txt").exists()
-        assert (worktree / "kept.log").read_text() == "y\n"
-        assert git(worktree, "rev-parse", "HEAD") == head
-        view = await theatre.orchestrator.workflow("build-it")
-        saved = await theatre.services.journal.checkpoints.get(view.id, rewound.saved)
-        assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
-        await theatre.cancel("build-it", "seen enough")
-        assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
+    await opened.begin(failing(advice("rewind", "Begin with the tests."), first, wrong))
+    head = None
+    while not await opened.events("build-it", e.PlanReopened):
+        await opened.as_time_goes_by("build-it", "paused", "in_progress")
+        head = head or git(worktree_of(opened), "rev-parse", "HEAD")
+    (rewound,) = await opened.events("build-it", e.WorkflowRewound)
+    (reopened,) = await opened.events("build-it", e.PlanReopened)
+    assert reopened.reason == "the fixer advises: Begin with the tests."
+    moved = [each for each in await opened.events("build-it", e.WorkflowMoved) if each.after == "paused"]
+    assert {each.trigger for each in moved} == {Trigger.CRASH}
+    worktree = worktree_of(opened)
+    assert (worktree / "a.txt").read_text() == "A"
+    assert (worktree / "sub/untracked.txt").read_text() == "U"
+    assert not (worktree / "junk.txt").exists()
+    assert (worktree / "kept.log").read_text() == "y\n"
+    assert git(worktree, "rev-parse", "HEAD") == head
+    view = await opened.orchestrator.workflow("build-it")
+    saved = await opened.services.journal.checkpoints.get(view.id, rewound.saved)
+    assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
+    await opened.cancel("build-it", "seen enough")
+    assert (await opened.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
 
 
 async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is_planned_again(
@@ -209,30 +212,29 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
 
 
 async def test_a_fixer_whose_quota_is_used_up_is_asked_about_the_same_step_when_it_is_full_again(
-    theatre: Theatre,
+    opened: Theatre,
 ) -> None:
-    theatre.choices = Choices(wait_for_quota=True)
-    reset = theatre.clock.now() + timedelta(hours=1)
+    opened.choices = Choices(wait_for_quota=True)
+    reset = opened.clock.now() + timedelta(hours=1)
     empty = f"fail: {{kind: quota, reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'}}"
     script = failing(advice("fix")).replace(
         "turns:", f"turns:\n  - {{match: You are asked for advice, once: true, do: [{{{empty}}}]}}"
     )
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(script)
-        while len(await theatre.events("build-it", e.StepFailed)) < 3:
-            await theatre.as_time_goes_by("build-it", "paused")
-        view = await theatre.until("build-it", "paused")
-        failed = await theatre.events("build-it", e.StepFailed)
-        assert [(each.step, each.what) for each in failed] == [
-            ("a", "process_exited"),
-            ("a", "process_exited"),
-            ("a", "quota"),
-        ]
-        assert view.retry is not None and (view.retry.step, view.retry.attempt, view.retry.of) == ("a", 4, 4)
-        await theatre.clock.advance(3600)
-        await theatre.as_time_goes_by("build-it", "completed")
-        (told,) = await theatre.events("build-it", e.FixerAdvised)
-        assert (told.step, told.verdict) == ("a", "fix")
+    await opened.begin(script)
+    while len(await opened.events("build-it", e.StepFailed)) < 3:
+        await opened.as_time_goes_by("build-it", "paused")
+    view = await opened.until("build-it", "paused")
+    failed = await opened.events("build-it", e.StepFailed)
+    assert [(each.step, each.what) for each in failed] == [
+        ("a", "process_exited"),
+        ("a", "process_exited"),
+        ("a", "quota"),
+    ]
+    assert view.retry is not None and (view.retry.step, view.retry.attempt, view.retry.of) == ("a", 4, 4)
+    await opened.clock.advance(3600)
+    await opened.as_time_goes_by("build-it", "completed")
+    (told,) = await opened.events("build-it", e.FixerAdvised)
+    assert (told.step, told.verdict) == ("a", "fix")
 
 
 # ── inside a run ────────────────────────────────────────────────────────────────────────────────────
@@ -262,15 +264,13 @@ async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_n
     ],
 )
 async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(
-    theatre: Theatre, answer: str, said: str
+    opened: Theatre, answer: str, said: str
 ) -> None:
-    theatre.choices = Choices(verify=Verify(command="false"))
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(of_failing_tests(answer))
-        view = await theatre.until("build-it", "review")
-        assert view.reason.endswith(f". {said}")
-        assert len(await theatre.events("build-it", e.PersonAsked)) == 1
-    asked = next(each["text"] for each in theatre.diary("prompt") if "You are asked for advice" in each["text"])
+    opened.choices = Choices(verify=Verify(command="false"))
+    await opened.begin(of_failing_tests(answer))
+    assert (await opened.until("build-it", "review")).reason.endswith(f". {said}")
+    assert len(await opened.events("build-it", e.PersonAsked)) == 1
+    asked = next(each["text"] for each in opened.diary("prompt") if "You are asked for advice" in each["text"])
     assert "What to do next" in asked and "session ended" not in asked
 
 
@@ -287,8 +287,7 @@ turns:
     theatre.choices = Choices(review=Review())
     async with theatre.open(retry_attempts=3):
         await theatre.begin(script)
-        reopened = (await theatre.event("build-it", e.PlanReopened)).event
-        assert isinstance(reopened, e.PlanReopened) and "does not lead there" in reopened.reason
+        assert "does not lead there" in (await theatre.first("build-it", e.PlanReopened)).reason
         assert (worktree_of(theatre) / "a.txt").exists()
         (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
         assert (scheduled.step, scheduled.rewind) == ("b", True)
@@ -298,19 +297,18 @@ turns:
 
 
 async def test_a_first_task_that_went_the_wrong_way_is_undone_too_and_the_users_own_changes_stay(
-    theatre: Theatre,
+    opened: Theatre,
 ) -> None:
-    (theatre.repository / "mine.txt").write_text("not committed\n")
+    (opened.repository / "mine.txt").write_text("not committed\n")
     wrong = "{run: 'rm mine.txt; echo x > junk.txt'}, {crash: true}"
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(failing(advice("rewind", "Begin with the tests."), wrong), here=True)
-        while not await theatre.events("build-it", e.PlanReopened):
-            await theatre.as_time_goes_by("build-it", "paused", "in_progress")
-        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
-        assert rewound.checkpoint_id.endswith("-000")
-        assert (theatre.repository / "mine.txt").read_text() == "not committed\n"
-        assert not (theatre.repository / "junk.txt").exists()
-        await theatre.cancel("build-it", "seen enough")
+    await opened.begin(failing(advice("rewind", "Begin with the tests."), wrong), here=True)
+    while not await opened.events("build-it", e.PlanReopened):
+        await opened.as_time_goes_by("build-it", "paused", "in_progress")
+    (rewound,) = await opened.events("build-it", e.WorkflowRewound)
+    assert rewound.checkpoint_id.endswith("-000")
+    assert (opened.repository / "mine.txt").read_text() == "not committed\n"
+    assert not (opened.repository / "junk.txt").exists()
+    await opened.cancel("build-it", "seen enough")
 
 
 PLANS = """

@@ -34,8 +34,7 @@ async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
             both.start_soon(refused, theatre)
             await waits.wait()
             finishing.go.set()
-        view = await theatre.until("build-it", "completed")
-        assert view.waiting_messages == 0
+        assert (await theatre.until("build-it", "completed")).waiting_messages == 0
         assert len(await theatre.events("build-it", e.PromptQueued)) == 1
 
 
@@ -57,8 +56,7 @@ async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_t
         assert view.status is WorkflowStatus.PAUSED and view.last_snapshot is not None
         snapshot = (await theatre.orchestrator.snapshot("build-it", view.last_snapshot)).checkpoint
         assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.CRASH, True)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+        await theatre.resume_until("build-it", "completed")
     assert len(theatre.diary("prompt")) == 1
 
 
@@ -93,8 +91,7 @@ async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wai
         (theatre.root / "worktrees" / "build-it" / "go").touch()
         await speaking.until_there()
         await theatre.cancel("build-it", "not wanted any more")
-        view = await theatre.until("build-it", "cancelled")
-        assert view.waiting_messages == 0
+        assert (await theatre.until("build-it", "cancelled")).waiting_messages == 0
         (said,) = [each for each in await theatre.events("build-it", e.PromptQueued) if each.task_id is None]
         assert [each.prompt_id for each in await theatre.events("build-it", e.PromptNotSent)] == [said.prompt_id]
         await told_as_it_is(theatre)

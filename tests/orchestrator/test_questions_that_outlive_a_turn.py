@@ -46,8 +46,7 @@ async def told(theatre: Theatre) -> list[tuple[str, str | None]]:
 
 async def left_open(theatre: Theatre) -> None:
     """The turn of the first task is over, and its question was not answered."""
-    await theatre.begin(LEFT_OPEN, permissions="ask")
-    await theatre.event("build-it", e.PermissionRequested)
+    await theatre.begin_until(e.PermissionRequested, LEFT_OPEN, permissions="ask")
     (worktree_of(theatre) / "asked").touch()
 
 
@@ -62,17 +61,15 @@ async def asked_between(theatre: Theatre) -> None:
 
 
 async def test_a_question_that_is_open_at_the_end_of_its_turn_is_taken_back_and_the_agent_told(
-    theatre: Theatre,
+    opened: Theatre,
 ) -> None:
-    async with theatre.open():
-        await left_open(theatre)
-        await theatre.event("build-it", e.TaskCompleted)
-        assert await answers(theatre) == [("interrupted", "segue")]
-        assert await told(theatre) == [("cancelled", None)]
-        with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", ApproveRequest())
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
+    await left_open(opened)
+    await opened.event("build-it", e.TaskCompleted)
+    assert await answers(opened) == [("interrupted", "segue")]
+    assert await told(opened) == [("cancelled", None)]
+    with pytest.raises(NothingToAnswer):
+        await opened.orchestrator.answer("build-it", ApproveRequest())
+    await opened.go_until("build-it", "completed")
 
 
 async def test_a_question_of_a_turn_that_is_over_excuses_no_silence(theatre: Theatre) -> None:
@@ -83,16 +80,14 @@ async def test_a_question_of_a_turn_that_is_over_excuses_no_silence(theatre: The
             async with theatre.time_going_by(60):
                 await theatre.event("build-it", e.Warned)
         assert {each.code for each in await theatre.events("build-it", e.Warned)} == {"stalled"}
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
+        await theatre.go_until("build-it", "completed")
 
 
 async def test_what_is_asked_between_two_turns_can_be_answered_in_the_next(theatre: Theatre) -> None:
     async with theatre.open(talk_linger=600.0):
         await asked_between(theatre)
         assert await say(theatre, "Slowly") == "sent"
-        answered = await theatre.orchestrator.answer("build-it", ApproveRequest())
-        assert answered.status == "approved"
+        assert (await theatre.orchestrator.answer("build-it", ApproveRequest())).status == "approved"
         assert await told(theatre) == [("selected", "allow")]
         (worktree_of(theatre) / "go").touch()
         await standing_still(theatre)
@@ -128,11 +123,8 @@ async def test_words_that_came_too_late_to_be_an_answer_are_said_to_the_agent(
 
     monkeypatch.setattr(AcpAgent, "answer", too_late)
     async with asking.open():
-        await asking.begin("turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
-        await asking.event("build-it", e.PermissionRequested)
-        said = await asking.prompt("build-it", "Call it segue.")
-        assert said.status == "answered"
-        warned = (await asking.event("build-it", e.Warned)).event
-        assert isinstance(warned, e.Warned) and warned.code == "answer_too_late"
+        await asking.begin_until(e.PermissionRequested, "turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
+        assert (await asking.prompt("build-it", "Call it segue.")).status == "answered"
+        assert (await asking.first("build-it", e.Warned)).code == "answer_too_late"
         queued = await asking.events("build-it", e.PromptQueued)
         assert [each.text for each in queued[1:]] == ["Call it segue."]

@@ -115,18 +115,17 @@ async def test_a_cancel_in_the_middle_comes_after_it(theatre: Theatre, monkeypat
 
 
 async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+    opened: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        held = HeldRewind(monkeypatch)
-        async with anyio.create_task_group() as others:
-            others.start_soon(go_back, theatre, first.id)
-            await held.there.wait()
-            await held.let_go_while(lambda: theatre.cancel("build-it", "stop it"))
-        await theatre.until("build-it", "cancelled")
-        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
-        await told_as_it_is(theatre)
+    first, _ = await after_two_tasks(opened)
+    held = HeldRewind(monkeypatch)
+    async with anyio.create_task_group() as others:
+        others.start_soon(go_back, opened, first.id)
+        await held.there.wait()
+        await held.let_go_while(lambda: opened.cancel("build-it", "stop it"))
+    await opened.until("build-it", "cancelled")
+    assert len(await opened.events("build-it", e.WorkflowRewound)) == 1
+    await told_as_it_is(opened)
 
 
 async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
@@ -182,14 +181,13 @@ async def test_what_cannot_be_written_down_is_undone_and_the_retry_called_off(th
         await theatre.cancel("build-it", "seen enough")
 
 
-async def test_what_was_written_down_stays_though_something_fails_after(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        with failing_at("resume.after", DatabaseUnusable("Too late.")), pytest.raises(DatabaseUnusable):
-            await go_back(theatre, first.id)
-        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
-        assert not (worktree_of(theatre) / "sub").exists()
-        await theatre.cancel("build-it", "seen enough")
+async def test_what_was_written_down_stays_though_something_fails_after(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    with failing_at("resume.after", DatabaseUnusable("Too late.")), pytest.raises(DatabaseUnusable):
+        await go_back(opened, first.id)
+    assert len(await opened.events("build-it", e.WorkflowRewound)) == 1
+    assert not (worktree_of(opened) / "sub").exists()
+    await opened.cancel("build-it", "seen enough")
 
 
 async def test_a_server_that_is_stopped_in_the_middle_puts_the_files_back_and_the_next_one_does_it_all(

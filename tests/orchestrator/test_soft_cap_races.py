@@ -88,29 +88,27 @@ async def test_a_cancel_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theat
         assert theatre.services.live == {} and theatre.services.environments == {}
 
 
-async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelled_workflow(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(filling(81_000, "{wait_for: go}"))
-        await theatre.until_prompted(1)
-        go(theatre)
-        await at_once(tonight(theatre), cancelling(theatre), tonight(theatre))
-        await theatre.until("build-it", "cancelled", "completed")
-        await told_as_it_is(theatre)
-        assert theatre.services.live == {} and theatre.services.environments == {}
+async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelled_workflow(opened: Theatre) -> None:
+    await opened.begin(filling(81_000, "{wait_for: go}"))
+    await opened.until_prompted(1)
+    go(opened)
+    await at_once(tonight(opened), cancelling(opened), tonight(opened))
+    await opened.until("build-it", "cancelled", "completed")
+    await told_as_it_is(opened)
+    assert opened.services.live == {} and opened.services.environments == {}
 
 
-async def test_a_pause_that_races_with_a_hand_over_loses_no_session_and_no_task(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(filling(81_000, "{wait_for: go}"))
-        await theatre.until_prompted(1)
-        go(theatre)
-        await at_once(*[tonight(theatre)] * 3)
-        view = await theatre.until("build-it", "paused", "completed")
-        await told_as_it_is(theatre)
-        if view.status == "paused":
-            await theatre.resume("build-it")
-        view = await theatre.until("build-it", "completed")
-        assert (view.sessions, view.tasks_done) == (2, 2)
+async def test_a_pause_that_races_with_a_hand_over_loses_no_session_and_no_task(opened: Theatre) -> None:
+    await opened.begin(filling(81_000, "{wait_for: go}"))
+    await opened.until_prompted(1)
+    go(opened)
+    await at_once(*[tonight(opened)] * 3)
+    view = await opened.until("build-it", "paused", "completed")
+    await told_as_it_is(opened)
+    if view.status == "paused":
+        await opened.resume("build-it")
+    view = await opened.until("build-it", "completed")
+    assert (view.sessions, view.tasks_done) == (2, 2)
 
 
 async def test_what_is_said_in_the_middle_of_a_hand_over_reaches_the_next_session(

@@ -231,8 +231,7 @@ def said(service: Standin) -> Answer:
 def test_an_approved_plan_is_followed(segue: Any, service: Standin) -> None:
     be(service, BLOCKED, other())
     service.plot = [(GOES_ON, {"status": WorkflowStatus.COMPLETED, "tasks_total": 2})]
-    result = segue("approve")
-    lines = result.stdout.splitlines()
+    lines = segue("approve").stdout.splitlines()
     assert lines[0] == "✓ Approved: a plan of 2 tasks"
     assert lines[1].startswith("✓ Workflow resumed (rehearsal, session 1, run 2, the same conversation")
     assert lines[-2:] == ["Completed", "✓ Add a parser: 1/2 tasks, 1 session, 1 run"]
@@ -260,8 +259,7 @@ def test_another_plan_is_approved_and_not_followed(segue: Any, service: Standin)
 )
 def test_a_plan_is_rejected_with_a_reason(segue: Any, service: Standin, words: list[str], reason: str) -> None:
     be(service, BLOCKED)
-    result = segue("reject", *words, "--detach")
-    assert result.stdout.startswith("✓ Rejected: a plan of 2 tasks\n")
+    assert segue("reject", *words, "--detach").stdout.startswith("✓ Rejected: a plan of 2 tasks\n")
     assert (said(service).allow, said(service).reason) == (False, reason)
 
 
@@ -473,8 +471,7 @@ def test_resume_hands_over_the_callers_environment(
 ) -> None:
     monkeypatch.setenv("MY_KEY", "mine")
     be(service, PAUSED)
-    result = segue("resume", "--detach", "--json")
-    assert json.loads(result.stdout)["way"] == "native"
+    assert json.loads(segue("resume", "--detach", "--json").stdout)["way"] == "native"
     request = service.request("resume")
     assert (request.environment["MY_KEY"], request.way) == ("mine", None)
 
@@ -617,8 +614,7 @@ def test_resume_takes_a_paused_one_before_a_failed_one(segue: Any, service: Stan
 
 def test_resume_goes_on_with_a_failed_one_if_that_is_all_there_is(segue: Any, service: Standin) -> None:
     be(service, replace(VIEW, status=WorkflowStatus.FAILED, session=None))
-    result = segue("resume", "--detach")
-    assert result.stdout.startswith("Resuming before its first session:\n")
+    assert segue("resume", "--detach").stdout.startswith("Resuming before its first session:\n")
 
 
 # ── looking ─────────────────────────────────────────────────────────────────────────────────────────
@@ -742,8 +738,7 @@ def test_up_starts_a_server_once_and_down_ends_it(segue: Any, home: Path) -> Non
     started = segue("up")
     server = client.find()
     assert started.stdout == f"Started the Segue server (pid {server.pid}).\n  {server.url}, data in {home}\n"
-    again = segue("up")
-    assert again.stdout.startswith(f"The Segue server is already up (pid {server.pid}).\n")
+    assert segue("up").stdout.startswith(f"The Segue server is already up (pid {server.pid}).\n")
     assert segue("down").stdout == f"Stopped the Segue server (pid {server.pid}).\n"
     over = segue("down")
     assert (over.exit_code, over.stdout) == (0, "No Segue server is running.\n")

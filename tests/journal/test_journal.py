@@ -210,8 +210,7 @@ async def test_appending_to_an_unknown_workflow_is_refused_and_harms_nobody_else
 
 async def test_secrets_do_not_reach_the_database(journal: Journal) -> None:
     secret = "ghp_" + "a1B2" * 9
-    new = new_workflow(title=f"Use {secret}")
-    workflow_id, session_id = await begun(journal, new)
+    workflow_id, session_id = await begun(journal, new_workflow(title=f"Use {secret}"))
     await journal.append(workflow_id, AgentMessage(text=f"line\n{secret}\nline"))
     await journal.append(
         workflow_id, ToolCalled(call_id="c", title=f"echo {secret}", tool="execute", input={"k": secret})

@@ -221,8 +221,7 @@ async def test_an_expired_entry_is_erased_after_the_retention(
 
 async def test_a_deleted_entry_is_gone_and_its_log_is_not(journal: Journal, memory: Memory) -> None:
     entry = (await store(memory, RETRIES)).memory
-    forgotten = await memory.delete(entry.tag)
-    assert forgotten.memory_id == entry.id
+    assert (await memory.delete(entry.tag)).memory_id == entry.id
     assert await found_by(memory, "retries") == []
     with pytest.raises(MemoryNotFound):
         await memory.delete(entry.id)

@@ -41,8 +41,7 @@ async def test_words_find_the_message_that_has_them_and_where_it_comes_from(jour
     at = await journal.append(workflow, *say(*CHATTER[:2]), session_id=session)
     await journal.append(workflow, *say("We cap the retries of the payment gateway at five."), session_id=session)
     await journal.append(workflow, *say(*CHATTER[2:]), session_id=session)
-    found = await recall(memory, "How many retries does the payment gateway get?")
-    best = found.results[0]
+    best = (await recall(memory, "How many retries does the payment gateway get?")).results[0]
     assert best.kind == "message"
     assert best.text == "We cap the retries of the payment gateway at five."
     assert (best.provenance.workflow_id, best.provenance.session_id) == (workflow, session)
@@ -89,8 +88,7 @@ async def test_neighbours_are_those_of_the_same_workflow(journal: Journal, memor
     (one, first), (other, second) = await begun(journal), await begun(journal)
     await journal.append(one, *say("The zeppelin lands."), session_id=first)
     await journal.append(other, *say("Nothing of that sort."), session_id=second)
-    found = await recall(memory, "zeppelin")
-    assert {each.provenance.workflow_id for each in found.results} == {one}
+    assert {each.provenance.workflow_id for each in (await recall(memory, "zeppelin")).results} == {one}
 
 
 async def test_every_clipped_kind_of_event_is_found(journal: Journal, memory: Memory) -> None:

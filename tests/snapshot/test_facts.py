@@ -287,8 +287,7 @@ anything: st.SearchStrategy[Said] = st.one_of(
 
 @given(st.lists(anything, max_size=30))
 def test_no_transcript_is_too_odd(said: list[Said]) -> None:
-    found = facts(*said)
-    assert replace(found) == facts_of(transcript(*said))
+    assert replace(facts(*said)) == facts_of(transcript(*said))
 
 
 def test_an_edit_that_only_its_answer_tells_of_is_known_by_what_it_wrote() -> None:

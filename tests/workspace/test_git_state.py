@@ -145,8 +145,7 @@ async def test_a_conflict_is_a_modified_file(repository: Repository) -> None:
     repository.git("switch", "--quiet", "main")
     repository.write("readme.md", "Ours.\n")
     repository.commit()
-    merge = subprocess.run(["git", "merge", "other"], cwd=repository.path, capture_output=True)
-    assert merge.returncode == 1
+    assert subprocess.run(["git", "merge", "other"], cwd=repository.path, capture_output=True).returncode == 1
     assert (await read_state(repository.path, None)).changes == (change("readme.md", "modified"),)
 
 

@@ -120,8 +120,7 @@ async def test_saving_something_else_under_the_same_ref_moves_the_ref(repository
     assert second.commit != first.commit
     assert repository.git("rev-parse", REF) == second.commit
     repository.commit()
-    third = await save(repository.path, REF, "the same files on another HEAD")
-    assert third.commit != second.commit
+    assert (await save(repository.path, REF, "the same files on another HEAD")).commit != second.commit
 
 
 async def test_saves_at_the_same_time_do_not_collide(repository: Repository) -> None:
@@ -137,8 +136,7 @@ async def test_a_linked_worktree_is_saved_from_its_own_index(repository: Reposit
     await ensure_worktree(repository.path, tmp_path / "linked", "segue/x")
     linked = Repository(tmp_path / "linked")
     make_a_mess(linked)
-    saved = await save(linked.path, REF, "one")
-    assert "staged.txt" in repository.files(saved.commit)
+    assert "staged.txt" in repository.files((await save(linked.path, REF, "one")).commit)
     assert linked.git("diff", "--cached", "--name-only") == "staged.txt"
 
 

@@ -271,9 +271,7 @@ def test_a_reason_that_is_taken_for_a_name_says_how_it_is_given(segue: Any, serv
 
 
 @pytest.mark.parametrize("words", [["approve"], ["reject", "Use a table"]])
-def test_a_word_on_the_plan_of_a_paused_workflow_is_told_how_its_question_comes_back(
-    segue: Any, service: Standin, words: list[str]
-) -> None:
+def test_answering_a_plan_while_paused_names_the_way_back(segue: Any, service: Standin, words: list[str]) -> None:
     paused = replace(BLOCKED, status=WorkflowStatus.PAUSED, asks="")
     be(
         service,
@@ -287,9 +285,7 @@ def test_a_word_on_the_plan_of_a_paused_workflow_is_told_how_its_question_comes_
 
 
 @pytest.mark.parametrize(("asked", "words"), [("answer", ["approve"]), ("prompt", ["prompt", "Hello there"])])
-def test_a_word_to_a_workflow_that_is_over_is_told_so(
-    segue: Any, service: Standin, asked: str, words: list[str]
-) -> None:
+def test_messages_to_an_ended_workflow_are_refused(segue: Any, service: Standin, asked: str, words: list[str]) -> None:
     done = replace(VIEW, status=WorkflowStatus.COMPLETED)
     be(service, done)
     service.refusals[asked] = WrongState("The workflow is completed.")
@@ -331,9 +327,7 @@ def test_what_is_done_of_a_plan_that_waits_is_ticked(segue: Any, service: Standi
 
 
 @pytest.mark.parametrize("status", [WorkflowStatus.CANCELLED, WorkflowStatus.COMPLETED])
-def test_a_plan_of_a_workflow_that_is_over_waits_for_nobody(
-    segue: Any, service: Standin, status: WorkflowStatus
-) -> None:
+def test_the_plan_of_an_ended_workflow_is_not_shown(segue: Any, service: Standin, status: WorkflowStatus) -> None:
     be(service, replace(BLOCKED, status=status, asks=""))
     assert segue("status").stdout.splitlines()[1:] == [f"  add-parser                        {status:<12}  no plan"]
 
@@ -466,9 +460,7 @@ def test_a_resume_that_is_refused_says_nothing_else(segue: Any, service: Standin
     assert result.stderr == "segue: This workflow has no checkpoint '999'.\n"
 
 
-def test_resume_hands_over_the_callers_environment(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_sends_the_callers_environment(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine")
     be(service, PAUSED)
     assert json.loads(segue("resume", "--detach", "--json").stdout)["way"] == "native"
@@ -539,17 +531,13 @@ def test_the_limits_of_a_workflow_at_work_are_changed_and_it_goes_on(segue: Any,
     ("pausing", "sentence"),
     [(False, "The pause that was asked for is withdrawn."), (True, "A pause was asked for, and comes all the same.")],
 )
-def test_whoever_changes_limits_hears_what_becomes_of_a_pause(
-    segue: Any, service: Standin, pausing: bool, sentence: str
-) -> None:
+def test_changed_limits_report_a_requested_pause(segue: Any, service: Standin, pausing: bool, sentence: str) -> None:
     be(service, replace(VIEW, pause_requested=True))
     service.limited = {"pause_requested": pausing}
     assert segue("resume", "--max-cost", "5").stdout.splitlines()[1:] == [f"  {sentence}"]
 
 
-def test_what_else_is_wanted_of_a_workflow_at_work_is_refused_and_no_limit_is_changed(
-    segue: Any, service: Standin
-) -> None:
+def test_other_options_for_a_working_workflow_are_refused_and_change_no_limit(segue: Any, service: Standin) -> None:
     result = segue("resume", "--max-cost", "5", "--agent", "codex")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "nothing but its limits can be changed now" in result.stderr
@@ -802,9 +790,7 @@ def test_doctor_looks_at_everything(segue: Any, service: Standin, monkeypatch: p
     assert (document["ok"], result.exit_code) == (True, 0)
 
 
-def test_doctor_names_what_is_wrong_and_what_to_do(
-    segue: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_names_what_to_mend(segue: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths.ensure_home()
     (home / "segue.toml").write_text("prot = 1\n")
     (home / "segue.db").write_text("this is not a database, and long enough to be seen as none" * 20)
@@ -841,9 +827,7 @@ def test_doctor_names_a_missing_default_agent(segue: Any, tmp_path: Path, monkey
         (["memorize", "new", "x", "--label", "b", "--label", "a\udcff"], "--label"),
     ],
 )
-def test_what_is_no_text_is_refused_before_a_server_is_started(
-    segue: Any, home: Path, command: list[str], name: str
-) -> None:
+def test_undecodable_text_is_refused_without_a_server(segue: Any, home: Path, command: list[str], name: str) -> None:
     result = segue(*command)
     assert (result.exit_code, result.stdout) == (1, "")
     assert name in result.stderr and "is not UTF-8 text." in result.stderr
@@ -857,7 +841,7 @@ def test_a_file_may_be_called_as_it_likes(segue: Any, monkeypatch: pytest.Monkey
     assert became == ["./a\udcff.jsonl"]
 
 
-def test_no_workflow_belongs_to_a_directory_whose_name_is_no_text(
+def test_undecodable_directories_have_no_workflow(
     segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be(service)

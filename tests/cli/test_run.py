@@ -157,9 +157,7 @@ def test_run_with_json_prints_the_end_and_nothing_else(segue: Any, service: Stan
 
 
 @pytest.mark.parametrize("end", [WorkflowStatus.FAILED, WorkflowStatus.CANCELLED])
-def test_run_ends_with_one_when_the_work_did_not_come_to_its_end(
-    segue: Any, service: Standin, end: WorkflowStatus
-) -> None:
+def test_run_exits_with_one_when_the_work_is_unfinished(segue: Any, service: Standin, end: WorkflowStatus) -> None:
     service.plot = story(CREATED, end=end, reason="no luck")
     result = segue("run", "Add a parser")
     assert result.exit_code == 1
@@ -184,9 +182,7 @@ def test_run_ends_with_zero_when_the_work_is_paused(segue: Any, service: Standin
         (["x", "--mcp", "missing.json"], "missing.json cannot be read: No such file or directory."),
     ],
 )
-def test_bad_input_is_refused_before_a_server_is_started(
-    segue: Any, home: Path, arguments: list[str], words: str
-) -> None:
+def test_bad_input_is_refused_before_a_server_starts(segue: Any, home: Path, arguments: list[str], words: str) -> None:
     result = segue("run", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert words in result.stderr

@@ -217,9 +217,7 @@ def test_messages_are_told_with_who_said_them(segue: Any, service: Standin) -> N
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_part_that_a_successor_is_told_of_can_be_had_as_text_and_as_json(
-    segue: Any, service: Standin, part: str
-) -> None:
+def test_every_part_of_a_hand_over_is_shown_as_text_and_as_json(segue: Any, service: Standin, part: str) -> None:
     service.kept[0] = replace(PAUSED, checkpoint=replace(SNAPSHOT, problem="There is no worktree yet."))
     command = ("snapshots", "show", SNAPSHOT.id, "-w", ID, "--part", part)
     text = "! There is no worktree yet.\n" if part == "git-changes" else "nothing\n"

@@ -69,9 +69,7 @@ def test_only_what_belongs_to_the_answer_is_printed(segue: Any, service: Standin
     assert segue("prompt", "Hello").stdout == "Yes?\n"
 
 
-def test_words_are_read_from_standard_input_and_variables_go_along(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompt_reads_stdin_and_sends_variables(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine")
     answer(service, SENT, ENDED)
     assert segue("prompt", "-", typed="One\ntwo\n").stdout == "(The agent ended its turn without a word.)\n"
@@ -171,9 +169,7 @@ def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
 
 
 @pytest.mark.parametrize("options", [["--now"], []])
-def test_whoever_speaks_before_a_pause_is_told_at_once_that_it_comes_first(
-    segue: Any, service: Standin, options: list[str]
-) -> None:
+def test_a_message_before_a_pause_is_told_the_pause_is_first(segue: Any, service: Standin, options: list[str]) -> None:
     question = Question(request_id=RequestId("r"), title="Delete?", tool="delete", requested_at=NOON)
     service.views = {ID: replace(VIEW, current_task=TaskId("t2"), pause_requested=True, question=question)}
     service.prompted = {"status": "waiting", "reason": "A pause was asked for."}
@@ -188,9 +184,7 @@ def test_whoever_speaks_before_a_pause_is_told_at_once_that_it_comes_first(
 @pytest.mark.parametrize(
     ("options", "said"), [([], "The agent is at work; waiting for the end of what it does now.\n"), (["--detach"], "")]
 )
-def test_words_that_are_not_taken_were_not_promised_to_be_told(
-    segue: Any, service: Standin, options: list[str], said: str
-) -> None:
+def test_refused_messages_promise_no_delivery(segue: Any, service: Standin, options: list[str], said: str) -> None:
     answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
     service.refusals["prompt"] = WrongState("50 messages wait for the agent already; this one was not taken.")
     result = segue("prompt", "-w", ID, "Hello", *options)

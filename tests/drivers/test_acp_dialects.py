@@ -205,9 +205,7 @@ async def test_plans_and_costs_in_their_other_forms_are_understood(literal: Lite
 @pytest.mark.parametrize(
     ("method", "code"), [("fs/write_text_file", -32602), ("terminal/create", -32602), ("elicitation/create", -32601)]
 )
-async def test_requests_that_belong_to_no_conversation_are_refused(
-    literal: LiteralAgent, method: str, code: int
-) -> None:
+async def test_requests_outside_a_conversation_are_refused(literal: LiteralAgent, method: str, code: int) -> None:
     request = {"jsonrpc": "2.0", "id": 98, "method": method, "params": {"sessionId": "other"}}
     assert await events_of(literal.launch(session_prompt=[request], response=[LATER_END])) == [TURN_ENDED]
     [refusal] = [message["error"] for message in literal.heard() if message.get("id") == 98]
@@ -295,9 +293,7 @@ async def test_an_agent_that_does_not_listen_any_more_is_ended_when_it_is_spoken
         ({"session_new": [answer(sessionId=None)]}, "not what the protocol says"),
     ],
 )
-async def test_a_handshake_that_goes_wrong_is_explained(
-    literal: LiteralAgent, answers: dict[str, list[Any]], sentence: str
-) -> None:
+async def test_failed_handshakes_explain(literal: LiteralAgent, answers: dict[str, list[Any]], sentence: str) -> None:
     with pytest.raises(errors.HandshakeFailed, match=sentence):
         async with DRIVER.start(literal.launch(**answers)):
             pass
@@ -331,9 +327,7 @@ async def test_a_call_of_which_only_the_directory_is_known_is_kept_back(literal:
 
 
 @pytest.mark.parametrize(("option", "told"), [("yes", [e.ToolCalled, e.ToolFinished]), ("no", [])])
-async def test_a_call_that_is_announced_too_late_is_told_when_it_is_allowed(
-    literal: LiteralAgent, option: str, told: list[type]
-) -> None:
+async def test_a_late_call_is_told_when_it_is_allowed(literal: LiteralAgent, option: str, told: list[type]) -> None:
     options = [
         {"optionId": "yes", "name": "", "kind": "allow_once"},
         {"optionId": "no", "name": "", "kind": "reject_once"},

@@ -211,9 +211,7 @@ async def test_a_picture_reaches_the_model(api: ApiCandidate) -> None:
         (Trouble(kind="overloaded"), Failure.OTHER),
     ],
 )
-async def test_what_a_vendor_refuses_is_told_and_not_tried_again(
-    api: ApiCandidate, trouble: Trouble, failure: Failure
-) -> None:
+async def test_a_refusal_of_a_vendor_is_not_retried(api: ApiCandidate, trouble: Trouble, failure: Failure) -> None:
     async with started(api, rule("", trouble)) as (agent, _):
         failed = (await turn(agent, "go", WITHIN))[-1]
     assert isinstance(failed, e.TurnFailed) and failed.failure is failure
@@ -322,9 +320,7 @@ async def test_modules_of_the_worktree_do_not_come_into_the_agent(api: ApiCandid
         assert said(await turn(agent, "go", WITHIN)) == "Mine."
 
 
-async def test_a_call_that_was_done_when_its_turn_was_cancelled_is_told_as_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_done_before_the_cancel_is_told_as_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def calls(*_: object) -> AsyncGenerator[dict[int, DeltaToolCall]]:
         yield {0: DeltaToolCall(name="list_files", json_args="{}", tool_call_id="c")}
 

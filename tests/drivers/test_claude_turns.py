@@ -359,9 +359,7 @@ CALLS = {
 @pytest.mark.parametrize(
     ("mode", "asked"), [("default", ["run", "write", "another"]), ("acceptEdits", ["run", "another"])]
 )
-async def test_claude_code_is_told_to_ask_whatever_its_own_settings_say(
-    claude: StandIn, mode: str, asked: list[str]
-) -> None:
+async def test_claude_code_has_to_ask_despite_its_own_settings(claude: StandIn, mode: str, asked: list[str]) -> None:
     calls = [
         {"hook": "PreToolUse", "tool_name": tool, "tool_input": given, "tool_use_id": name}
         for name, (tool, given) in CALLS.items()

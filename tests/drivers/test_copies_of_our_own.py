@@ -143,9 +143,7 @@ async def test_a_fork_begins_with_a_copy_of_the_conversation(theatre: Theatre, a
 
 
 @everybody
-async def test_a_fork_from_an_earlier_snapshot_knows_what_was_said_up_to_there_and_nothing_after_it(
-    theatre: Theatre, agent: str
-) -> None:
+async def test_a_fork_from_an_earlier_snapshot_knows_the_conversation_up_to_it(theatre: Theatre, agent: str) -> None:
     async with invited(theatre, agent) as cast, theatre.open():
         first = await after_one_task(theatre, agent)
         await another_task(theatre)

@@ -339,9 +339,7 @@ async def test_verifying_while_others_write_raises_no_false_alarm(journal: Journ
     assert problems == [None] * 20
 
 
-async def test_a_database_that_is_away_for_a_moment_refuses_and_comes_back(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unreachable_database_refuses_and_returns(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     workflow_id, _ = await begun(journal)
     with monkeypatch.context() as away:
 

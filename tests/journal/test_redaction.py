@@ -53,9 +53,7 @@ def test_every_pattern_has_a_planted_secret() -> None:
     ],
 )
 @pytest.mark.parametrize("spaces", [None, (",", ":")])
-def test_a_secret_under_its_name_is_replaced_and_the_json_stays_whole(
-    name: str, value: object, spaces: tuple[str, str] | None
-) -> None:
+def test_a_named_secret_is_replaced_inside_valid_json(name: str, value: object, spaces: tuple[str, str] | None) -> None:
     document = {"input": {"env": {name: value, "HOME": "/root"}, "list": [name, 1]}, "after": "it"}
     read = json.loads(redact(json.dumps(document, separators=spaces).encode()))
     assert "[redacted:" in str(read["input"]["env"][name]) and str(value) not in str(read)

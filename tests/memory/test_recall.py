@@ -181,9 +181,7 @@ def findings_at(clock: TickingClock) -> Findings:
     )
 
 
-async def test_checkpoints_decisions_and_errors_are_found(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_checkpoints_decisions_errors_are_found(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, findings_at(clock))
     for word, kind in {
@@ -211,9 +209,7 @@ async def clippings_of_kind(journal: Journal, kind: str) -> int:
     return count
 
 
-async def test_findings_that_every_study_repeats_are_clipped_once(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_repeated_findings_are_clipped_once(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     findings = findings_at(clock)
     for _ in range(3):
@@ -253,9 +249,7 @@ async def test_an_error_is_shown_once_in_its_latest_version(
     assert by_name[0].text.splitlines() == [error.error_message, "fixed", "It was installed, and the tests pass."]
 
 
-async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_finding_is_cited_by_its_first_event(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     said = await journal.append(workflow, *say("Kestrel it is.", *CHATTER), session_id=session) - len(CHATTER)
     findings = findings_at(clock)

@@ -114,9 +114,7 @@ async def test_after_a_word_in_between_the_task_does_not_go_on(opened: Theatre) 
     assert len(prompts(opened)) == 2
 
 
-async def test_a_turn_that_goes_on_when_the_money_is_spent_is_interrupted_after_the_usual_time(
-    theatre: Theatre,
-) -> None:
+async def test_a_turn_that_goes_on_after_the_budget_is_interrupted_after_the_usual_time(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=ONE_DOLLAR)
     async with theatre.open(pause_force_after=30.0):
         await theatre.begin(HELD.replace("{wait_for", f"{{{costs(1.5)}}}, {{wait_for"))
@@ -129,9 +127,7 @@ async def test_a_turn_that_goes_on_when_the_money_is_spent_is_interrupted_after_
 
 
 @pytest.mark.parametrize("plan", [None, ONE_TASK])
-async def test_a_task_that_was_the_last_is_complete_and_the_budget_is_said_to_be_passed(
-    opened: Theatre, plan: str | None
-) -> None:
+async def test_the_last_task_is_complete_and_the_passed_budget_is_reported(opened: Theatre, plan: str | None) -> None:
     opened.choices = Choices(limits=ONE_DOLLAR, review=Review())
     await opened.begin(script(spends(YES, 1.5)), plan=plan)
     assert (await opened.until("build-it", "completed")).tasks_done == 1

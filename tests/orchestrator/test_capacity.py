@@ -84,9 +84,7 @@ async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre
         assert await rungs(theatre) == ["warn", "fork", "pause", "force"]
 
 
-async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and_leaves_it_theirs(
-    theatre: Theatre, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_nearly_full_context_hurries_a_pause(theatre: Theatre, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "segue")
     full = "{wait_for: go}, {usage: {used: 96000, size: 100000}}, {wait_for: never}"
     async with theatre.open(pause_force_after=100_000.0):
@@ -121,7 +119,7 @@ async def test_an_agent_that_compacts_by_itself_is_left_to_it(opened: Theatre) -
         ({"stable_window": 75_000}, {}, {}, ["warn", "fork"]),
     ],
 )
-async def test_the_closest_word_on_capacity_counts(
+async def test_the_closest_capacity_counts(
     theatre: Theatre, everybody: dict, agents: dict, models: dict, expected: list[str]
 ) -> None:
     theatre.choices = Choices(model="large")
@@ -170,9 +168,7 @@ async def test_work_that_used_up_the_part_of_its_window_that_it_may_goes_on_in_a
 
 
 @pytest.mark.parametrize(("compacts", "way"), [(False, Way.CONTEXT), (True, Way.NATIVE)])
-async def test_work_that_ran_into_the_end_of_its_window_does_not_run_into_it_again(
-    opened: Theatre, compacts: bool, way: Way
-) -> None:
+async def test_work_that_filled_its_window_does_not_fill_it_again(opened: Theatre, compacts: bool, way: Way) -> None:
     """Nobody has reported how full it was; one that compacts by itself can make room."""
     agent = replace(opened.services.agents["rehearsal"], compacts=compacts)
     opened.services.agents = {**opened.services.agents, "rehearsal": agent}

@@ -273,7 +273,7 @@ async def test_an_agent_that_does_not_report_is_paused_all_the_same(opened: Thea
         (Limits(), 90000, "exhaustion", "The context holds 90,000 of 100,000 tokens (90%)"),
     ],
 )
-async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit(
+async def test_an_agent_without_report_pauses_at_limits(
     opened: Theatre, limits: Limits, usage: int, trigger: str, reason: str
 ) -> None:
     opened.choices = Choices(limits=limits)

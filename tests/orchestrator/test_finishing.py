@@ -68,9 +68,7 @@ async def test_a_task_whose_tests_pass_is_done_in_one_turn(opened: Theatre, test
     assert len(prompts(opened)) == 1
 
 
-async def test_a_task_whose_tests_fail_is_given_back_with_their_names_and_what_they_printed(
-    theatre: Theatre, tests: Verify
-) -> None:
+async def test_failing_tests_give_the_task_back_with_names_and_output(theatre: Theatre, tests: Verify) -> None:
     theatre.choices = Choices(verify=tests)
     async with theatre.open(**THREE_TRIES):
         view = await theatre.begin(
@@ -161,9 +159,7 @@ async def test_tdd_state_is_preserved_across_sessions(theatre: Theatre, tests: V
         assert [ran.tests.phase for ran in await theatre.events(view.id, e.TestsRan)] == ["red", "green"]
 
 
-async def test_the_prompt_of_a_task_names_the_tests_that_may_fail_when_it_is_done(
-    opened: Theatre, tests: Verify
-) -> None:
+async def test_the_prompt_of_a_task_names_the_tests_that_may_fail_then(opened: Theatre, tests: Verify) -> None:
     opened.choices = Choices(verify=tests)
     view = await opened.begin(f"turns: [{{match: Task, do: [{BOTH}]}}]", plan=TEST_FIRST)
     await opened.until(view.id, "completed")
@@ -334,9 +330,7 @@ async def test_each_task_becomes_a_commit_of_the_user_without_secret_files(opene
 
 
 @pytest.mark.usefixtures("named")
-async def test_the_agent_is_told_that_a_person_took_the_task_and_of_no_change_that_segue_made(
-    opened: Theatre, tests: Verify
-) -> None:
+async def test_the_prompt_reports_the_acceptance_and_no_change_by_segue(opened: Theatre, tests: Verify) -> None:
     opened.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
     script = f"""
         turns:
@@ -365,9 +359,7 @@ async def test_the_agent_is_told_that_a_person_took_the_task_and_of_no_change_th
     assert (accepted.type, answer_given.reason) == ("task_complete", "Later.")
 
 
-async def test_without_a_name_for_git_the_task_is_done_all_the_same(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_a_git_identity_the_task_is_still_done(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     theatre.choices = Choices(commit=CommitPolicy.TASK)
     for name in (*IDENTITY, "EMAIL"):
         monkeypatch.delenv(name, raising=False)
@@ -410,9 +402,7 @@ async def test_a_word_counts_though_the_budget_is_used_up(opened: Theatre, tests
 
 
 @pytest.mark.usefixtures("named")
-async def test_a_word_that_is_refused_because_the_agent_is_not_there_commits_nothing(
-    opened: Theatre, tests: Verify
-) -> None:
+async def test_an_answer_refused_because_the_agent_is_missing_commits_nothing(opened: Theatre, tests: Verify) -> None:
     opened.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
     script = f"""
         turns:

@@ -63,9 +63,7 @@ async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried
     assert "advises:\n\nClose the file first." in last
 
 
-async def test_an_agent_that_dies_three_times_within_a_minute_is_left_to_a_person_without_advice(
-    theatre: Theatre,
-) -> None:
+async def test_an_agent_that_dies_three_times_in_a_minute_is_left_to_a_person_unadvised(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await theatre.begin(failing(advice("fix")))
         view = await theatre.until("build-it", "paused")
@@ -145,9 +143,7 @@ async def test_a_wrong_way_is_undone_exactly_and_planned_again(opened: Theatre) 
     assert (await opened.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
 
 
-async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is_planned_again(
-    theatre: Theatre,
-) -> None:
+async def test_without_a_checkpoint_to_go_back_to_the_rest_is_planned_again(theatre: Theatre) -> None:
     script = failing(advice("rewind", "Begin with the tests."), "{write: {path: half.txt, content: H}}, {crash: true}")
     async with theatre.open(retry_attempts=2, retry_first=40.0):
         await theatre.begin(script)
@@ -188,9 +184,7 @@ SILENT = SCRIPT.replace("[{{say: '{answer}'}}]", "[{{hang: true}}]")
 
 
 @pytest.mark.parametrize(("limits", "trigger"), [(Limits(), Trigger.PAUSE), (Limits(seconds=120), Trigger.TIMEOUT)])
-async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_before_a_run(
-    theatre: Theatre, limits: Limits, trigger: Trigger
-) -> None:
+async def test_the_fixer_does_not_delay_pauses_and_limits(theatre: Theatre, limits: Limits, trigger: Trigger) -> None:
     theatre.choices = Choices(limits=limits)
     async with theatre.open(retry_attempts=2, pause_force_after=30.0, fixer_time=3600.0):
         await theatre.begin(SILENT.format(first="{say: Now.}, {crash: true}", second="{say: Done.}"))
@@ -211,9 +205,7 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
         assert "advice" in warned.message
 
 
-async def test_a_fixer_whose_quota_is_used_up_is_asked_about_the_same_step_when_it_is_full_again(
-    opened: Theatre,
-) -> None:
+async def test_a_fixer_without_quota_is_asked_about_the_same_step_later(opened: Theatre) -> None:
     opened.choices = Choices(wait_for_quota=True)
     reset = opened.clock.now() + timedelta(hours=1)
     empty = f"fail: {{kind: quota, reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'}}"
@@ -263,9 +255,7 @@ async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_n
         ("I do not know.", "A second agent was asked and gave no advice that could be used."),
     ],
 )
-async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(
-    opened: Theatre, answer: str, said: str
-) -> None:
+async def test_a_fixer_that_gives_up_on_tests_asks_a_person(opened: Theatre, answer: str, said: str) -> None:
     opened.choices = Choices(verify=Verify(command="false"))
     await opened.begin(of_failing_tests(answer))
     assert (await opened.until("build-it", "review")).reason.endswith(f". {said}")
@@ -296,9 +286,7 @@ turns:
         await theatre.cancel("build-it", "seen enough")
 
 
-async def test_a_first_task_that_went_the_wrong_way_is_undone_too_and_the_users_own_changes_stay(
-    opened: Theatre,
-) -> None:
+async def test_a_wrong_first_task_is_undone_and_the_users_changes_stay(opened: Theatre) -> None:
     (opened.repository / "mine.txt").write_text("not committed\n")
     wrong = "{run: 'rm mine.txt; echo x > junk.txt'}, {crash: true}"
     await opened.begin(failing(advice("rewind", "Begin with the tests."), wrong), here=True)
@@ -328,9 +316,7 @@ turns:
         (Choices(verify=Verify(command="false")), "the fixer advises: Do it otherwise."),
     ],
 )
-async def test_work_that_is_undone_again_and_again_comes_before_a_person_though_plans_are_taken_unasked(
-    theatre: Theatre, choices: Choices, said: str
-) -> None:
+async def test_repeatedly_undone_work_needs_a_person(theatre: Theatre, choices: Choices, said: str) -> None:
     theatre.choices = replace(choices, approve_plan=True)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(PLANS, plan=None, propose=True)

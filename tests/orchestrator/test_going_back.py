@@ -294,9 +294,7 @@ async def test_a_server_that_dies_after_the_saving_leaves_the_work_where_it_was(
         assert second.tasks_completed == 2
 
 
-async def test_a_server_that_dies_with_the_files_back_says_so_and_the_same_again_does_the_rest(
-    theatre: Theatre,
-) -> None:
+async def test_a_server_that_dies_with_the_files_back_completes_when_asked_again(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
         with dying_at("rewind.restored"):

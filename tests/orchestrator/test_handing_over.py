@@ -121,9 +121,7 @@ async def test_a_run_keeps_the_variables_of_whoever_asked_for_it(between: Theatr
     assert between.services.environments == {}
 
 
-async def test_a_context_that_cannot_be_compiled_gives_way_to_the_history(
-    between: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_a_compiled_context_history_is_sent(between: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "compile context", ValueError("no"))
     await between.resume("build-it", agent=OTHER)
     await between.until("build-it", "completed")
@@ -162,9 +160,7 @@ async def test_an_edited_context_that_did_not_arrive_is_told_at_the_next_try(ope
 
 
 @pytest.mark.parametrize(("context", "way"), [("  \n", None), ("Go on.", Way.NATIVE)])
-async def test_a_context_of_ones_own_that_says_nothing_or_has_no_place_is_refused(
-    opened: Theatre, context: str, way: Way | None
-) -> None:
+async def test_own_contexts_that_are_empty_or_unused_fail(opened: Theatre, context: str, way: Way | None) -> None:
     opened.choices = Choices(limits=Limits(tasks=1))
     await opened.begin("turns: [{match: '', do: [{say: Done.}]}]")
     before = await opened.until("build-it", "paused")

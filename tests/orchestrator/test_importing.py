@@ -96,9 +96,7 @@ def numberless(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("session", [kettle_session(), codex_session()], ids=["claude", "codex"])
-async def test_the_journal_tells_what_the_file_told(
-    on_each: Theatre, session: ClaudeFile | CodexFile, tmp_path: Path
-) -> None:
+async def test_the_journal_holds_the_file(on_each: Theatre, session: ClaudeFile | CodexFile, tmp_path: Path) -> None:
     file = session.write(tmp_path)
     expected = facts_of_file(file)
     found = await facts_in_journal(on_each, await imported(on_each, file, repository=on_each.repository))
@@ -259,9 +257,7 @@ async def test_a_file_that_has_grown_adds_what_is_new(on_each: Theatre, tmp_path
     assert (await imported(on_each, file)).status == "already_imported"
 
 
-async def test_a_grown_file_of_an_agent_that_worked_below_the_checkout_is_known_too(
-    opened: Theatre, tmp_path: Path
-) -> None:
+async def test_a_grown_file_from_below_the_checkout_is_recognised(opened: Theatre, tmp_path: Path) -> None:
     below = opened.repository / "lid"
     below.mkdir()
     session = kettle_session()
@@ -337,7 +333,7 @@ async def test_the_newest_session_of_an_agent_is_found(opened: Theatre, tmp_path
         (b'{"type": "session_meta", "payload": {"cwd": "/"}}\n', "no conversation yet"),
     ],
 )
-async def test_a_file_that_is_no_session_gets_a_clear_answer(
+async def test_files_without_session_are_refused(
     opened: Theatre, tmp_path: Path, content: bytes | None, why: str
 ) -> None:
     file = tmp_path / "x.jsonl"

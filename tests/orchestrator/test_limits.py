@@ -101,9 +101,7 @@ async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: T
 
 
 @pytest.mark.parametrize(("seconds", "over"), [(20, 30), (None, 60), (120, 120)])
-async def test_a_time_that_is_changed_in_the_middle_of_a_task_holds_from_then_on(
-    opened: Theatre, seconds: float | None, over: float
-) -> None:
+async def test_a_limit_changed_during_a_task_holds_at_once(opened: Theatre, seconds: float | None, over: float) -> None:
     opened.choices = Choices(limits=Limits(seconds=60))
     begun = opened.clock.now()
     await opened.begin_until(e.ToolFinished, HELD)
@@ -172,9 +170,7 @@ async def wanted_by_a_person(theatre: Theatre) -> None:
     assert asked[1].trigger is Trigger.PAUSE and asked[1].force_at == first.force_at
 
 
-async def test_a_pause_that_somebody_wants_when_the_time_is_over_stays_when_there_is_more_of_it(
-    opened: Theatre,
-) -> None:
+async def test_a_requested_pause_stays_when_more_time_is_added(opened: Theatre) -> None:
     opened.choices = Choices(limits=Limits(seconds=60))
     await opened.begin_until(e.ToolFinished, HELD)
     await opened.clock.advance(61)
@@ -190,9 +186,7 @@ BROKE = "turns: [{match: Do A, do: [{usage: {used: %s, size: 100000, cost: 0.75}
 
 
 @pytest.mark.parametrize(("used", "ending"), [("1000", "completed"), ("90000", "paused")])
-async def test_money_that_is_added_when_it_is_spent_takes_the_pause_back_where_the_window_has_room(
-    opened: Theatre, used: str, ending: str
-) -> None:
+async def test_added_money_takes_the_pause_back_if_the_window_has_room(opened: Theatre, used: str, ending: str) -> None:
     opened.choices = Choices(limits=Limits(usd=0.5))
     await opened.begin(BROKE % used)
     await opened.until_there(worktree_of(opened) / "here")
@@ -201,9 +195,7 @@ async def test_money_that_is_added_when_it_is_spent_takes_the_pause_back_where_t
     await opened.go_until("build-it", ending)
 
 
-async def test_a_pause_that_somebody_wants_when_the_money_is_spent_stays_when_there_is_more_of_it(
-    opened: Theatre,
-) -> None:
+async def test_a_requested_pause_stays_when_more_money_is_added(opened: Theatre) -> None:
     opened.choices = Choices(limits=Limits(usd=0.5))
     await opened.begin(BROKE % "1000")
     await opened.until_there(worktree_of(opened) / "here")

@@ -34,9 +34,7 @@ def names(theatre: Theatre) -> set[str]:
     return {path.name for path in worktree_of(theatre).iterdir()} - {".git"}
 
 
-async def test_a_task_whose_worktree_is_gone_is_not_done_and_the_files_of_those_before_come_back(
-    theatre: Theatre,
-) -> None:
+async def test_a_task_without_worktree_is_not_done_and_earlier_files_come_back(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await begun(theatre)
         await theatre.until_there(worktree_of(theatre) / "b.txt")

@@ -89,9 +89,7 @@ async def test_a_fork_that_is_talked_to_first_is_told_where_it_is(after_one: The
     assert f"You are in {worktree_of(after_one, FORK)} now" in after_one.diary("prompt")[1]["text"]
 
 
-async def test_an_agent_that_refuses_to_copy_begins_anew_with_a_compiled_context_and_that_is_said(
-    on_each: Theatre,
-) -> None:
+async def test_an_agent_that_refuses_to_copy_begins_anew_with_a_compiled_context(on_each: Theatre) -> None:
     await after_one_task(on_each)
     await fork(on_each)
     on_each.script.write_text(SCRIPT + "on_load: {reject: true}\n")
@@ -140,9 +138,7 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(after_
         ("", "understudy", "understudy cannot copy a conversation of rehearsal"),
     ],
 )
-async def test_what_keeps_a_conversation_from_being_copied_is_said(
-    opened: Theatre, script: str, agent: str | None, why: str
-) -> None:
+async def test_the_reason_for_no_copy_is_said(opened: Theatre, script: str, agent: str | None, why: str) -> None:
     await after_one_task(opened, SCRIPT + script)
     await fork(opened, await session_of(opened), agent=agent)
     resumed = await opened.resume(FORK)

@@ -68,9 +68,7 @@ async def test_pictures_that_wait_survive_a_restart_and_are_shown_once(theatre: 
         ((SKETCH,) * 6, "5 pictures go with one prompt at most, not 6"),
     ],
 )
-async def test_what_cannot_be_shown_is_refused_and_nothing_is_said(
-    between: Theatre, shown: tuple[Shown, ...], told: str
-) -> None:
+async def test_unusable_pictures_are_refused_unsent(between: Theatre, shown: tuple[Shown, ...], told: str) -> None:
     await between.until_studied()
     before = (await between.orchestrator.workflow("build-it")).head
     with pytest.raises(BadInput, match=told):
@@ -99,9 +97,7 @@ async def test_pictures_that_an_agent_turns_out_not_to_take_are_given_back_with_
     assert seen(between) == [0]
 
 
-async def test_while_pictures_are_read_there_is_nothing_to_interrupt_yet(
-    between: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_reading_pictures_leaves_nothing_to_interrupt(between: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     reading = Held(monkeypatch, "read pictures")
     async with anyio.create_task_group() as group:
         group.start_soon(show, between, SKETCH)

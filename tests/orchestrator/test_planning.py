@@ -546,9 +546,7 @@ async def test_a_fork_has_the_plan_of_its_snapshot(opened: Theatre) -> None:
 
 
 @pytest.mark.parametrize("status", ["blocked", "paused"])
-async def test_a_plan_that_waits_is_withdrawn_by_going_back_and_waits_again_when_that_is_undone(
-    opened: Theatre, status: str
-) -> None:
+async def test_going_back_withdraws_a_waiting_plan_until_it_is_undone(opened: Theatre, status: str) -> None:
     first = await waiting(opened)
     if status == "paused":
         await opened.pause("build-it", wait=True)

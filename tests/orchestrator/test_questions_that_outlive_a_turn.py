@@ -60,9 +60,7 @@ async def asked_between(theatre: Theatre) -> None:
     await theatre.event("build-it", e.PermissionRequested)
 
 
-async def test_a_question_that_is_open_at_the_end_of_its_turn_is_taken_back_and_the_agent_told(
-    opened: Theatre,
-) -> None:
+async def test_a_question_that_is_open_at_the_end_of_its_turn_is_taken_back_and_the_agent_told(opened: Theatre) -> None:
     await left_open(opened)
     await opened.event("build-it", e.TaskCompleted)
     assert await answers(opened) == [("interrupted", "segue")]
@@ -112,9 +110,7 @@ async def test_what_nobody_answers_between_two_turns_is_denied_and_the_agent_tol
         assert await told(theatre) == [("selected", "reject")]
 
 
-async def test_words_that_came_too_late_to_be_an_answer_are_said_to_the_agent(
-    asking: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_is_too_late_becomes_a_message(asking: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = AcpAgent.answer
 
     async def too_late(agent: AcpAgent, request_id, option, words="") -> None:

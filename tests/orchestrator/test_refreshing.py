@@ -74,9 +74,7 @@ async def test_the_same_checkpoint_is_memorized_once(opened: Theatre) -> None:
     assert (once.status, twice.status, once.memory.id) == ("stored", "unchanged", twice.memory.id)
 
 
-async def test_the_budget_is_said_in_the_log_when_it_is_reached(
-    theatre: Theatre, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_reached_budget_is_in_the_log(theatre: Theatre, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "segue")
     async with theatre.open():
         await theatre.begin(growing(33_000, size=40_000))

@@ -267,7 +267,7 @@ async def test_what_nobody_comes_back_to_makes_room_in_memory(opened: Theatre) -
 
 
 @pytest.mark.parametrize("name", ["segue-amp", "segue-claude"])
-async def test_what_a_killed_agent_kept_from_others_is_taken_away_by_the_sweep(
+async def test_the_sweep_removes_private_files_of_killed_agents(
     theatre: Theatre, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place := theatre.root / "tmp").mkdir()

@@ -121,9 +121,7 @@ async def test_a_reviewer_who_says_that_the_way_is_wrong_brings_it_before_a_pers
     ("does", "why"),
     [("crash: true", "process ended"), ("hang: true", "within 600 seconds"), ("say: Looks good.", "could not be read")],
 )
-async def test_without_an_answer_of_the_reviewer_the_work_is_kept_and_a_person_is_asked(
-    theatre: Theatre, does: str, why: str
-) -> None:
+async def test_without_a_review_the_work_is_kept_and_a_person_is_asked(theatre: Theatre, does: str, why: str) -> None:
     theatre.choices = Choices(review=Review())
     async with theatre.open(review_time=600.0):
         view = await theatre.begin(
@@ -166,9 +164,7 @@ async def test_what_a_reviewer_says_and_uses_counts_and_is_no_part_of_the_story(
     assert facts.decisions == ()
 
 
-async def test_feedback_that_is_not_seen_to_is_in_the_snapshot_the_context_and_the_next_prompt(
-    theatre: Theatre,
-) -> None:
+async def test_open_feedback_is_in_the_snapshot_the_context_and_the_next_prompt(theatre: Theatre) -> None:
     theatre.choices = Choices(review=Review(passes=1))
     async with theatre.open():
         view = await theatre.begin(script(NO, YES), plan=ONE_TASK)
@@ -233,9 +229,7 @@ async def test_what_a_reviewer_says_after_its_run_is_over_is_not_written_down(op
         (Review(personas=()), BadInput, "somebody who reviews"),
     ],
 )
-async def test_a_review_that_cannot_be_is_refused_at_once(
-    opened: Theatre, review: Review, error: type[Exception], says: str
-) -> None:
+async def test_bad_reviews_are_refused(opened: Theatre, review: Review, error: type[Exception], says: str) -> None:
     opened.choices = Choices(review=review)
     with pytest.raises(error, match=says):
         await opened.begin(script(YES))

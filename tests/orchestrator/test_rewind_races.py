@@ -81,9 +81,7 @@ def failing_at(point: str, error: Exception) -> Generator[None]:
 
 
 @pytest.mark.parametrize("before", [True, False])
-async def test_a_pause_in_the_middle_comes_after_it(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch, before: bool
-) -> None:
+async def test_a_pause_in_between_waits(theatre: Theatre, monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
     held = HeldRewind(monkeypatch, after=not before)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
@@ -114,9 +112,7 @@ async def test_a_cancel_in_the_middle_comes_after_it(theatre: Theatre, monkeypat
         await told_as_it_is(theatre)
 
 
-async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
-    opened: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cancel_during_a_rewind_comes_after_it(opened: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = await after_two_tasks(opened)
     held = HeldRewind(monkeypatch)
     async with anyio.create_task_group() as others:
@@ -128,9 +124,7 @@ async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
     await told_as_it_is(opened)
 
 
-async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pause_before_it_begins_changes_nothing(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     held, tried = HeldRewind(monkeypatch, "require worktree"), noticed(monkeypatch, "try again", after=True)
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
@@ -148,9 +142,7 @@ async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
         await theatre.cancel("build-it", "seen enough")
 
 
-async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_that_wait_too_long_change_nothing(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     held = HeldRewind(monkeypatch)
     waiting_briefly_for_files(monkeypatch)
     reviewed(theatre)
@@ -190,7 +182,7 @@ async def test_what_was_written_down_stays_though_something_fails_after(opened: 
     await opened.cancel("build-it", "seen enough")
 
 
-async def test_a_server_that_is_stopped_in_the_middle_puts_the_files_back_and_the_next_one_does_it_all(
+async def test_a_stopped_server_restores_files_and_rewinds_later(
     theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reviewed(theatre)

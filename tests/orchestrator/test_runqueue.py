@@ -122,9 +122,7 @@ async def test_runs_of_many_workflows_are_executed_side_by_side(database_url: st
         assert len(set(bench.started)) == 20
 
 
-async def test_a_workflows_next_run_starts_when_the_body_of_the_last_has_returned(
-    database_url: str, clock: TickingClock
-) -> None:
+async def test_the_next_run_of_a_workflow_starts_after_the_last_body(database_url: str, clock: TickingClock) -> None:
     let_go = anyio.Event()
     async with opened(database_url, clock) as bench:
         bench.bodies[SessionId("s-work"), 1] = let_go.wait
@@ -207,7 +205,7 @@ async def _not_called(_session: SessionId, _number: int) -> None:
     raise AssertionError("there is no worker")
 
 
-async def test_a_run_whose_body_failed_is_known_no_more_and_the_others_go_on(
+async def test_a_failed_body_ends_alone(
     database_url: str, clock: TickingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail() -> None:

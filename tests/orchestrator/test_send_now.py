@@ -87,9 +87,7 @@ async def test_a_pause_that_was_asked_for_comes_first(opened: Theatre) -> None:
     assert (view.waiting_messages, view.tasks_done) == (1, 1)
 
 
-async def test_an_agent_that_does_not_stop_has_failed_and_the_word_is_the_first_thing_it_hears_after(
-    theatre: Theatre,
-) -> None:
+async def test_an_agent_that_does_not_stop_has_failed_and_gets_the_message_next(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await at_work(theatre, DEAF)
         await say_now(theatre, wait=False)
@@ -113,9 +111,7 @@ def verified_by(go: Path) -> Choices:
     return Choices(verify=Verify(command=f"touch {go}.begun; until [ -e {go} ]; do sleep 0.05; done"))
 
 
-async def test_during_the_tests_nothing_is_interrupted_and_it_is_heard_before_the_task_is_done(
-    opened: Theatre, tmp_path: Path
-) -> None:
+async def test_a_message_during_the_tests_is_delivered_before_the_task_ends(opened: Theatre, tmp_path: Path) -> None:
     go = tmp_path / "go"
     opened.choices = verified_by(go)
     await opened.begin("turns: [{match: Use tabs, do: [{write: {path: tabs.txt, content: t}}]}]", plan=ONE_TASK)

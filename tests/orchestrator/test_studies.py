@@ -82,9 +82,7 @@ async def test_looking_twice_writes_one_event(theatre: Theatre) -> None:
         assert len(await theatre.events("build-it", e.SnapshotStudied)) == 1
 
 
-async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_asked(
-    theatre: Theatre, database_url: str
-) -> None:
+async def test_a_snapshot_whose_study_was_cut_off_is_studied_on_request(theatre: Theatre, database_url: str) -> None:
     theatre.database_url = database_url
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
@@ -98,9 +96,7 @@ async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_
         assert len(await theatre.events("build-it", e.SnapshotStudied)) == 1
 
 
-async def test_a_look_that_fails_leaves_the_snapshot_and_says_so(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_study_keeps_the_snapshot_and_says_so(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "study", RuntimeError("out of paper"))
     async with paused(theatre):
         kept = await theatre.orchestrator.snapshot("build-it", "latest")

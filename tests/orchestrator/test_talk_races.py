@@ -44,9 +44,7 @@ def go(theatre: Theatre) -> None:
     (theatre.root / "worktrees" / "build-it" / "go").touch()
 
 
-async def test_a_resume_while_a_talk_is_put_away_starts_the_work(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_resume_at_the_end_of_a_talk_starts_the_work(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Held(monkeypatch, "finish", when=lambda _, end: end.talked)
     waits = noticed(monkeypatch, "wait until the agent is gone")
     async with theatre.open(talk_linger=5.0):

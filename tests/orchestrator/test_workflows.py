@@ -182,9 +182,7 @@ async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatr
     assert not (worktree_of(theatre) / "yes.txt").exists()
 
 
-async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_else(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unanswerable_question_stops_no_sweep(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with theatre.open(permission_timeout=600.0, sweep_interval=36000.0):
         await theatre.begin_until(e.PermissionRequested, ASKING, permissions="ask")
         theatre.agent_home = theatre.root / "another-agent"
@@ -208,9 +206,7 @@ async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_el
         ("read-only", "run: touch done", "denied"),
     ],
 )
-async def test_the_policy_answers_where_the_user_chose_one(
-    opened: Theatre, permissions: str, step: str, outcome: str
-) -> None:
+async def test_the_chosen_policy_answers(opened: Theatre, permissions: str, step: str, outcome: str) -> None:
     script = f"turns: [{{match: Do A, do: [{{{step}, ask: true}}]}}]"
     await opened.begin(script, permissions=permissions)
     await opened.until("build-it", "completed")
@@ -401,9 +397,7 @@ async def test_cancelling_ends_the_agent_and_keeps_the_worktree(opened: Theatre)
     ],
 )
 @pytest.mark.usefixtures("halved")
-async def test_what_cannot_work_is_refused_before_anything_is_written(
-    theatre: Theatre, change: dict, error: type[Exception]
-) -> None:
+async def test_unworkable_input_writes_nothing(theatre: Theatre, change: dict, error: type[Exception]) -> None:
     theatre.choices = change.pop("choices", Choices())
     async with theatre.open():
         with pytest.raises(error):

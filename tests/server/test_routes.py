@@ -131,7 +131,7 @@ async def test_a_pause_is_accepted_at_once_or_answered_when_it_is_done(app: Any,
 
 
 @pytest.mark.parametrize("word", ["resume", "approve", "reject"])
-async def test_a_caller_that_names_no_environment_has_the_servers_own(
+async def test_without_an_environment_the_servers_is_used(
     app: Any, service: Standin, own_variables: dict[str, str], word: str
 ) -> None:
     own_variables["PATH"] = "/usr/bin"

@@ -121,9 +121,7 @@ def test_the_rules_around_an_error_are_not_the_error() -> None:
         ("python -m unittest", "Ran 5 tests in 0.001s\n\nOK", (None, None, None)),
     ],
 )
-def test_counts_are_those_that_the_runner_gives(
-    command: str, output: str, counts: tuple[int | None, int | None, int | None]
-) -> None:
+def test_counts_are_the_runners(command: str, output: str, counts: tuple[int | None, int | None, int | None]) -> None:
     found = ran_tests(output, command)
     assert (found.passing, found.failing, found.pending) == counts
 

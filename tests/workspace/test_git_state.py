@@ -51,9 +51,7 @@ async def test_the_inside_of_gits_own_directory_is_refused(repository: Repositor
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-async def test_a_repository_of_another_user_is_refused_with_gits_own_advice(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repository_of_another_user_is_refused(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(repository.path, 65534, 65534)
     monkeypatch.delenv("GIT_CONFIG_COUNT")
     with pytest.raises(WorkspaceError, match="dubious ownership") as refused:

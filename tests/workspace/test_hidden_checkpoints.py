@@ -95,7 +95,7 @@ async def test_saving_touches_neither_files_nor_index_nor_head(repository: Repos
     assert everything(repository.path) == before
 
 
-async def test_no_temporary_index_is_left_behind(
+async def test_no_temporary_index_remains(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -215,9 +215,7 @@ async def test_files_that_became_directories_and_the_reverse_are_saved_and_resto
     assert contents(repository.path) == there
 
 
-async def test_neither_hooks_nor_signing_nor_the_users_name_are_needed(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hooks_signing_and_names_are_not_needed(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pre-commit", "post-index-change", "reference-transaction", "post-checkout", "commit-msg"):
         repository.write(f".git/hooks/{name}", "#!/bin/sh\ntouch hook-ran; exit 1\n").chmod(0o755)
     repository.git("config", "commit.gpgsign", "true")

@@ -95,9 +95,7 @@ async def test_a_branch_that_is_checked_out_elsewhere_is_in_use(repository: Repo
     assert not path.exists()
 
 
-async def test_a_branch_of_a_worktree_that_was_moved_is_in_use(
-    repository: Repository, path: Path, tmp_path: Path
-) -> None:
+async def test_the_branch_of_a_moved_worktree_is_in_use(repository: Repository, path: Path, tmp_path: Path) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
     path.rename(tmp_path / "moved")
     with pytest.raises(WorktreeInUse, match="not there any more") as refused:

@@ -57,9 +57,7 @@ def test_an_agent_that_is_missing_says_how_it_is_installed(segue: Any, service: 
     assert (checked.exit_code, json.loads(checked.stdout)["ok"]) == (1, False)
 
 
-def test_an_agent_with_a_broken_driver_is_missing(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_without_its_driver_is_missing(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = "The driver mine:Mine cannot be used: mine cannot be imported: No module named 'mine'."
     mine = replace(AGENT, name="mine", program=None, problem=problem)
     monkeypatch.setitem(CHECKS, "mine", AgentCheck(agent=mine, ok=False, problem=problem, hint="Set PYTHONPATH."))

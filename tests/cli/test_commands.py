@@ -841,9 +841,7 @@ def test_a_file_may_be_called_as_it_likes(segue: Any, monkeypatch: pytest.Monkey
     assert became == ["./a\udcff.jsonl"]
 
 
-def test_undecodable_directories_have_no_workflow(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undecodable_directories_hold_no_work(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     be(service)
     Path("a\udcff").mkdir()
     monkeypatch.chdir("a\udcff")

@@ -177,9 +177,7 @@ async def test_what_a_killed_turn_left_on_disk_is_taken_away_by_the_next(amp: Am
         ),
     ],
 )
-async def test_a_refusal_says_why(
-    amp: AmpCandidate, problem: str, error: type[errors.AgentError], message: str
-) -> None:
+async def test_refusals_say_why(amp: AmpCandidate, problem: str, error: type[errors.AgentError], message: str) -> None:
     with pytest.raises(error) as raised:
         async with started(amp, "Say", "Never.", AMP_STANDIN_PROBLEM=problem):
             pass

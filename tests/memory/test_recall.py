@@ -235,9 +235,7 @@ async def with_failure(journal: Journal, workflow: WorkflowId, session: SessionI
     )
 
 
-async def test_an_error_is_shown_once_in_its_latest_version(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_an_error_is_shown_once_in_its_last_form(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     slug = (await journal.workflows.get(workflow)).slug
     error = await with_failure(journal, workflow, session, clock)
@@ -438,9 +436,7 @@ async def test_any_output_of_a_tool_is_found(journal: Journal, memory: Memory) -
         assert (await recall(memory, word)).results[0].kind == "output", word
 
 
-async def test_a_damaged_checkpoint_hides_no_other_result(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_damaged_checkpoint_hides_nothing_else(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, None)
     await journal.append(workflow, *say("The zeppelin lands."), session_id=session)

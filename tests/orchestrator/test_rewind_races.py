@@ -182,9 +182,7 @@ async def test_what_was_written_down_stays_though_something_fails_after(opened: 
     await opened.cancel("build-it", "seen enough")
 
 
-async def test_a_stopped_server_restores_files_and_rewinds_later(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stopped_server_restores_files_first(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         with monkeypatch.context() as patched:

@@ -205,7 +205,7 @@ async def _not_called(_session: SessionId, _number: int) -> None:
     raise AssertionError("there is no worker")
 
 
-async def test_a_failed_body_ends_alone(
+async def test_failed_bodies_end_alone(
     database_url: str, clock: TickingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail() -> None:

@@ -111,9 +111,7 @@ NUL = "contains a NUL character, which no program accepts."
         ("workflows/add-parser/resume", {"environment": {"X": "a\0b"}}, f"environment.X {NUL}"),
     ],
 )
-async def test_unusable_request_text_is_refused(
-    app: Any, service: Standin, path: str, body: Any, sentence: str
-) -> None:
+async def test_unusable_body_text_is_refused(app: Any, service: Standin, path: str, body: Any, sentence: str) -> None:
     service.memory = None
     answer = await knock(app, "POST", f"/api/{path}", body)
     assert (answer.status, answer.body["message"]) == (422, sentence)

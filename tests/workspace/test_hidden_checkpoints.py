@@ -95,9 +95,7 @@ async def test_saving_touches_neither_files_nor_index_nor_head(repository: Repos
     assert everything(repository.path) == before
 
 
-async def test_no_temporary_index_remains(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_spare_index_is_left(repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
     await save(repository.path, REF, "one")

@@ -193,8 +193,7 @@ def test_what_the_server_refuses_is_a_sentence(segue: Any, service: Standin) -> 
     service.failure = NotARepository("/repo is not a git repository.", hint="Run it in one.")
     client.call("POST", "/api/shutdown", {})
     result = segue("run", "x")
-    assert result.exit_code == 1
-    assert result.stderr == "segue: /repo is not a git repository.\n  Run it in one.\n"
+    assert (result.exit_code, result.stderr) == (1, "segue: /repo is not a git repository.\n  Run it in one.\n")
 
 
 @pytest.mark.usefixtures("standin_command")

@@ -303,8 +303,7 @@ async def test_the_client_introduces_itself_and_offers_nothing(literal: LiteralA
     async with DRIVER.start(literal.launch()):
         pass
     introduction = literal.heard()[0]["params"]
-    assert introduction["protocolVersion"] == 1
-    assert introduction["clientInfo"]["name"] == "segue"
+    assert (introduction["protocolVersion"], introduction["clientInfo"]["name"]) == (1, "segue")
     assert introduction["clientCapabilities"] == {
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,

@@ -49,8 +49,7 @@ def test_identifiers_are_split_and_joined() -> None:
         "snakecasename",
     ]
     asked = query_terms("where is the getUserName of user_id?")
-    assert asked.words == ("get", "user", "name", "id")
-    assert asked.wholes == ("getusername", "userid")
+    assert (asked.words, asked.wholes) == (("get", "user", "name", "id"), ("getusername", "userid"))
 
 
 def test_a_query_of_stop_words_only_is_searched_too() -> None:

@@ -42,8 +42,7 @@ async def test_words_find_the_message_that_has_them_and_where_it_comes_from(jour
     await journal.append(workflow, *say("We cap the retries of the payment gateway at five."), session_id=session)
     await journal.append(workflow, *say(*CHATTER[2:]), session_id=session)
     best = (await recall(memory, "How many retries does the payment gateway get?")).results[0]
-    assert best.kind == "message"
-    assert best.text == "We cap the retries of the payment gateway at five."
+    assert (best.kind, best.text) == ("message", "We cap the retries of the payment gateway at five.")
     assert (best.provenance.workflow_id, best.provenance.session_id) == (workflow, session)
     assert best.provenance.seq == at + 1
     assert best.provenance.workflow == (await journal.workflows.get(workflow)).slug
@@ -54,8 +53,7 @@ async def test_words_are_found_in_other_forms(journal: Journal, memory: Memory) 
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The connections are pooled by the driver."), session_id=session)
     found = await recall(memory, "connection pooling")
-    assert found.verdict == "recalled"
-    assert found.results[0].text == "The connections are pooled by the driver."
+    assert (found.verdict, found.results[0].text) == ("recalled", "The connections are pooled by the driver.")
 
 
 async def test_identifiers_are_found_whole_and_in_parts(journal: Journal, memory: Memory) -> None:
@@ -342,8 +340,7 @@ async def test_a_workflow_is_recalled_by_its_name(journal: Journal, memory: Memo
     await journal.append(workflow, *say("The last word."), session_id=session)
     note = await memory.memorize_workflow(slug)
     found = await recall(memory, slug)
-    assert found.verdict == "recalled"
-    assert found.results[0].provenance.memory_id == note.memory.id
+    assert (found.verdict, found.results[0].provenance.memory_id) == ("recalled", note.memory.id)
     assert found.results[1].text == "The last word."
     assert (await recall(memory, session)).results[0].text == "The last word."
 

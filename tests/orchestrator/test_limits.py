@@ -22,6 +22,14 @@ async def stopped(theatre: Theatre) -> tuple[Trigger, str, bool]:
     return snapshot.trigger, snapshot.reason, snapshot.clean_boundary
 
 
+@pytest.fixture
+async def timed(opened: Theatre) -> Theatre:
+    """Workflow `build-it` that may run for one minute and whose agent waits in its first task."""
+    opened.choices = Choices(limits=Limits(seconds=60))
+    await opened.begin_until(e.ToolFinished, HELD)
+    return opened
+
+
 async def test_so_many_tasks_and_then_a_pause(opened: Theatre) -> None:
     opened.choices = Choices(limits=Limits(tasks=1))
     await opened.begin(SIMPLE)
@@ -60,13 +68,11 @@ async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatr
         await theatre.cancel("build-it", "seen enough")
 
 
-async def test_a_workflow_pauses_at_the_boundary_after_its_time(opened: Theatre) -> None:
-    opened.choices = Choices(limits=Limits(seconds=60))
-    await opened.begin_until(e.ToolFinished, HELD)
-    await opened.clock.advance(61)
-    assert (await opened.first("build-it", e.PauseRequested)).trigger is Trigger.TIMEOUT
-    await opened.go_until("build-it", "paused")
-    trigger, reason, clean = await stopped(opened)
+async def test_a_workflow_pauses_at_the_boundary_after_its_time(timed: Theatre) -> None:
+    await timed.clock.advance(61)
+    assert (await timed.first("build-it", e.PauseRequested)).trigger is Trigger.TIMEOUT
+    await timed.go_until("build-it", "paused")
+    trigger, reason, clean = await stopped(timed)
     assert (trigger, clean) == (Trigger.TIMEOUT, True)
     assert "may run for 1 min" in reason
 
@@ -114,13 +120,11 @@ async def test_a_limit_changed_during_a_task_holds_at_once(opened: Theatre, seco
     await opened.cancel("build-it", "seen enough")
 
 
-async def test_a_time_that_is_lifted_in_the_middle_of_a_task_is_none_any_more(opened: Theatre) -> None:
-    opened.choices = Choices(limits=Limits(seconds=60))
-    await opened.begin_until(e.ToolFinished, HELD)
-    await opened.orchestrator.limit("build-it", Limits(seconds=0))
-    await opened.clock.advance(1000)
-    await opened.go_until("build-it", "completed")
-    assert await opened.events("build-it", e.PauseRequested) == []
+async def test_a_time_that_is_lifted_in_the_middle_of_a_task_is_none_any_more(timed: Theatre) -> None:
+    await timed.orchestrator.limit("build-it", Limits(seconds=0))
+    await timed.clock.advance(1000)
+    await timed.go_until("build-it", "completed")
+    assert await timed.events("build-it", e.PauseRequested) == []
 
 
 async def test_money_that_is_added_in_the_middle_of_a_task_may_be_spent_in_it(opened: Theatre) -> None:
@@ -133,31 +137,25 @@ async def test_money_that_is_added_in_the_middle_of_a_task_may_be_spent_in_it(op
     assert await opened.events("build-it", e.PauseRequested) == []
 
 
-@pytest.mark.parametrize("seconds", [600, 0])
-async def test_time_that_is_added_when_it_is_over_takes_the_pause_back(opened: Theatre, seconds: float) -> None:
-    opened.choices = Choices(limits=Limits(seconds=60))
-    await opened.begin_until(e.ToolFinished, HELD)
-    await opened.clock.advance(61)
-    await opened.event("build-it", e.PauseRequested)
-    assert not (await opened.orchestrator.limit("build-it", Limits(seconds=seconds))).pause_requested
-    await opened.go_until("build-it", "completed")
+@pytest.mark.parametrize(
+    ("over", "seconds", "pausing", "ending"),
+    [
+        pytest.param(61, 600, False, "completed", id="more time takes the pause back"),
+        pytest.param(61, 0, False, "completed", id="no limit takes the pause back"),
+        pytest.param(100, 90, True, "paused", id="too little more leaves the pause"),
+    ],
+)
+async def test_time_added_at_its_end(timed: Theatre, over: float, seconds: float, pausing: bool, ending: str) -> None:
+    await timed.clock.advance(over)
+    await timed.event("build-it", e.PauseRequested)
+    assert (await timed.orchestrator.limit("build-it", Limits(seconds=seconds))).pause_requested is pausing
+    await timed.go_until("build-it", ending)
 
 
-async def test_a_change_that_does_not_suffice_leaves_the_pause(opened: Theatre) -> None:
-    opened.choices = Choices(limits=Limits(seconds=60))
-    await opened.begin_until(e.ToolFinished, HELD)
-    await opened.clock.advance(100)
-    await opened.event("build-it", e.PauseRequested)
-    assert (await opened.orchestrator.limit("build-it", Limits(seconds=90))).pause_requested
-    await opened.go_until("build-it", "paused")
-
-
-async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(opened: Theatre) -> None:
-    opened.choices = Choices(limits=Limits(seconds=60))
-    await opened.begin_until(e.ToolFinished, HELD)
-    await opened.pause("build-it", "lunch")
-    assert (await opened.orchestrator.limit("build-it", Limits(seconds=0))).pause_requested
-    await opened.go_until("build-it", "paused")
+async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(timed: Theatre) -> None:
+    await timed.pause("build-it", "lunch")
+    assert (await timed.orchestrator.limit("build-it", Limits(seconds=0))).pause_requested
+    await timed.go_until("build-it", "paused")
 
 
 async def wanted_by_a_person(theatre: Theatre) -> None:
@@ -170,16 +168,14 @@ async def wanted_by_a_person(theatre: Theatre) -> None:
     assert asked[1].trigger is Trigger.PAUSE and asked[1].force_at == first.force_at
 
 
-async def test_a_requested_pause_stays_when_more_time_is_added(opened: Theatre) -> None:
-    opened.choices = Choices(limits=Limits(seconds=60))
-    await opened.begin_until(e.ToolFinished, HELD)
-    await opened.clock.advance(61)
-    await opened.event("build-it", e.PauseRequested)
-    await opened.clock.advance(5)
-    await wanted_by_a_person(opened)
-    assert (await opened.orchestrator.limit("build-it", Limits(seconds=600))).pause_requested
-    await opened.go_until("build-it", "paused")
-    assert await stopped(opened) == (Trigger.PAUSE, "I want it", True)
+async def test_a_requested_pause_stays_when_more_time_is_added(timed: Theatre) -> None:
+    await timed.clock.advance(61)
+    await timed.event("build-it", e.PauseRequested)
+    await timed.clock.advance(5)
+    await wanted_by_a_person(timed)
+    assert (await timed.orchestrator.limit("build-it", Limits(seconds=600))).pause_requested
+    await timed.go_until("build-it", "paused")
+    assert await stopped(timed) == (Trigger.PAUSE, "I want it", True)
 
 
 BROKE = "turns: [{match: Do A, do: [{usage: {used: %s, size: 100000, cost: 0.75}}, {touch: here}, {wait_for: go}]}]"

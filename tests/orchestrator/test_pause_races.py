@@ -129,8 +129,7 @@ async def test_a_resume_that_races_with_a_cancel_leaves_nobody_at_work(opened: T
     await at_once(resume, cancelling(opened))
     await opened.until("build-it", "cancelled")
     await told_as_it_is(opened)
-    assert opened.services.live == {}
-    assert opened.services.environments == {}
+    assert (opened.services.live, opened.services.environments) == ({}, {})
 
 
 def _asked(answer: Action | WrongState) -> bool:

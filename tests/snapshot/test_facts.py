@@ -116,8 +116,7 @@ def test_tests_that_failed_already_are_known_before_the_run_ends() -> None:
     call, _ = ran("1", "go test ./...")
     found = facts(call, ToolProgressed(call_id="1", output="--- FAIL: TestKeel\n"))
     assert found.tests is not None
-    assert found.tests.failing == ("TestKeel",)
-    assert found.open_calls == ("Bash: go test ./...",)
+    assert (found.tests.failing, found.open_calls) == (("TestKeel",), ("Bash: go test ./...",))
 
 
 def test_the_latest_list_of_things_to_do_counts() -> None:

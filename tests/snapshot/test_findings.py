@@ -51,8 +51,7 @@ def test_talk_without_a_choice_has_no_decisions() -> None:
 def test_a_decision_has_its_reason_and_what_was_not_taken() -> None:
     (found,) = decisions(UserSaid(text="Split words."), AgentMessage(text=CHOICE))
     assert (found.description, found.quote, found.by) == (CHOICE, CHOICE, "agent")
-    assert found.rationale == "the grammar is tiny"
-    assert found.alternatives_considered == ("a parser generator",)
+    assert (found.rationale, found.alternatives_considered) == ("the grammar is tiny", ("a parser generator",))
     assert (found.id, found.seq, found.timestamp) == ("decision-2", 2, NOON + timedelta(minutes=2))
 
 

@@ -172,7 +172,7 @@ async def test_an_interrupted_worktree_add_is_cleaned_up(repository: Repository,
 
 
 @pytest.mark.parametrize("lost", [{"HEAD"}, {"HEAD", "commondir"}, {"HEAD", "commondir", ".git"}, {".git", "gitdir"}])
-async def test_an_interrupted_worktree_add_is_cleaned_up(repository: Repository, path: Path, lost: set[str]) -> None:
+async def test_an_earlier_worktree_add_is_cleaned_up(repository: Repository, path: Path, lost: set[str]) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
     record = repository.path / ".git/worktrees/fix-login"
     (record / "locked").write_text("initializing")

@@ -32,8 +32,7 @@ def test_a_context_is_printed_and_nothing_else(recording: Path, tmp_path: Path) 
 
 
 def test_the_exam_goes_to_the_error_stream(recording: Path, tmp_path: Path) -> None:
-    printed = segue_context(str(recording), "--exam", home=tmp_path)
-    assert printed.stderr.startswith("exam: ")
+    assert segue_context(str(recording), "--exam", home=tmp_path).stderr.startswith("exam: ")
 
 
 def test_a_context_as_json(recording: Path, tmp_path: Path) -> None:
@@ -78,8 +77,7 @@ def test_the_number_of_a_line_stays_when_the_file_grows(recording: Path, tmp_pat
     with recording.open("a") as file:
         file.write(json.dumps({"type": "user", "message": {"role": "user", "content": "Go on."}, "uuid": "z"}) + "\n")
     after = segue_context(str(recording), home=tmp_path).stdout
-    rule = next(line for line in before.split("\n") if "Do not poll" in line)
-    assert rule in after
+    assert next(line for line in before.split("\n") if "Do not poll" in line) in after
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x00\xff\x00" * 500, b"not json\n"])

@@ -61,8 +61,7 @@ def test_a_whole_conversation_stays_as_it_is() -> None:
 def test_a_call_without_a_result_gets_one_right_after_it_and_that_is_told() -> None:
     history = reconstruct([stored("assistant", text("I make it."), CALL), stored("user", text("go on"))])
     assert [each.content for each in history.messages] == [(text("I make it."), CALL), (TORN,), (text("go on"),)]
-    assert history.interrupted == ("Bash(make)",)
-    assert history.gaps == ("Bash(make) has no result",)
+    assert (history.interrupted, history.gaps) == (("Bash(make)",), ("Bash(make) has no result",))
 
 
 def test_of_several_calls_only_the_open_one_is_closed_before_the_next_answer() -> None:

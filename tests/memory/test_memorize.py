@@ -209,9 +209,7 @@ async def test_a_persistent_entry_stays_and_grows_stale(memory: Memory, clock: T
     assert found.stale
 
 
-async def test_an_expired_entry_is_erased_after_the_retention(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_an_expired_entry_is_erased_in_the_end(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     entry = (await store(memory, RETRIES, keeping=Keeping.WORKING)).memory
     clock.time += timedelta(days=7 + 181)
     await memory.search("anything")
@@ -221,8 +219,7 @@ async def test_an_expired_entry_is_erased_after_the_retention(
 
 async def test_a_deleted_entry_is_gone_and_its_log_is_not(journal: Journal, memory: Memory) -> None:
     entry = (await store(memory, RETRIES)).memory
-    forgotten = await memory.delete(entry.tag)
-    assert forgotten.memory_id == entry.id
+    assert (await memory.delete(entry.tag)).memory_id == entry.id
     assert await found_by(memory, "retries") == []
     with pytest.raises(MemoryNotFound):
         await memory.delete(entry.id)
@@ -250,9 +247,7 @@ async def test_semantic_search_is_refused(memory: Memory) -> None:
 SECTIONS = ["Goal", "State", "Decisions", "Errors", "Changes", "Tests", "Next steps", "Sources"]
 
 
-async def test_a_workflow_is_memorized_once_in_eight_sections(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_workflow_is_kept_once_in_eight_sections(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     slug = (await journal.workflows.get(workflow)).slug
     await with_snapshot(journal, workflow, session, findings_at(clock))

@@ -12,8 +12,7 @@ FIRST = 7 * SHELF + 10
 
 def test_a_rare_word_weighs_more_than_a_common_one() -> None:
     found = {"rare": Occurrences(1, {FIRST: 0.5}), "common": Occurrences(80, {FIRST + 50: 0.5})}
-    best = rank(found, {"rare", "common"}, total=100, limit=10)
-    assert best[0].id == FIRST
+    assert rank(found, {"rare", "common"}, total=100, limit=10)[0].id == FIRST
 
 
 def test_the_score_is_the_share_of_the_terms_found_here_or_in_neighbours() -> None:
@@ -50,8 +49,7 @@ def test_identifiers_are_split_and_joined() -> None:
         "snakecasename",
     ]
     asked = query_terms("where is the getUserName of user_id?")
-    assert asked.words == ("get", "user", "name", "id")
-    assert asked.wholes == ("getusername", "userid")
+    assert (asked.words, asked.wholes) == (("get", "user", "name", "id"), ("getusername", "userid"))
 
 
 def test_a_query_of_stop_words_only_is_searched_too() -> None:

@@ -41,10 +41,8 @@ async def test_words_find_the_message_that_has_them_and_where_it_comes_from(jour
     at = await journal.append(workflow, *say(*CHATTER[:2]), session_id=session)
     await journal.append(workflow, *say("We cap the retries of the payment gateway at five."), session_id=session)
     await journal.append(workflow, *say(*CHATTER[2:]), session_id=session)
-    found = await recall(memory, "How many retries does the payment gateway get?")
-    best = found.results[0]
-    assert best.kind == "message"
-    assert best.text == "We cap the retries of the payment gateway at five."
+    best = (await recall(memory, "How many retries does the payment gateway get?")).results[0]
+    assert (best.kind, best.text) == ("message", "We cap the retries of the payment gateway at five.")
     assert (best.provenance.workflow_id, best.provenance.session_id) == (workflow, session)
     assert best.provenance.seq == at + 1
     assert best.provenance.workflow == (await journal.workflows.get(workflow)).slug
@@ -55,8 +53,7 @@ async def test_words_are_found_in_other_forms(journal: Journal, memory: Memory) 
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The connections are pooled by the driver."), session_id=session)
     found = await recall(memory, "connection pooling")
-    assert found.verdict == "recalled"
-    assert found.results[0].text == "The connections are pooled by the driver."
+    assert (found.verdict, found.results[0].text) == ("recalled", "The connections are pooled by the driver.")
 
 
 async def test_identifiers_are_found_whole_and_in_parts(journal: Journal, memory: Memory) -> None:
@@ -89,8 +86,7 @@ async def test_neighbours_are_those_of_the_same_workflow(journal: Journal, memor
     (one, first), (other, second) = await begun(journal), await begun(journal)
     await journal.append(one, *say("The zeppelin lands."), session_id=first)
     await journal.append(other, *say("Nothing of that sort."), session_id=second)
-    found = await recall(memory, "zeppelin")
-    assert {each.provenance.workflow_id for each in found.results} == {one}
+    assert {each.provenance.workflow_id for each in (await recall(memory, "zeppelin")).results} == {one}
 
 
 async def test_every_clipped_kind_of_event_is_found(journal: Journal, memory: Memory) -> None:
@@ -183,9 +179,7 @@ def findings_at(clock: TickingClock) -> Findings:
     )
 
 
-async def test_checkpoints_decisions_and_errors_are_found(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_checkpoints_decisions_errors_are_found(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, findings_at(clock))
     for word, kind in {
@@ -213,9 +207,7 @@ async def clippings_of_kind(journal: Journal, kind: str) -> int:
     return count
 
 
-async def test_findings_that_every_study_repeats_are_clipped_once(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_repeated_findings_are_clipped_once(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     findings = findings_at(clock)
     for _ in range(3):
@@ -241,9 +233,7 @@ async def with_failure(journal: Journal, workflow: WorkflowId, session: SessionI
     )
 
 
-async def test_an_error_is_shown_once_in_its_latest_version(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_an_error_is_shown_once_in_its_last_form(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     slug = (await journal.workflows.get(workflow)).slug
     error = await with_failure(journal, workflow, session, clock)
@@ -255,9 +245,7 @@ async def test_an_error_is_shown_once_in_its_latest_version(
     assert by_name[0].text.splitlines() == [error.error_message, "fixed", "It was installed, and the tests pass."]
 
 
-async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_finding_is_cited_by_its_first_event(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     said = await journal.append(workflow, *say("Kestrel it is.", *CHATTER), session_id=session) - len(CHATTER)
     findings = findings_at(clock)
@@ -352,8 +340,7 @@ async def test_a_workflow_is_recalled_by_its_name(journal: Journal, memory: Memo
     await journal.append(workflow, *say("The last word."), session_id=session)
     note = await memory.memorize_workflow(slug)
     found = await recall(memory, slug)
-    assert found.verdict == "recalled"
-    assert found.results[0].provenance.memory_id == note.memory.id
+    assert (found.verdict, found.results[0].provenance.memory_id) == ("recalled", note.memory.id)
     assert found.results[1].text == "The last word."
     assert (await recall(memory, session)).results[0].text == "The last word."
 
@@ -446,9 +433,7 @@ async def test_any_output_of_a_tool_is_found(journal: Journal, memory: Memory) -
         assert (await recall(memory, word)).results[0].kind == "output", word
 
 
-async def test_a_damaged_checkpoint_hides_no_other_result(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_damaged_checkpoint_hides_nothing_else(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, None)
     await journal.append(workflow, *say("The zeppelin lands."), session_id=session)

@@ -217,9 +217,7 @@ def folded(*told: tuple[SessionId, Any]) -> WorkflowState:
 
 
 @given(heard, heard, heard, heard)
-def test_a_meter_holds_what_the_account_says(
-    before: list[Any], first: list[Any], second: list[Any], after: list[Any]
-) -> None:
+def test_a_meter_equals_the_account(before: list[Any], first: list[Any], second: list[Any], after: list[Any]) -> None:
     begun = [(WRITER, e.SessionCreated(number=1, agent="any", parent=None)), *((WRITER, each) for each in before)]
     helped: list[tuple[SessionId, Any]] = []
     for helper, said in zip(HELPERS, (first, second), strict=True):
@@ -233,8 +231,7 @@ def test_a_meter_holds_what_the_account_says(
         if isinstance(event, e.UsageReported):
             meter.add(session_id, event, TODAY)
 
-    account = total(each.account for each in sessions_of(folded(*begun, *now)))
-    assert meter.used == account
+    assert meter.used == total(each.account for each in sessions_of(folded(*begun, *now)))
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])

@@ -116,8 +116,7 @@ def test_tests_that_failed_already_are_known_before_the_run_ends() -> None:
     call, _ = ran("1", "go test ./...")
     found = facts(call, ToolProgressed(call_id="1", output="--- FAIL: TestKeel\n"))
     assert found.tests is not None
-    assert found.tests.failing == ("TestKeel",)
-    assert found.open_calls == ("Bash: go test ./...",)
+    assert (found.tests.failing, found.open_calls) == (("TestKeel",), ("Bash: go test ./...",))
 
 
 def test_the_latest_list_of_things_to_do_counts() -> None:
@@ -287,8 +286,7 @@ anything: st.SearchStrategy[Said] = st.one_of(
 
 @given(st.lists(anything, max_size=30))
 def test_no_transcript_is_too_odd(said: list[Said]) -> None:
-    found = facts(*said)
-    assert replace(found) == facts_of(transcript(*said))
+    assert replace(facts(*said)) == facts_of(transcript(*said))
 
 
 def test_an_edit_that_only_its_answer_tells_of_is_known_by_what_it_wrote() -> None:

@@ -78,9 +78,7 @@ async def test_files_that_changed_or_were_put_back_are_named(repository: Reposit
     )
 
 
-async def test_a_file_that_was_dirty_already_and_changed_again_is_seen_with_a_checkpoint(
-    repository: Repository,
-) -> None:
+async def test_a_dirty_file_that_changed_again_is_seen_with_a_checkpoint(repository: Repository) -> None:
     repository.write("src/app.py", "changed")
     before = await read_state(repository.path, None)
     saved = await save(repository.path, REF, "one")

@@ -51,9 +51,7 @@ async def test_the_inside_of_gits_own_directory_is_refused(repository: Repositor
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-async def test_a_repository_of_another_user_is_refused_with_gits_own_advice(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repository_of_another_user_is_refused(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(repository.path, 65534, 65534)
     monkeypatch.delenv("GIT_CONFIG_COUNT")
     with pytest.raises(WorkspaceError, match="dubious ownership") as refused:
@@ -145,8 +143,7 @@ async def test_a_conflict_is_a_modified_file(repository: Repository) -> None:
     repository.git("switch", "--quiet", "main")
     repository.write("readme.md", "Ours.\n")
     repository.commit()
-    merge = subprocess.run(["git", "merge", "other"], cwd=repository.path, capture_output=True)
-    assert merge.returncode == 1
+    assert subprocess.run(["git", "merge", "other"], cwd=repository.path, capture_output=True).returncode == 1
     assert (await read_state(repository.path, None)).changes == (change("readme.md", "modified"),)
 
 

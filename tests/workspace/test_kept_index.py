@@ -127,9 +127,7 @@ async def test_a_read_only_git_directory_does_not_matter(repository: Repository)
     assert repository.git("rev-parse", f"{saved.commit}^{{tree}}") == tree_from_nothing(repository)
 
 
-async def test_a_worktree_that_was_deleted_and_made_again_is_saved_as_it_is(
-    repository: Repository, tmp_path: Path
-) -> None:
+async def test_a_deleted_and_recreated_worktree_is_saved_as_it_is(repository: Repository, tmp_path: Path) -> None:
     linked = Repository(tmp_path / "linked")
     await ensure_worktree(repository.path, linked.path, "segue/x")
     linked.write("new.txt", "new")
@@ -201,9 +199,7 @@ DEEDS = (_write, _write, _write, _touch, _delete, _link, _mode, _stage, _commit,
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_happens_between_two_checkpoints_each_holds_all_files_as_they_are(
-    repository: Repository, seed: int
-) -> None:
+async def test_each_checkpoint_holds_all_files_after_any_history(repository: Repository, seed: int) -> None:
     """All within a second or two, and with contents of one size: the times tell git little."""
     random = Random(seed)
     for _ in range(12):

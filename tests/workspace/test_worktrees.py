@@ -95,9 +95,7 @@ async def test_a_branch_that_is_checked_out_elsewhere_is_in_use(repository: Repo
     assert not path.exists()
 
 
-async def test_a_branch_of_a_worktree_that_was_moved_is_in_use(
-    repository: Repository, path: Path, tmp_path: Path
-) -> None:
+async def test_the_branch_of_a_moved_worktree_is_in_use(repository: Repository, path: Path, tmp_path: Path) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
     path.rename(tmp_path / "moved")
     with pytest.raises(WorktreeInUse, match="not there any more") as refused:
@@ -122,9 +120,7 @@ async def test_a_foreign_directory_is_never_overwritten(repository: Repository, 
     assert (path / "precious.txt").read_text() == "precious"
 
 
-async def test_a_name_that_collides_with_a_branch_is_refused_with_gits_message(
-    repository: Repository, path: Path
-) -> None:
+async def test_a_name_that_collides_with_a_branch_is_refused_as_git_says(repository: Repository, path: Path) -> None:
     repository.git("branch", "segue")
     with pytest.raises(WorkspaceError, match="refs/heads/segue"):
         await ensure_worktree(repository.path, path, BRANCH)
@@ -176,9 +172,7 @@ async def test_an_interrupted_worktree_add_is_cleaned_up(repository: Repository,
 
 
 @pytest.mark.parametrize("lost", [{"HEAD"}, {"HEAD", "commondir"}, {"HEAD", "commondir", ".git"}, {".git", "gitdir"}])
-async def test_a_worktree_add_interrupted_earlier_is_cleaned_up(
-    repository: Repository, path: Path, lost: set[str]
-) -> None:
+async def test_an_earlier_worktree_add_is_cleaned_up(repository: Repository, path: Path, lost: set[str]) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
     record = repository.path / ".git/worktrees/fix-login"
     (record / "locked").write_text("initializing")

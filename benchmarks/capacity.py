@@ -52,7 +52,7 @@ async def measure(directory: Path, reports: int = REPORTS) -> dict[str, Any]:
             await journal.append(workflow_id, report, session_id=session_id, run=1)
             between = perf_counter()
             events = decide(capacity, report)
-            meter.hear(WRITER, report, NOW)
+            meter.add(WRITER, report, NOW)
             meter.empty(NOW)
             decided.append(perf_counter() - between)
             written.append(between - start)
@@ -86,7 +86,7 @@ def full_meter() -> SpendingMeter:
 
 
 def decide(capacity: Capacity, report: UsageReported) -> list[Event]:
-    return [event_of(notice) for notice in capacity.hear(report) if isinstance(notice, Reached)]
+    return [event_of(notice) for notice in capacity.measure(report) if isinstance(notice, Reached)]
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

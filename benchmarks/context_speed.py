@@ -9,9 +9,8 @@ from typing import Any
 from benchmarks import sample_sessions
 from benchmarks.doors import timed
 from benchmarks.figures import spread
-from segue.contextfile import facts_of_file
-from segue.resume.compiler import DEFAULT_BUDGET
-from segue.resume.exam import compile_examined
+from segue.contextfile import compiled_file, facts_of_file
+from segue.resume.compiler import DEFAULT_BUDGET, compile_context
 
 SIZE = 3 * 1024 * 1024
 TIMES = 7
@@ -32,12 +31,12 @@ async def measure(directory: Path, size: int = SIZE, times: int = TIMES, live: i
             }
             for place, file in enumerate(files)
         ],
-        "compile": spread([_seconds(lambda: compile_examined(facts, DEFAULT_BUDGET)) for _ in range(live)]),
+        "compile": spread([_seconds(lambda: compile_context(facts, DEFAULT_BUDGET)) for _ in range(live)]),
     }
 
 
 def _in_process(file: Path) -> float:
-    return _seconds(lambda: compile_examined(facts_of_file(file), DEFAULT_BUDGET))
+    return _seconds(lambda: compiled_file(file, DEFAULT_BUDGET))
 
 
 def _seconds(work: Callable[[], object]) -> float:

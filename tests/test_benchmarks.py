@@ -259,8 +259,7 @@ def test_both_agents_tell_the_same_work(tmp_path: Path) -> None:
     )
     assert claude.request
     assert codex.request
-    assert claude.request.text == codex.request.text
-    assert claude.todos == codex.todos
+    assert (claude.request.text, claude.todos) == (codex.request.text, codex.todos)
     assert {file.path for file in claude.files} == {file.path for file in codex.files}
     assert [commit.hash for commit in claude.commits] == [commit.hash for commit in codex.commits] == ["1a2b3c4"]
 
@@ -345,8 +344,7 @@ def test_recall_is_scored_beside_its_baseline(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv(data.VARIABLE, str(scorer(tmp_path, "recall.py", program)))
     synthetic = {"turns": 5, "count": 2, "min_ms": 1.0, "median_ms": 2.0}
     rows = report.recall({"synthetic": synthetic, "recorded": data.or_why_not(recall.recorded)}).rows
-    assert rows[1][1:] == ("75.0 (p50 1.6 ms)", "71.0 (p50 1.6 ms)")
-    assert rows[2][1] == "36.3, 71.3 (of 171)"
+    assert (rows[1][1:], rows[2][1]) == (("75.0 (p50 1.6 ms)", "71.0 (p50 1.6 ms)"), "36.3, 71.3 (of 171)")
 
 
 def test_a_search_over_made_up_turns_is_timed(monkeypatch: pytest.MonkeyPatch, no_data: None) -> None:

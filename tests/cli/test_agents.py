@@ -57,9 +57,7 @@ def test_an_agent_that_is_missing_says_how_it_is_installed(segue: Any, service: 
     assert (checked.exit_code, json.loads(checked.stdout)["ok"]) == (1, False)
 
 
-def test_an_agent_whose_driver_cannot_be_used_is_not_found(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_without_its_driver_is_missing(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = "The driver mine:Mine cannot be used: mine cannot be imported: No module named 'mine'."
     mine = replace(AGENT, name="mine", program=None, problem=problem)
     monkeypatch.setitem(CHECKS, "mine", AgentCheck(agent=mine, ok=False, problem=problem, hint="Set PYTHONPATH."))
@@ -80,18 +78,14 @@ def test_an_agent_that_nobody_knows_is_refused(segue: Any, service: Standin, nam
     ("name", "words"),
     [("", "A name is needed."), ("../../etc", "'../../etc' is not a name: it contains a slash.")],
 )
-def test_what_is_no_name_is_refused_before_anything_is_asked(
-    segue: Any, home: Path, command: list[str], name: str, words: str
-) -> None:
+def test_bad_names_are_refused_unasked(segue: Any, home: Path, command: list[str], name: str, words: str) -> None:
     result = segue(*command, name)
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"segue: {words}\n")
     assert not home.exists()
 
 
 @pytest.mark.usefixtures("standin_command")
-def test_a_server_that_was_started_only_for_a_look_at_the_agents_goes_again(
-    segue: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_started_only_to_list_agents_is_stopped_again(segue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN", "idle")
     assert segue("agents", "list").exit_code == 0
     with pytest.raises(NotRunning):

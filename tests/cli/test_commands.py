@@ -231,8 +231,7 @@ def said(service: Standin) -> Answer:
 def test_an_approved_plan_is_followed(segue: Any, service: Standin) -> None:
     be(service, BLOCKED, other())
     service.plot = [(GOES_ON, {"status": WorkflowStatus.COMPLETED, "tasks_total": 2})]
-    result = segue("approve")
-    lines = result.stdout.splitlines()
+    lines = segue("approve").stdout.splitlines()
     assert lines[0] == "✓ Approved: a plan of 2 tasks"
     assert lines[1].startswith("✓ Workflow resumed (rehearsal, session 1, run 2, the same conversation")
     assert lines[-2:] == ["Completed", "✓ Add a parser: 1/2 tasks, 1 session, 1 run"]
@@ -260,8 +259,7 @@ def test_another_plan_is_approved_and_not_followed(segue: Any, service: Standin)
 )
 def test_a_plan_is_rejected_with_a_reason(segue: Any, service: Standin, words: list[str], reason: str) -> None:
     be(service, BLOCKED)
-    result = segue("reject", *words, "--detach")
-    assert result.stdout.startswith("✓ Rejected: a plan of 2 tasks\n")
+    assert segue("reject", *words, "--detach").stdout.startswith("✓ Rejected: a plan of 2 tasks\n")
     assert (said(service).allow, said(service).reason) == (False, reason)
 
 
@@ -273,9 +271,7 @@ def test_a_reason_that_is_taken_for_a_name_says_how_it_is_given(segue: Any, serv
 
 
 @pytest.mark.parametrize("words", [["approve"], ["reject", "Use a table"]])
-def test_a_word_on_the_plan_of_a_paused_workflow_is_told_how_its_question_comes_back(
-    segue: Any, service: Standin, words: list[str]
-) -> None:
+def test_answering_a_plan_while_paused_names_the_way_back(segue: Any, service: Standin, words: list[str]) -> None:
     paused = replace(BLOCKED, status=WorkflowStatus.PAUSED, asks="")
     be(
         service,
@@ -289,9 +285,7 @@ def test_a_word_on_the_plan_of_a_paused_workflow_is_told_how_its_question_comes_
 
 
 @pytest.mark.parametrize(("asked", "words"), [("answer", ["approve"]), ("prompt", ["prompt", "Hello there"])])
-def test_a_word_to_a_workflow_that_is_over_is_told_so(
-    segue: Any, service: Standin, asked: str, words: list[str]
-) -> None:
+def test_messages_to_an_ended_workflow_are_refused(segue: Any, service: Standin, asked: str, words: list[str]) -> None:
     done = replace(VIEW, status=WorkflowStatus.COMPLETED)
     be(service, done)
     service.refusals[asked] = WrongState("The workflow is completed.")
@@ -333,9 +327,7 @@ def test_what_is_done_of_a_plan_that_waits_is_ticked(segue: Any, service: Standi
 
 
 @pytest.mark.parametrize("status", [WorkflowStatus.CANCELLED, WorkflowStatus.COMPLETED])
-def test_a_plan_of_a_workflow_that_is_over_waits_for_nobody(
-    segue: Any, service: Standin, status: WorkflowStatus
-) -> None:
+def test_the_plan_of_an_ended_workflow_is_not_shown(segue: Any, service: Standin, status: WorkflowStatus) -> None:
     be(service, replace(BLOCKED, status=status, asks=""))
     assert segue("status").stdout.splitlines()[1:] == [f"  add-parser                        {status:<12}  no plan"]
 
@@ -468,13 +460,10 @@ def test_a_resume_that_is_refused_says_nothing_else(segue: Any, service: Standin
     assert result.stderr == "segue: This workflow has no checkpoint '999'.\n"
 
 
-def test_resume_hands_over_the_callers_environment(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_sends_the_callers_environment(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine")
     be(service, PAUSED)
-    result = segue("resume", "--detach", "--json")
-    assert json.loads(result.stdout)["way"] == "native"
+    assert json.loads(segue("resume", "--detach", "--json").stdout)["way"] == "native"
     request = service.request("resume")
     assert (request.environment["MY_KEY"], request.way) == ("mine", None)
 
@@ -542,17 +531,13 @@ def test_the_limits_of_a_workflow_at_work_are_changed_and_it_goes_on(segue: Any,
     ("pausing", "sentence"),
     [(False, "The pause that was asked for is withdrawn."), (True, "A pause was asked for, and comes all the same.")],
 )
-def test_whoever_changes_limits_hears_what_becomes_of_a_pause(
-    segue: Any, service: Standin, pausing: bool, sentence: str
-) -> None:
+def test_changed_limits_report_a_requested_pause(segue: Any, service: Standin, pausing: bool, sentence: str) -> None:
     be(service, replace(VIEW, pause_requested=True))
     service.limited = {"pause_requested": pausing}
     assert segue("resume", "--max-cost", "5").stdout.splitlines()[1:] == [f"  {sentence}"]
 
 
-def test_what_else_is_wanted_of_a_workflow_at_work_is_refused_and_no_limit_is_changed(
-    segue: Any, service: Standin
-) -> None:
+def test_other_options_for_a_working_workflow_are_refused_and_change_no_limit(segue: Any, service: Standin) -> None:
     result = segue("resume", "--max-cost", "5", "--agent", "codex")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "nothing but its limits can be changed now" in result.stderr
@@ -617,8 +602,7 @@ def test_resume_takes_a_paused_one_before_a_failed_one(segue: Any, service: Stan
 
 def test_resume_goes_on_with_a_failed_one_if_that_is_all_there_is(segue: Any, service: Standin) -> None:
     be(service, replace(VIEW, status=WorkflowStatus.FAILED, session=None))
-    result = segue("resume", "--detach")
-    assert result.stdout.startswith("Resuming before its first session:\n")
+    assert segue("resume", "--detach").stdout.startswith("Resuming before its first session:\n")
 
 
 # ── looking ─────────────────────────────────────────────────────────────────────────────────────────
@@ -742,8 +726,7 @@ def test_up_starts_a_server_once_and_down_ends_it(segue: Any, home: Path) -> Non
     started = segue("up")
     server = client.find()
     assert started.stdout == f"Started the Segue server (pid {server.pid}).\n  {server.url}, data in {home}\n"
-    again = segue("up")
-    assert again.stdout.startswith(f"The Segue server is already up (pid {server.pid}).\n")
+    assert segue("up").stdout.startswith(f"The Segue server is already up (pid {server.pid}).\n")
     assert segue("down").stdout == f"Stopped the Segue server (pid {server.pid}).\n"
     over = segue("down")
     assert (over.exit_code, over.stdout) == (0, "No Segue server is running.\n")
@@ -807,9 +790,7 @@ def test_doctor_looks_at_everything(segue: Any, service: Standin, monkeypatch: p
     assert (document["ok"], result.exit_code) == (True, 0)
 
 
-def test_doctor_names_what_is_wrong_and_what_to_do(
-    segue: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_names_what_to_mend(segue: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths.ensure_home()
     (home / "segue.toml").write_text("prot = 1\n")
     (home / "segue.db").write_text("this is not a database, and long enough to be seen as none" * 20)
@@ -846,9 +827,7 @@ def test_doctor_names_a_missing_default_agent(segue: Any, tmp_path: Path, monkey
         (["memorize", "new", "x", "--label", "b", "--label", "a\udcff"], "--label"),
     ],
 )
-def test_what_is_no_text_is_refused_before_a_server_is_started(
-    segue: Any, home: Path, command: list[str], name: str
-) -> None:
+def test_undecodable_text_is_refused_without_a_server(segue: Any, home: Path, command: list[str], name: str) -> None:
     result = segue(*command)
     assert (result.exit_code, result.stdout) == (1, "")
     assert name in result.stderr and "is not UTF-8 text." in result.stderr
@@ -862,9 +841,7 @@ def test_a_file_may_be_called_as_it_likes(segue: Any, monkeypatch: pytest.Monkey
     assert became == ["./a\udcff.jsonl"]
 
 
-def test_no_workflow_belongs_to_a_directory_whose_name_is_no_text(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undecodable_directories_hold_no_work(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     be(service)
     Path("a\udcff").mkdir()
     monkeypatch.chdir("a\udcff")

@@ -32,14 +32,52 @@ def test_a_context_is_printed_and_nothing_else(recording: Path, tmp_path: Path) 
 
 
 def test_the_exam_goes_to_the_error_stream(recording: Path, tmp_path: Path) -> None:
-    printed = segue_context(str(recording), "--exam", home=tmp_path)
-    assert printed.stderr.startswith("exam: ")
+    assert segue_context(str(recording), "--exam", home=tmp_path).stderr.startswith("exam: ")
 
 
 def test_a_context_as_json(recording: Path, tmp_path: Path) -> None:
     document = json.loads(segue_context(str(recording), "--json", home=tmp_path).stdout)
-    assert document["tokens"] <= document["budget"] == 4000
+    assert document["tokens"] <= document["budget"] == 12_000
     assert 0 < document["score"] <= 1
+
+
+def test_a_document_has_the_sections_and_the_source_of_each_line(recording: Path, tmp_path: Path) -> None:
+    document = json.loads(segue_context(str(recording), "--format", "json", home=tmp_path).stdout)
+    titles = {section["title"] for section in document["sections"]}
+    assert {"Where it stands", "Original request", "Key decisions", "Errors"} <= titles
+    said = next(section for section in document["sections"] if section["name"] == "rules")
+    number = said["lines"][0]["sources"][0]
+    assert "Do not poll the sensor" in recording.read_text().split("\n")[number - 1]
+
+
+def test_a_line_of_the_file_is_printed_in_full(recording: Path, tmp_path: Path) -> None:
+    printed = segue_context(str(recording), "--expand", "1,2", home=tmp_path)
+    assert printed.returncode == 0
+    assert printed.stdout.startswith("#1\n") and "\n#2\n[agent] I'll read the controller first" in printed.stdout
+
+
+@pytest.mark.parametrize("wanted", ["0", "many", "999999"])
+def test_a_line_that_is_not_there_is_refused(recording: Path, tmp_path: Path, wanted: str) -> None:
+    printed = segue_context(str(recording), "--expand", wanted, home=tmp_path)
+    assert (printed.returncode, printed.stdout) == (1, "")
+    assert printed.stderr.startswith("segue: ")
+
+
+def test_two_contexts_are_compared(recording: Path, tmp_path: Path) -> None:
+    longer = tmp_path / "longer.jsonl"
+    more = {"type": "user", "message": {"role": "user", "content": "Never heat an empty kettle."}, "uuid": "z"}
+    longer.write_text(recording.read_text() + json.dumps(more) + "\n")
+    printed = segue_context("--diff", str(recording), str(longer), home=tmp_path)
+    assert printed.returncode == 0
+    assert '+- "Never heat an empty kettle."' in printed.stdout
+
+
+def test_the_number_of_a_line_stays_when_the_file_grows(recording: Path, tmp_path: Path) -> None:
+    before = segue_context(str(recording), home=tmp_path).stdout
+    with recording.open("a") as file:
+        file.write(json.dumps({"type": "user", "message": {"role": "user", "content": "Go on."}, "uuid": "z"}) + "\n")
+    after = segue_context(str(recording), home=tmp_path).stdout
+    assert next(line for line in before.split("\n") if "Do not poll" in line) in after
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x00\xff\x00" * 500, b"not json\n"])

@@ -45,8 +45,7 @@ def test_status_without_a_server_says_so_and_is_no_failure(modules: Path) -> Non
     done = run(modules, "status")
     expected = "No Segue server is running.\n  Start one with: segue up\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
-    answer = run(modules, "status", "--json")
-    assert json.loads(answer.stdout)["running"] is False
+    assert json.loads(run(modules, "status", "--json").stdout)["running"] is False
 
 
 def test_status_answers_quickly(service: Standin) -> None:
@@ -66,8 +65,7 @@ def test_status_answers_quickly(service: Standin) -> None:
 
 def test_the_other_commands_need_no_server_code(modules: Path) -> None:
     assert run(modules, "pause").returncode == 1
-    loaded = set(json.loads(modules.read_text()))
-    assert not loaded & {"pydantic", "rich", "fastapi", "sqlalchemy", "httpx"}
+    assert not set(json.loads(modules.read_text())) & {"pydantic", "rich", "fastapi", "sqlalchemy", "httpx"}
 
 
 def test_a_reader_that_goes_away_is_no_traceback(service: Standin) -> None:

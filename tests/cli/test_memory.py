@@ -76,9 +76,7 @@ def test_the_whole_text_is_printed_on_request(segue: Any, service: Standin) -> N
         ("not_found", [], "Nothing in past work has any of these words."),
     ],
 )
-def test_how_sure_it_is_stands_in_the_first_line(
-    segue: Any, service: Standin, verdict: str, results: list[Found], line: str
-) -> None:
+def test_the_verdict_comes_first(segue: Any, service: Standin, verdict: str, results: list[Found], line: str) -> None:
     service.memory = Remembering(verdict, *results)
     assert segue("recall", "x", "-w", "fix-mast").stdout.splitlines()[0] == line
     assert service.memory.asked[0].workflow == "fix-mast"

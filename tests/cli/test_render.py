@@ -10,20 +10,6 @@ from segue.model import events as e
 from segue.model.agents import Limits
 from segue.model.checkpoint import CheckpointType
 from segue.model.codec import adapter
-from segue.model.events import (
-    AgentExited,
-    CheckpointCreated,
-    Compacted,
-    ContextCarried,
-    Event,
-    PauseRequested,
-    PermissionAnswered,
-    Price,
-    RunQueued,
-    TaskFailed,
-    TurnFailed,
-    WayChanged,
-)
 from segue.model.events import PermissionRequested as Asked
 from segue.model.events import UsageReported as Used
 from segue.model.findings import ReviewerFeedback, TestState
@@ -44,7 +30,7 @@ def shown(event: Any, **options: Any) -> str | None:
     return line({"kind": event.kind, "event": fields}, NAMES, **options)
 
 
-TASK_DONE = CheckpointCreated(
+TASK_DONE = e.CheckpointCreated(
     checkpoint_id="ckpt-2",
     type=CheckpointType.TASK_COMPLETE,
     snapshot=False,
@@ -60,7 +46,7 @@ def ran(*failing: str, passed: bool) -> e.TestsRan:
 
 
 def test_every_kind_of_event_has_a_line_or_is_silent_on_purpose() -> None:
-    kinds = {kind.__dataclass_fields__["kind"].default for kind in get_args(Event)}
+    kinds = {kind.__dataclass_fields__["kind"].default for kind in get_args(e.Event)}
     assert set(TABLE) | SILENT == kinds
     assert not set(TABLE) & SILENT
     assert set(MILESTONES) < set(TABLE)
@@ -74,23 +60,23 @@ def test_unknown_kinds_and_unknown_fields_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (TaskFailed(task_id="t1", attempt="a", reason="no luck"), "✗ Write the parser: no luck"),
-        (TaskFailed(task_id="t9", attempt="a", reason=""), "✗ t9"),
+        (e.TaskFailed(task_id="t1", attempt="a", reason="no luck"), "✗ Write the parser: no luck"),
+        (e.TaskFailed(task_id="t9", attempt="a", reason=""), "✗ t9"),
         (
             Asked(request_id="r", call_id="c", title="Delete old files?", tool="delete", options=()),
             "? Delete old files?",
         ),
-        (PermissionAnswered(request_id="r", outcome="denied", by="timeout"), "  denied by timeout"),
-        (AgentExited(code=0), None),
-        (AgentExited(code=3, detail="ouch"), "The agent's process ended with code 3: ouch"),
+        (e.PermissionAnswered(request_id="r", outcome="denied", by="timeout"), "  denied by timeout"),
+        (e.AgentExited(code=0), None),
+        (e.AgentExited(code=3, detail="ouch"), "The agent's process ended with code 3: ouch"),
         (Used(context_tokens=12000, window=200000), "Context: 12,000 of 200,000 tokens"),
         (Used(), None),
         (
-            PauseRequested(trigger=Trigger.PAUSE, reason="lunch", force_at=NOON),
+            e.PauseRequested(trigger=Trigger.PAUSE, reason="lunch", force_at=NOON),
             f"Pause requested: lunch (at the end of the task, at the latest {moment(NOON.isoformat())})",
         ),
         (
-            CheckpointCreated(
+            e.CheckpointCreated(
                 checkpoint_id="ckpt-1",
                 type=CheckpointType.PAUSE,
                 snapshot=True,
@@ -141,31 +127,33 @@ def test_whoever_follows_is_told_of_snapshots_alone() -> None:
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (RunQueued(way=Way.FIRST, reason="new"), None),
-        (RunQueued(way=Way.FIRST, reason="new", purpose=Purpose.TALK), "The agent is started, to talk"),
+        (e.RunQueued(way=Way.FIRST, reason="new"), None),
+        (e.RunQueued(way=Way.FIRST, reason="new", purpose=Purpose.TALK), "The agent is started, to talk"),
         (
-            RunQueued(way=Way.NATIVE, reason="it can", prices=(Price(way=Way.NATIVE, possible=True, tokens=40_000),)),
+            e.RunQueued(
+                way=Way.NATIVE, reason="it can", prices=(e.Price(way=Way.NATIVE, possible=True, tokens=40_000),)
+            ),
             "Goes on in the same conversation (40,000 tokens): it can",
         ),
         (
-            RunQueued(way=Way.HISTORY, reason="it forgot", purpose=Purpose.TALK),
+            e.RunQueued(way=Way.HISTORY, reason="it forgot", purpose=Purpose.TALK),
             "The agent is brought back to talk, in a new conversation that is told the history: it forgot",
         ),
         (
-            WayChanged(before=Way.FORK, after=Way.CONTEXT, reason="it forgot"),
+            e.WayChanged(before=Way.FORK, after=Way.CONTEXT, reason="it forgot"),
             "! Goes on in a new conversation that begins with a compiled context instead: it forgot",
         ),
         (
-            ContextCarried(prompt_id="p", way=Way.HISTORY, text="x" * 1200),
+            e.ContextCarried(prompt_id="p", way=Way.HISTORY, text="x" * 1200),
             "It is told what was said before (1,200 characters)",
         ),
         (
-            TurnFailed(prompt_id="p", failure=Failure.QUOTA, message="no more", reset_at=NOON),
+            e.TurnFailed(prompt_id="p", failure=Failure.QUOTA, message="no more", reset_at=NOON),
             f"! The agent could not go on (quota): no more; full again at {moment(NOON.isoformat())}",
         ),
-        (Compacted(), "The agent summarised its own conversation"),
+        (e.Compacted(), "The agent summarised its own conversation"),
         (
-            Compacted(tokens_before=9000, tokens_after=500),
+            e.Compacted(tokens_before=9000, tokens_after=500),
             "The agent summarised its own conversation (9,000 → 500 tokens)",
         ),
     ],

@@ -12,19 +12,9 @@ from typing import IO, Any
 import pytest
 
 from segue import client
+from segue.model import events as e
 from segue.model.agents import Choices, CommitPolicy, Limits, McpServer, Review, Verify
 from segue.model.errors import NotARepository
-from segue.model.events import (
-    AgentMessage,
-    Event,
-    PermissionRequested,
-    PlanAdopted,
-    PlanProposed,
-    TaskCompleted,
-    TaskStarted,
-    WorkflowCreated,
-    WorkflowMoved,
-)
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.plan import Issue, Plan, Task
 from segue.model.requests import PlanText, RunRequest
@@ -35,7 +25,7 @@ from tests.server.standin_service import ID, NOON, VIEW, Standin
 
 BOUND = 30.0
 
-CREATED = WorkflowCreated(
+CREATED = e.WorkflowCreated(
     slug="add-parser",
     issue=Issue(title="Add a parser"),
     plan=Plan(tasks=(Task(id=TaskId("t1"), title="Write the parser"),)),
@@ -44,15 +34,17 @@ CREATED = WorkflowCreated(
     repository="/repo",
     here=False,
 )
-STARTED = TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a"))
+STARTED = e.TaskStarted(task_id=TaskId("t1"), attempt=AttemptId("a"))
 QUESTION = Question(request_id=RequestId("request-1"), title="Delete old files?", tool="delete", requested_at=NOON)
 
 
-def moved(after: WorkflowStatus, reason: str = "") -> WorkflowMoved:
-    return WorkflowMoved(before=WorkflowStatus.IN_PROGRESS, after=after, reason=reason)
+def moved(after: WorkflowStatus, reason: str = "") -> e.WorkflowMoved:
+    return e.WorkflowMoved(before=WorkflowStatus.IN_PROGRESS, after=after, reason=reason)
 
 
-def story(*events: Event, end: WorkflowStatus, reason: str = "", **changes: Any) -> list[tuple[Event, dict[str, Any]]]:
+def story(
+    *events: e.Event, end: WorkflowStatus, reason: str = "", **changes: Any
+) -> list[tuple[e.Event, dict[str, Any]]]:
     """What happens, up to a last move to `end`."""
     return [*((event, {}) for event in events), (moved(end, reason), {"status": end, "reason": reason, **changes})]
 
@@ -60,8 +52,8 @@ def story(*events: Event, end: WorkflowStatus, reason: str = "", **changes: Any)
 COMPLETED = story(
     CREATED,
     STARTED,
-    AgentMessage(text="chatter"),
-    TaskCompleted(task_id=TaskId("t1"), attempt=AttemptId("a")),
+    e.AgentMessage(text="chatter"),
+    e.TaskCompleted(task_id=TaskId("t1"), attempt=AttemptId("a")),
     end=WorkflowStatus.COMPLETED,
     tasks_done=2,
     merge_hint="git merge segue/add-parser",
@@ -128,8 +120,10 @@ def test_run_lets_the_agent_propose_a_plan_unless_told_otherwise(
 
 def test_run_knows_the_tasks_of_a_plan_that_was_taken_on_the_way(segue: Any, service: Standin) -> None:
     plan = Plan(tasks=(Task(id=TaskId("t1"), title="Write the parser"),))
-    proposed = PlanProposed(prompt_id=PromptId("p"), plan=plan)
-    service.plot = story(CREATED, proposed, PlanAdopted(plan=plan, by="policy"), STARTED, end=WorkflowStatus.COMPLETED)
+    proposed = e.PlanProposed(prompt_id=PromptId("p"), plan=plan)
+    service.plot = story(
+        CREATED, proposed, e.PlanAdopted(plan=plan, by="policy"), STARTED, end=WorkflowStatus.COMPLETED
+    )
     result = segue("run", "Add a parser", "--yes")
     assert result.stdout.splitlines()[1:5] == [
         "Plan of 1 task:",
@@ -142,34 +136,28 @@ def test_run_knows_the_tasks_of_a_plan_that_was_taken_on_the_way(segue: Any, ser
 def test_variables_that_are_no_text_stay_at_home(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODD", os.fsdecode(b"\xff"))
     assert segue("run", "x", "--detach").exit_code == 0
-    request = service.request("create")
-    assert "ODD" not in request.environment
+    assert "ODD" not in service.request("create").environment
 
 
 def test_run_reads_the_issue_from_standard_input(segue: Any, service: Standin) -> None:
     segue("run", "-", "--detach", typed="# Add a parser\n\nA small one.\n")
-    request = service.request("create")
-    assert request.issue == Issue(title="Add a parser", description="A small one.")
+    assert service.request("create").issue == Issue(title="Add a parser", description="A small one.")
 
 
 def test_run_can_name_another_repository(segue: Any, service: Standin, tmp_path: Path) -> None:
     segue("run", "x", "--detach", "--repository", "..")
-    request = service.request("create")
-    assert request.repository == Path.cwd() / ".."
+    assert service.request("create").repository == Path.cwd() / ".."
 
 
 def test_run_with_json_prints_the_end_and_nothing_else(segue: Any, service: Standin) -> None:
     service.plot = COMPLETED
     result = segue("run", "Add a parser", "--json")
     assert (json.loads(result.stdout)["status"], result.stderr) == ("completed", "")
-    detached = segue("run", "Add a parser", "--json", "--detach")
-    assert json.loads(detached.stdout)["id"] == ID
+    assert json.loads(segue("run", "Add a parser", "--json", "--detach").stdout)["id"] == ID
 
 
 @pytest.mark.parametrize("end", [WorkflowStatus.FAILED, WorkflowStatus.CANCELLED])
-def test_run_ends_with_one_when_the_work_did_not_come_to_its_end(
-    segue: Any, service: Standin, end: WorkflowStatus
-) -> None:
+def test_run_exits_with_one_when_the_work_is_unfinished(segue: Any, service: Standin, end: WorkflowStatus) -> None:
     service.plot = story(CREATED, end=end, reason="no luck")
     result = segue("run", "Add a parser")
     assert result.exit_code == 1
@@ -194,9 +182,7 @@ def test_run_ends_with_zero_when_the_work_is_paused(segue: Any, service: Standin
         (["x", "--mcp", "missing.json"], "missing.json cannot be read: No such file or directory."),
     ],
 )
-def test_bad_input_is_refused_before_a_server_is_started(
-    segue: Any, home: Path, arguments: list[str], words: str
-) -> None:
+def test_bad_input_is_refused_before_a_server_starts(segue: Any, home: Path, arguments: list[str], words: str) -> None:
     result = segue("run", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert words in result.stderr
@@ -207,8 +193,7 @@ def test_what_the_server_refuses_is_a_sentence(segue: Any, service: Standin) -> 
     service.failure = NotARepository("/repo is not a git repository.", hint="Run it in one.")
     client.call("POST", "/api/shutdown", {})
     result = segue("run", "x")
-    assert result.exit_code == 1
-    assert result.stderr == "segue: /repo is not a git repository.\n  Run it in one.\n"
+    assert (result.exit_code, result.stderr) == (1, "segue: /repo is not a git repository.\n  Run it in one.\n")
 
 
 @pytest.mark.usefixtures("standin_command")
@@ -258,7 +243,7 @@ def test_ctrl_c_ends_the_following_of_logs(service: Standin) -> None:
         assert running.stdout is not None
         read_until(running.stdout, "▶ Write the parser")
         assert service.waiting.wait(BOUND)
-        service.happen(AgentMessage(text="and then"))
+        service.happen(e.AgentMessage(text="and then"))
         read_until(running.stdout, "and then")
         running.send_signal(signal.SIGINT)
         assert running.wait(BOUND) == 0
@@ -283,7 +268,7 @@ def test_on_a_terminal_the_last_line_says_where_things_stand(service: Standin) -
     with run_apart("run", "Add a parser", stdout=inside, env=environment) as running:
         os.close(inside)
         read_terminal(terminal, "add-parser: in progress · 1/2 tasks")
-        asked = PermissionRequested(
+        asked = e.PermissionRequested(
             request_id=RequestId("request-1"), call_id="c", title="Delete old files?", tool="delete", options=()
         )
         context = ContextView(used=50, window=200, utilization=0.25)

@@ -6,43 +6,16 @@ import pytest
 
 from segue.cli.output import moment
 from segue.model.checkpoint import FileChange, GitState, OpenCall, Usage
-from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
+from segue.model.findings import TestState
 from segue.model.ids import CheckpointId, PromptId, Seq, TaskId
 from segue.model.plan import TaskStatus
 from segue.model.snapshots import Message, Snapshot
 from segue.model.status import Trigger
 from segue.resume.handover import PARTS
-from tests.server.standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, Standin
+from tests.server.standin_service import DECISION, ERROR, EXAM, FINDINGS, ID, NOON, REVIEW, SNAPSHOT, Standin
 
 AT = moment(NOON.isoformat())
-DECISION = Decision(
-    id="decision-7",
-    timestamp=NOON,
-    task_id=TaskId("t1"),
-    decision_type="library",
-    description="Use re rather than a generator because it is there.",
-    rationale="it is there",
-    alternatives_considered=("a generator",),
-    seq=Seq(7),
-)
-ERROR = ErrorRecord(
-    id="error-9",
-    timestamp=NOON,
-    task_id=TaskId("t1"),
-    error_type="OSError",
-    error_message="OSError: the disk is full",
-    context="make all",
-    seq=Seq(9),
-)
 FIXED = replace(ERROR, id="error-8", error_message="TypeError: two is not one", resolution="fixed")
-REVIEW = ReviewerFeedback(
-    review_id="r1",
-    reviewer_persona="Security",
-    timestamp=NOON,
-    approved=False,
-    severity="high",
-    comments=("Check the length.", "And the type."),
-)
 TESTS = TestState(
     phase="red",
     failing_tests=("test_a", "test_b"),
@@ -217,9 +190,7 @@ def test_messages_are_told_with_who_said_them(segue: Any, service: Standin) -> N
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_part_that_a_successor_is_told_of_can_be_had_as_text_and_as_json(
-    segue: Any, service: Standin, part: str
-) -> None:
+def test_every_part_of_a_hand_over_is_shown_as_text_and_as_json(segue: Any, service: Standin, part: str) -> None:
     service.kept[0] = replace(PAUSED, checkpoint=replace(SNAPSHOT, problem="There is no worktree yet."))
     command = ("snapshots", "show", SNAPSHOT.id, "-w", ID, "--part", part)
     text = "! There is no worktree yet.\n" if part == "git-changes" else "nothing\n"

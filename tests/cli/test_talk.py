@@ -10,21 +10,8 @@ import pytest
 
 from segue import client
 from segue.cli import talk
+from segue.model import events as e
 from segue.model.errors import WrongState
-from segue.model.events import (
-    AgentMessage,
-    AgentThought,
-    Event,
-    PermissionRequested,
-    PromptSent,
-    RunEnded,
-    RunQueued,
-    TaskStarted,
-    ToolCalled,
-    ToolFinished,
-    TurnEnded,
-    TurnFailed,
-)
 from segue.model.ids import AttemptId, PromptId, RequestId, TaskId
 from segue.model.requests import PictureGiven
 from segue.model.status import Failure, Purpose, Way, WorkflowStatus
@@ -35,15 +22,15 @@ from tests.server.standin_service import ID, NOON, SESSION, VIEW, Standin
 BOUND = 30.0
 MINE = PromptId("prompt-1")
 PAUSED = replace(VIEW, status=WorkflowStatus.PAUSED)
-SENT = PromptSent(prompt_id=MINE)
-ENDED = TurnEnded(prompt_id=MINE, reason="end_turn")
-BACK = RunQueued(way=Way.NATIVE, reason="it can", purpose=Purpose.TALK)
+SENT = e.PromptSent(prompt_id=MINE)
+ENDED = e.TurnEnded(prompt_id=MINE, reason="end_turn")
+BACK = e.RunQueued(way=Way.NATIVE, reason="it can", purpose=Purpose.TALK)
 CRASHED = FailureView(
     failure=Failure.PROCESS_EXITED, meaning="The agent's process ended by itself.", remedies=("segue resume",)
 )
 
 
-def answer(service: Standin, *events: Event, **changes: Any) -> None:
+def answer(service: Standin, *events: e.Event, **changes: Any) -> None:
     """Let this happen when something is said to the one workflow there is, which is paused."""
     service.views = {ID: replace(PAUSED, **changes)}
     service.plot = [(event, {}) for event in events]
@@ -55,12 +42,12 @@ def test_an_answer_is_printed_in_full_as_the_agent_wrote_it(segue: Any, service:
         service,
         BACK,
         SENT,
-        AgentThought(text="hm"),
-        AgentMessage(text="Two things:\n\n- the "),
-        AgentMessage(text="parser"),
-        ToolCalled(call_id="c", title="List\nfiles", tool="execute"),
-        ToolFinished(call_id="c", status="completed", output="parser.py"),
-        AgentMessage(text=long),
+        e.AgentThought(text="hm"),
+        e.AgentMessage(text="Two things:\n\n- the "),
+        e.AgentMessage(text="parser"),
+        e.ToolCalled(call_id="c", title="List\nfiles", tool="execute"),
+        e.ToolFinished(call_id="c", status="completed", output="parser.py"),
+        e.AgentMessage(text=long),
         ENDED,
     )
     result = segue("prompt", "What is left?")
@@ -76,15 +63,13 @@ def test_an_answer_is_printed_in_full_as_the_agent_wrote_it(segue: Any, service:
 
 
 def test_only_what_belongs_to_the_answer_is_printed(segue: Any, service: Standin) -> None:
-    other = TurnEnded(prompt_id=PromptId("prompt-0"), reason="end_turn")
-    before = (TaskStarted(task_id=TaskId("t2"), attempt=AttemptId("a")), AgentMessage(text="busy"), other)
-    answer(service, *before, SENT, AgentMessage(text="Yes?"), ENDED, AgentMessage(text="later"))
+    other = e.TurnEnded(prompt_id=PromptId("prompt-0"), reason="end_turn")
+    before = (e.TaskStarted(task_id=TaskId("t2"), attempt=AttemptId("a")), e.AgentMessage(text="busy"), other)
+    answer(service, *before, SENT, e.AgentMessage(text="Yes?"), ENDED, e.AgentMessage(text="later"))
     assert segue("prompt", "Hello").stdout == "Yes?\n"
 
 
-def test_words_are_read_from_standard_input_and_variables_go_along(
-    segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompt_reads_stdin_and_sends_variables(segue: Any, service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine")
     answer(service, SENT, ENDED)
     assert segue("prompt", "-", typed="One\ntwo\n").stdout == "(The agent ended its turn without a word.)\n"
@@ -117,7 +102,7 @@ def test_a_picture_is_a_file_and_read_up_to_what_an_agent_takes(
 
 
 def test_a_question_in_the_middle_says_how_it_is_answered(segue: Any, service: Standin) -> None:
-    question = PermissionRequested(request_id=RequestId("r"), call_id="c", title="Delete?", tool="delete", options=())
+    question = e.PermissionRequested(request_id=RequestId("r"), call_id="c", title="Delete?", tool="delete", options=())
     answer(service, SENT, question, ENDED)
     assert "? Delete?\n  Answer with: segue approve add-parser, or: segue reject add-parser\n" in (
         segue("prompt", "Clean up").stdout
@@ -184,12 +169,9 @@ def test_whoever_leaves_an_agent_at_work_is_told_once_when_it_hears(
 
 
 @pytest.mark.parametrize("options", [["--now"], []])
-def test_whoever_speaks_before_a_pause_is_told_at_once_that_it_comes_first(
-    segue: Any, service: Standin, options: list[str]
-) -> None:
+def test_a_message_before_a_pause_is_told_the_pause_is_first(segue: Any, service: Standin, options: list[str]) -> None:
     question = Question(request_id=RequestId("r"), title="Delete?", tool="delete", requested_at=NOON)
-    pausing = replace(VIEW, current_task=TaskId("t2"), pause_requested=True, question=question)
-    service.views = {ID: pausing}
+    service.views = {ID: replace(VIEW, current_task=TaskId("t2"), pause_requested=True, question=question)}
     service.prompted = {"status": "waiting", "reason": "A pause was asked for."}
     assert segue("prompt", "Hello", *options).stdout == (
         "A pause was asked for, and comes first; the agent gets it when the work goes on.\n"
@@ -202,9 +184,7 @@ def test_whoever_speaks_before_a_pause_is_told_at_once_that_it_comes_first(
 @pytest.mark.parametrize(
     ("options", "said"), [([], "The agent is at work; waiting for the end of what it does now.\n"), (["--detach"], "")]
 )
-def test_words_that_are_not_taken_were_not_promised_to_be_told(
-    segue: Any, service: Standin, options: list[str], said: str
-) -> None:
+def test_refused_messages_promise_no_delivery(segue: Any, service: Standin, options: list[str], said: str) -> None:
     answer(service, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2"))
     service.refusals["prompt"] = WrongState("50 messages wait for the agent already; this one was not taken.")
     result = segue("prompt", "-w", ID, "Hello", *options)
@@ -214,7 +194,7 @@ def test_words_that_are_not_taken_were_not_promised_to_be_told(
 
 def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, service: Standin) -> None:
     answer(
-        service, SENT, AgentMessage(text="Yes?"), ENDED, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2")
+        service, SENT, e.AgentMessage(text="Yes?"), ENDED, status=WorkflowStatus.IN_PROGRESS, current_task=TaskId("t2")
     )
     told = "The agent was between two turns: nothing was interrupted.\nYes?\n"
     assert segue("prompt", "Hello", "--now").stdout == told
@@ -225,8 +205,8 @@ def test_nothing_is_said_to_be_interrupted_before_that_is_known(segue: Any, serv
 
 def test_whose_words_went_out_with_others_hears_the_answer_to_all(segue: Any, service: Standin) -> None:
     last = PromptId("prompt-2")
-    sent = (PromptSent(prompt_id=MINE, part_of=last), PromptSent(prompt_id=last))
-    answer(service, *sent, AgentMessage(text="So be it."), TurnEnded(prompt_id=last, reason="end_turn"))
+    sent = (e.PromptSent(prompt_id=MINE, part_of=last), e.PromptSent(prompt_id=last))
+    answer(service, *sent, e.AgentMessage(text="So be it."), e.TurnEnded(prompt_id=last, reason="end_turn"))
     result = segue("prompt", "Hello")
     assert (result.exit_code, result.stdout) == (0, "So be it.\n")
 
@@ -245,8 +225,8 @@ def test_words_that_were_not_delivered_are_a_failure_that_says_what_to_do(segue:
 
 
 def test_an_agent_that_dies_in_the_middle_is_a_failure(segue: Any, service: Standin) -> None:
-    ended = RunEnded(outcome="crashed", reason="It ended with code 1.", failure=Failure.PROCESS_EXITED)
-    answer(service, SENT, AgentMessage(text="I am"), ended, failure=CRASHED)
+    ended = e.RunEnded(outcome="crashed", reason="It ended with code 1.", failure=Failure.PROCESS_EXITED)
+    answer(service, SENT, e.AgentMessage(text="I am"), ended, failure=CRASHED)
     result = segue("prompt", "Hello")
     assert (result.exit_code, result.stdout) == (1, "I am\n")
     assert result.stderr == (
@@ -255,22 +235,22 @@ def test_an_agent_that_dies_in_the_middle_is_a_failure(segue: Any, service: Stan
 
 
 def test_a_turn_that_fails_says_why(segue: Any, service: Standin) -> None:
-    failed = TurnFailed(prompt_id=MINE, failure=Failure.QUOTA, message="no more", reset_at=NOON)
-    answer(service, SENT, failed, RunEnded(outcome="crashed", reason="no more"))
+    failed = e.TurnFailed(prompt_id=MINE, failure=Failure.QUOTA, message="no more", reset_at=NOON)
+    answer(service, SENT, failed, e.RunEnded(outcome="crashed", reason="no more"))
     result = segue("prompt", "Hello")
     assert result.exit_code == 1
     assert result.stdout.startswith("! The agent could not go on (quota): no more; full again at ")
 
 
 def test_a_turn_that_stops_early_says_so(segue: Any, service: Standin) -> None:
-    answer(service, SENT, AgentMessage(text="I can"), TurnEnded(prompt_id=MINE, reason="max_tokens"))
+    answer(service, SENT, e.AgentMessage(text="I can"), e.TurnEnded(prompt_id=MINE, reason="max_tokens"))
     result = segue("prompt", "Hello")
     assert (result.exit_code, result.stdout) == (1, "I can\n")
     assert result.stderr == "segue: The agent stopped before it was done (max tokens).\n"
 
 
 def test_with_json_the_answer_is_a_document_and_then_events(segue: Any, service: Standin) -> None:
-    answer(service, BACK, SENT, AgentMessage(text="Yes?"), ENDED, AgentMessage(text="later"))
+    answer(service, BACK, SENT, e.AgentMessage(text="Yes?"), ENDED, e.AgentMessage(text="later"))
     prompted, *records = [json.loads(line) for line in segue("prompt", "Hello", "--json").stdout.splitlines()]
     assert (prompted["status"], prompted["session"]) == ("sent", SESSION.id)
     assert [record["kind"] for record in records] == ["run.queued", "prompt.sent", "agent.message", "turn.ended"]
@@ -299,7 +279,7 @@ def talking() -> subprocess.Popen[str]:
 
 
 def test_an_answer_appears_while_it_is_spoken_and_ctrl_c_leaves_the_agent_alone(service: Standin) -> None:
-    answer(service, SENT, AgentMessage(text="I think\n"))
+    answer(service, SENT, e.AgentMessage(text="I think\n"))
     with talking() as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "I think\n"
@@ -313,7 +293,7 @@ def test_an_answer_appears_while_it_is_spoken_and_ctrl_c_leaves_the_agent_alone(
 
 def test_a_server_that_stops_in_the_middle_of_an_answer_is_a_sentence() -> None:
     service = Standin(VIEW)
-    answer(service, SENT, AgentMessage(text="I think"))
+    answer(service, SENT, e.AgentMessage(text="I think"))
     with serving(service):
         running = talking()
         assert service.waiting.wait(BOUND)

@@ -63,8 +63,7 @@ async def test_tokens_that_are_counted_after_the_end_are_told_with_it(literal: L
 
 
 async def test_a_compaction_of_which_nothing_more_is_said_is_told_when_the_agent_goes_on(literal: LiteralAgent) -> None:
-    said = update("agent_message_chunk", content={"type": "text", "text": "So."})
-    for after in ([said, used(100)], []):
+    for after in ([update("agent_message_chunk", content={"type": "text", "text": "So."}), used(100)], []):
         found = await compactions(literal, used(900), *compacting("completed"), *after)
         assert found == [Compacted(tokens_before=900)]
 

@@ -72,9 +72,7 @@ FORKS = answer(protocolVersion=1, agentCapabilities={"sessionCapabilities": {"fo
 AT = {"segue": {"at": "mark-7"}}
 
 
-async def test_an_agent_that_says_where_its_conversation_stands_is_asked_for_a_copy_up_to_there(
-    literal: LiteralAgent,
-) -> None:
+async def test_an_agent_that_reports_bookmarks_is_asked_for_a_copy_up_to_one(literal: LiteralAgent) -> None:
     launch = literal.launch(
         initialize=[FORKS],
         session_fork=[answer(sessionId="copy", _meta=AT)],
@@ -88,9 +86,7 @@ async def test_an_agent_that_says_where_its_conversation_stands_is_asked_for_a_c
 
 
 @pytest.mark.parametrize("meta", [{}, {"_meta": {"segue": {"at": "mark-8"}}}, {"_meta": None}])
-async def test_a_copy_that_does_not_say_where_it_ends_is_not_taken_for_one_that_ends_there(
-    literal: LiteralAgent, meta: dict[str, Any]
-) -> None:
+async def test_a_copy_that_does_not_name_its_end_is_not_accepted(literal: LiteralAgent, meta: dict[str, Any]) -> None:
     launch = literal.launch(initialize=[FORKS], session_fork=[answer(sessionId="copy", **meta)])
     with pytest.raises(errors.ConversationMismatch, match="up to mark-7, and does not say that it is one"):
         async with DRIVER.fork(launch, "t", "mark-7"):
@@ -147,9 +143,7 @@ async def test_the_conversations_of_a_directory_are_listed(rehearsal: Rehearsal,
     assert await DRIVER.conversations(replace(rehearsal.launch(RECALL), directory=elsewhere)) == []
 
 
-async def test_every_page_of_a_list_is_read_and_other_places_are_left_out(
-    literal: LiteralAgent, tmp_path: Path
-) -> None:
+async def test_every_page_of_a_list_is_read_and_other_places_are_skipped(literal: LiteralAgent, tmp_path: Path) -> None:
     capable = answer(protocolVersion=1, agentCapabilities={"sessionCapabilities": {"list": {}}})
     here, there = ({"sessionId": name, "cwd": cwd} for name, cwd in (("a", str(tmp_path)), ("b", "/elsewhere")))
     pages = [answer(sessions=[here, there], nextCursor="2"), answer(sessions=[{**here, "sessionId": "c"}])]
@@ -182,9 +176,7 @@ async def test_closing_never_fails(rehearsal: Rehearsal, literal: LiteralAgent) 
             await agent.close()
 
 
-async def test_an_agent_that_does_not_answer_its_closing_is_not_waited_for(
-    literal: LiteralAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_closing_does_not_wait_for_a_silent_agent(literal: LiteralAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("segue.drivers.acp.handle._CLOSE_WITHIN", 0.1)
     capable = answer(protocolVersion=1, agentCapabilities={"sessionCapabilities": {"close": {}}})
     async with DRIVER.start(literal.launch(initialize=[capable])) as agent:

@@ -10,20 +10,7 @@ from literally import LiteralAgent, answer, update
 from segue.drivers import Launch, load
 from segue.drivers.acp.updates import LONGEST_OUTPUT
 from segue.model import errors
-from segue.model.events import (
-    AgentEvent,
-    AgentExited,
-    PermissionOption,
-    PermissionRequested,
-    TextDelta,
-    TodoEntry,
-    TodoUpdated,
-    ToolCalled,
-    ToolFinished,
-    TurnEnded,
-    TurnFailed,
-    UsageReported,
-)
+from segue.model import events as e
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
@@ -34,14 +21,14 @@ DRIVER = load("acp")
 END = answer(stopReason="end_turn")
 # The prompt is the third request of a conversation.
 LATER_END = {**END, "id": 2}
-TURN_ENDED = TurnEnded(prompt_id=PromptId("prompt-1"), reason="end_turn")
+TURN_ENDED = e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="end_turn")
 
 
 def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-async def events_of(launch: Launch) -> list[AgentEvent]:
+async def events_of(launch: Launch) -> list[e.AgentEvent]:
     async with DRIVER.start(launch) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
         return await rest_of_turn(agent)
@@ -61,9 +48,9 @@ async def test_a_call_announced_without_its_input_is_told_once_with_it(literal: 
         ]
     )
     assert await events_of(launch) == [
-        TextDelta(role="message", text="meanwhile"),
-        ToolCalled(call_id="c", title="make test", tool="execute", input={"command": "make test"}),
-        ToolFinished(call_id="c", status="completed", output="2 passed"),
+        e.TextDelta(role="message", text="meanwhile"),
+        e.ToolCalled(call_id="c", title="make test", tool="execute", input={"command": "make test"}),
+        e.ToolFinished(call_id="c", status="completed", output="2 passed"),
         TURN_ENDED,
     ]
 
@@ -71,21 +58,27 @@ async def test_a_call_announced_without_its_input_is_told_once_with_it(literal: 
 async def test_the_same_name_for_a_later_call_is_another_call(literal: LiteralAgent) -> None:
     done = update("tool_call", toolCallId="1", title="Read", status="completed", rawInput={"path": "a"})
     events = await events_of(literal.launch(session_prompt=[done, done, END]))
-    assert [type(event) for event in events] == [ToolCalled, ToolFinished, ToolCalled, ToolFinished, TurnEnded]
+    assert [type(event) for event in events] == [
+        e.ToolCalled,
+        e.ToolFinished,
+        e.ToolCalled,
+        e.ToolFinished,
+        e.TurnEnded,
+    ]
 
 
 async def test_a_character_cut_in_two_does_not_cost_its_chunk(literal: LiteralAgent) -> None:
     chunks = [update("agent_message_chunk", content=text(words)) for words in ("one \ud83d", "\ude00 two 😀")]
     first, second, _ = await events_of(literal.launch(session_prompt=[*chunks, END]))
     assert (first, second) == (
-        TextDelta(role="message", text="one \ufffd"),
-        TextDelta(role="message", text="\ufffd two 😀"),
+        e.TextDelta(role="message", text="one \ufffd"),
+        e.TextDelta(role="message", text="\ufffd two 😀"),
     )
 
 
 async def test_a_call_that_never_got_its_input_is_told_at_the_end(literal: LiteralAgent) -> None:
     launch = literal.launch(session_prompt=[update("tool_call", toolCallId="c", title="Write"), END])
-    assert await events_of(launch) == [ToolCalled(call_id="c", title="Write", tool="other"), TURN_ENDED]
+    assert await events_of(launch) == [e.ToolCalled(call_id="c", title="Write", tool="other"), TURN_ENDED]
 
 
 async def test_a_call_that_starts_completed_is_begun_and_finished(literal: LiteralAgent) -> None:
@@ -106,10 +99,10 @@ async def test_a_call_that_starts_completed_is_begun_and_finished(literal: Liter
         ]
     )
     assert await events_of(launch) == [
-        ToolCalled(call_id="c", title="Read", tool="read", input={"value": "a"}, paths=("/a",)),
-        ToolFinished(call_id="c", status="completed", output='{"lines": 3}'),
-        ToolCalled(call_id="d", title="Unannounced", tool="other"),
-        ToolFinished(call_id="d", status="failed", output="boom"),
+        e.ToolCalled(call_id="c", title="Read", tool="read", input={"value": "a"}, paths=("/a",)),
+        e.ToolFinished(call_id="c", status="completed", output='{"lines": 3}'),
+        e.ToolCalled(call_id="d", title="Unannounced", tool="other"),
+        e.ToolFinished(call_id="d", status="failed", output="boom"),
         TURN_ENDED,
     ]
 
@@ -120,8 +113,8 @@ async def test_an_edit_comes_out_as_a_diff_with_its_path(literal: LiteralAgent) 
         session_prompt=[update("tool_call", toolCallId="c", title="Edit", status="completed", content=[edit]), END]
     )
     called, finished, _ = await events_of(launch)
-    assert isinstance(called, ToolCalled) and called.paths == ("/w/a.py",)
-    assert isinstance(finished, ToolFinished)
+    assert isinstance(called, e.ToolCalled) and called.paths == ("/w/a.py",)
+    assert isinstance(finished, e.ToolFinished)
     assert finished.output == "--- /w/a.py\n+++ /w/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2"
 
 
@@ -131,7 +124,7 @@ async def test_a_long_output_keeps_its_beginning_and_its_end(literal: LiteralAge
         session_prompt=[update("tool_call", toolCallId="c", title="t", status="completed", rawOutput=output), END]
     )
     _, finished, _ = await events_of(launch)
-    assert isinstance(finished, ToolFinished)
+    assert isinstance(finished, e.ToolFinished)
     half = LONGEST_OUTPUT // 2
     assert finished.output == f"{'a' * half}\n[… 40000 characters left out …]\n{'b' * half}"
 
@@ -145,13 +138,15 @@ async def test_a_question_about_a_call_that_was_kept_back_tells_the_call_first(l
         await agent.prompt(PromptId("prompt-1"), "go")
         with anyio.fail_after(30):
             called, asked = [await anext(agent.events()) for _ in range(2)]
-        assert called == ToolCalled(call_id="c", title="rm -r build", tool="execute", input={"command": "rm -r build"})
-        assert asked == PermissionRequested(
-            request_id=asked.request_id if isinstance(asked, PermissionRequested) else "",
+        assert called == e.ToolCalled(
+            call_id="c", title="rm -r build", tool="execute", input={"command": "rm -r build"}
+        )
+        assert asked == e.PermissionRequested(
+            request_id=asked.request_id if isinstance(asked, e.PermissionRequested) else "",
             call_id="c",
             title="rm -r build",
             tool="execute",
-            options=(PermissionOption(id="yes", name="Yes", kind="allow_always"),),
+            options=(e.PermissionOption(id="yes", name="Yes", kind="allow_always"),),
         )
 
 
@@ -163,7 +158,7 @@ async def test_what_belongs_to_another_session_is_not_ours(literal: LiteralAgent
         ],
         response=[update("agent_message_chunk", content=text("ours")), LATER_END],
     )
-    assert await events_of(launch) == [TextDelta(role="message", text="ours"), TURN_ENDED]
+    assert await events_of(launch) == [e.TextDelta(role="message", text="ours"), TURN_ENDED]
     assert {"outcome": {"outcome": "cancelled"}} in [message.get("result") for message in literal.heard()]
 
 
@@ -188,7 +183,7 @@ async def test_odd_shapes_cost_nothing_but_themselves(literal: LiteralAgent) -> 
             END,
         ]
     )
-    assert await events_of(launch) == [TextDelta(role="message", text="still here"), TURN_ENDED]
+    assert await events_of(launch) == [e.TextDelta(role="message", text="still here"), TURN_ENDED]
 
 
 async def test_plans_and_costs_in_their_other_forms_are_understood(literal: LiteralAgent) -> None:
@@ -201,8 +196,8 @@ async def test_plans_and_costs_in_their_other_forms_are_understood(literal: Lite
         ]
     )
     assert await events_of(launch) == [
-        TodoUpdated(entries=(TodoEntry(content="a", status="completed", priority="low"),)),
-        UsageReported(context_tokens=1, window=2),
+        e.TodoUpdated(entries=(e.TodoEntry(content="a", status="completed", priority="low"),)),
+        e.UsageReported(context_tokens=1, window=2),
         TURN_ENDED,
     ]
 
@@ -210,9 +205,7 @@ async def test_plans_and_costs_in_their_other_forms_are_understood(literal: Lite
 @pytest.mark.parametrize(
     ("method", "code"), [("fs/write_text_file", -32602), ("terminal/create", -32602), ("elicitation/create", -32601)]
 )
-async def test_requests_that_belong_to_no_conversation_are_refused(
-    literal: LiteralAgent, method: str, code: int
-) -> None:
+async def test_requests_outside_a_conversation_are_refused(literal: LiteralAgent, method: str, code: int) -> None:
     request = {"jsonrpc": "2.0", "id": 98, "method": method, "params": {"sessionId": "other"}}
     assert await events_of(literal.launch(session_prompt=[request], response=[LATER_END])) == [TURN_ENDED]
     [refusal] = [message["error"] for message in literal.heard() if message.get("id") == 98]
@@ -222,21 +215,21 @@ async def test_requests_that_belong_to_no_conversation_are_refused(
 async def test_a_turn_that_ends_for_no_known_reason_is_a_refusal(literal: LiteralAgent) -> None:
     events = await events_of(literal.launch(session_prompt=[answer(stopReason="bored")]))
     assert events == [
-        TextDelta(role="message", text="The agent ended its turn for no known reason: 'bored'."),
-        TurnEnded(prompt_id=PromptId("prompt-1"), reason="refusal"),
+        e.TextDelta(role="message", text="The agent ended its turn for no known reason: 'bored'."),
+        e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="refusal"),
     ]
 
 
 async def test_an_error_that_is_only_text_is_still_the_agents_sentence(literal: LiteralAgent) -> None:
     events = await events_of(literal.launch(session_prompt=[{"jsonrpc": "2.0", "id": "$id", "error": "no luck"}]))
-    assert events == [TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.OTHER, message="no luck")]
+    assert events == [e.TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.OTHER, message="no luck")]
 
 
 async def test_the_details_of_an_error_are_part_of_the_sentence(literal: LiteralAgent) -> None:
     error = {"code": -32603, "message": "Internal error", "data": {"details": "Quota exceeded"}}
     events = await events_of(literal.launch(session_prompt=[{"jsonrpc": "2.0", "id": "$id", "error": error}]))
     assert events == [
-        TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.QUOTA, message="Internal error: Quota exceeded")
+        e.TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.QUOTA, message="Internal error: Quota exceeded")
     ]
 
 
@@ -249,14 +242,14 @@ async def test_a_cancelled_agent_that_answers_with_an_error_was_cancelled(litera
         await agent.prompt(PromptId("prompt-1"), "go")
         await anext(agent.events())
         await agent.cancel()
-        assert await rest_of_turn(agent) == [TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")]
+        assert await rest_of_turn(agent) == [e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")]
 
 
 async def test_what_is_said_before_the_conversation_has_a_name_is_kept(literal: LiteralAgent) -> None:
     launch = literal.launch(
         session_new=[update("usage_update", used=5, size=10), answer(sessionId="s")], session_prompt=[END]
     )
-    assert await events_of(launch) == [UsageReported(context_tokens=5, window=10), TURN_ENDED]
+    assert await events_of(launch) == [e.UsageReported(context_tokens=5, window=10), TURN_ENDED]
 
 
 async def test_what_follows_a_loaded_history_is_news(literal: LiteralAgent) -> None:
@@ -272,25 +265,24 @@ async def test_what_follows_a_loaded_history_is_news(literal: LiteralAgent) -> N
     )
     async with DRIVER.resume(launch, "t") as agent:
         events = await turn(agent, "go")
-    assert [type(event) for event in events] == [UsageReported, TurnEnded]
+    assert [type(event) for event in events] == [e.UsageReported, e.TurnEnded]
 
 
 async def test_an_agent_that_closes_its_output_is_ended(literal: LiteralAgent) -> None:
     launch = literal.launch(session_prompt=[update("agent_message_chunk", content=text("bye")), "close stdout"])
     async with DRIVER.start(launch) as agent:
         events = await turn(agent, "go")
-    assert [type(event) for event in events] == [TextDelta, AgentExited]
+    assert [type(event) for event in events] == [e.TextDelta, e.AgentExited]
 
 
 async def test_an_agent_that_does_not_listen_any_more_is_ended_when_it_is_spoken_to(literal: LiteralAgent) -> None:
-    launch = literal.launch(session_prompt=["close stdin"])
-    async with DRIVER.start(launch) as agent:
+    async with DRIVER.start(literal.launch(session_prompt=["close stdin"])) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
         with anyio.fail_after(30):
             while not literal.closed:
                 await anyio.lowlevel.checkpoint()
             await agent.cancel()
-        assert [type(event) for event in await rest_of_turn(agent)] == [AgentExited]
+        assert [type(event) for event in await rest_of_turn(agent)] == [e.AgentExited]
 
 
 @pytest.mark.parametrize(
@@ -301,9 +293,7 @@ async def test_an_agent_that_does_not_listen_any_more_is_ended_when_it_is_spoken
         ({"session_new": [answer(sessionId=None)]}, "not what the protocol says"),
     ],
 )
-async def test_a_handshake_that_goes_wrong_is_explained(
-    literal: LiteralAgent, answers: dict[str, list[Any]], sentence: str
-) -> None:
+async def test_failed_handshakes_explain(literal: LiteralAgent, answers: dict[str, list[Any]], sentence: str) -> None:
     with pytest.raises(errors.HandshakeFailed, match=sentence):
         async with DRIVER.start(literal.launch(**answers)):
             pass
@@ -313,8 +303,7 @@ async def test_the_client_introduces_itself_and_offers_nothing(literal: LiteralA
     async with DRIVER.start(literal.launch()):
         pass
     introduction = literal.heard()[0]["params"]
-    assert introduction["protocolVersion"] == 1
-    assert introduction["clientInfo"]["name"] == "segue"
+    assert (introduction["protocolVersion"], introduction["clientInfo"]["name"]) == (1, "segue")
     assert introduction["clientCapabilities"] == {
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
@@ -331,15 +320,13 @@ async def test_a_call_of_which_only_the_directory_is_known_is_kept_back(literal:
         ]
     )
     assert await events_of(launch) == [
-        ToolCalled(call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}, paths=("/w",)),
+        e.ToolCalled(call_id="c", title="bash", tool="execute", input={"cwd": "/w", "command": "ls"}, paths=("/w",)),
         TURN_ENDED,
     ]
 
 
-@pytest.mark.parametrize(("option", "told"), [("yes", [ToolCalled, ToolFinished]), ("no", [])])
-async def test_a_call_that_is_announced_too_late_is_told_when_it_is_allowed(
-    literal: LiteralAgent, option: str, told: list[type]
-) -> None:
+@pytest.mark.parametrize(("option", "told"), [("yes", [e.ToolCalled, e.ToolFinished]), ("no", [])])
+async def test_a_late_call_is_told_when_it_is_allowed(literal: LiteralAgent, option: str, told: list[type]) -> None:
     options = [
         {"optionId": "yes", "name": "", "kind": "allow_once"},
         {"optionId": "no", "name": "", "kind": "reject_once"},
@@ -351,9 +338,9 @@ async def test_a_call_that_is_announced_too_late_is_told_when_it_is_allowed(
         await agent.prompt(PromptId("prompt-1"), "go")
         with anyio.fail_after(30):
             asked = await anext(agent.events())
-        assert isinstance(asked, PermissionRequested)
+        assert isinstance(asked, e.PermissionRequested)
         await agent.answer(asked.request_id, option)
-        assert [type(event) for event in await rest_of_turn(agent)] == [*told, TurnEnded]
+        assert [type(event) for event in await rest_of_turn(agent)] == [*told, e.TurnEnded]
 
 
 async def test_what_is_said_after_a_turn_comes_before_the_next_one(literal: LiteralAgent) -> None:
@@ -361,7 +348,7 @@ async def test_what_is_said_after_a_turn_comes_before_the_next_one(literal: Lite
     async with DRIVER.start(literal.launch(session_prompt=[END, *late])) as agent:
         assert len(await turn(agent, "go")) == 1
         events = await turn(agent, "go on")
-    assert events[:2] == [TextDelta(role="message", text="one"), TextDelta(role="message", text="two")]
+    assert events[:2] == [e.TextDelta(role="message", text="one"), e.TextDelta(role="message", text="two")]
 
 
 async def test_a_history_that_comes_after_the_answer_is_still_history(literal: LiteralAgent) -> None:
@@ -380,6 +367,6 @@ async def test_a_history_that_comes_after_the_answer_is_still_history(literal: L
     )
     async with DRIVER.resume(launch, "s") as agent:
         with anyio.fail_after(30):
-            assert await anext(agent.events()) == UsageReported(context_tokens=5, window=10)
+            assert await anext(agent.events()) == e.UsageReported(context_tokens=5, window=10)
         events = await turn(agent, "go")
-    assert [type(event) for event in events] == [ToolCalled, ToolFinished, TurnEnded]
+    assert [type(event) for event in events] == [e.ToolCalled, e.ToolFinished, e.TurnEnded]

@@ -125,9 +125,7 @@ async def test_an_output_that_closes_while_the_process_lives_is_a_lost_connectio
 
 
 @pytest.mark.parametrize("where", ["on_initialize", "on_new"])
-async def test_a_connection_that_is_lost_before_the_agent_is_ready_is_told_as_such(
-    rehearsal: Rehearsal, where: str
-) -> None:
+async def test_a_connection_lost_before_the_agent_is_ready_is_named(rehearsal: Rehearsal, where: str) -> None:
     with anyio.fail_after(30), pytest.raises(errors.TransportLost, match="though its process was still there"):
         async with DRIVER.start(rehearsal.launch(f"{where}: {{mute: true, hang: true}}")):
             pass

@@ -40,9 +40,7 @@ async def a_killed_conversation(rehearsal: Rehearsal, script: str = WORK) -> str
 
 
 @pytest.mark.parametrize("script", [WORK, ONLY_LOAD + WORK], ids=["resume", "load"])
-async def test_after_a_kill_the_conversation_comes_back_without_a_single_old_event(
-    rehearsal: Rehearsal, script: str
-) -> None:
+async def test_after_a_kill_the_conversation_returns_without_old_events(rehearsal: Rehearsal, script: str) -> None:
     token = await a_killed_conversation(rehearsal)
     async with DRIVER.resume(rehearsal.launch(script), token) as agent:
         assert agent.token == token
@@ -71,9 +69,7 @@ async def test_a_history_that_is_not_replayed_is_no_worse(rehearsal: Rehearsal) 
         ("capabilities: {load: false, resume: false}", "x", "cannot go back to a conversation"),
     ],
 )
-async def test_a_token_the_agent_does_not_take_is_rejected_in_its_words(
-    rehearsal: Rehearsal, script: str, token: str, sentence: str
-) -> None:
+async def test_a_refused_token_names_the_reason(rehearsal: Rehearsal, script: str, token: str, sentence: str) -> None:
     with pytest.raises(errors.TokenRejected, match=sentence):
         await opened(rehearsal, script, token)
 
@@ -106,9 +102,7 @@ async def test_trouble_that_says_nothing_about_the_token_does_not_reject_it(rehe
         ("messages.1: `tool_use` ids were found without `tool_result` blocks", errors.TranscriptCorrupt),
     ],
 )
-async def test_trouble_that_can_be_understood_has_a_name(
-    rehearsal: Rehearsal, trouble: str, kind: type[errors.AgentError]
-) -> None:
+async def test_known_trouble_has_a_name(rehearsal: Rehearsal, trouble: str, kind: type[errors.AgentError]) -> None:
     with pytest.raises(kind, match=trouble.split("`")[0]):
         await opened(rehearsal, f'on_load: {{error: "{trouble}"}}', "x")
 

@@ -225,9 +225,7 @@ async def test_a_terminal_can_be_killed_and_asked_afterwards(literal: LiteralAge
     assert output["exitStatus"] == {"exitCode": None, "signal": "SIGTERM"}
 
 
-async def test_a_terminal_has_the_variables_and_the_directory_that_were_asked_for(
-    literal: LiteralAgent, tmp_path: Path
-) -> None:
+async def test_a_terminal_has_the_requested_variables_and_directory(literal: LiteralAgent, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     command = {
         "command": "echo $WORD; pwd",
@@ -289,9 +287,7 @@ async def test_an_edit_that_was_allowed_is_not_asked_about_again(literal: Litera
         pytest.param("a\0b", "other", id="no path at all"),
     ],
 )
-async def test_only_a_change_of_the_worktrees_own_files_is_an_edit(
-    literal: LiteralAgent, tmp_path: Path, path: str, tool: str
-) -> None:
+async def test_only_worktree_changes_are_edits(literal: LiteralAgent, tmp_path: Path, path: str, tool: str) -> None:
     for name, place in (("hooks", ".git/hooks"), ("inner", "below"), ("outer", ".."), ("loop", "loop")):
         (tmp_path / name).symlink_to(place)
     (tmp_path / ".claude").symlink_to("docs/claude")

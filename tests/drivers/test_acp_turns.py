@@ -10,19 +10,7 @@ import pytest
 
 from segue.drivers import load
 from segue.model import errors
-from segue.model.events import (
-    AgentEvent,
-    AgentExited,
-    PermissionRequested,
-    TextDelta,
-    TodoEntry,
-    TodoUpdated,
-    ToolCalled,
-    ToolFinished,
-    TurnEnded,
-    TurnFailed,
-    UsageReported,
-)
+from segue.model import events as e
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import Rehearsal, rest_of_turn, turn
@@ -61,18 +49,18 @@ turns:
 """
 
 
-def said(events: Sequence[AgentEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta) and event.role == "message")
+def said(events: Sequence[e.AgentEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, e.TextDelta) and event.role == "message")
 
 
-def numbered(events: Sequence[AgentEvent]) -> list[AgentEvent]:
+def numbered(events: Sequence[e.AgentEvent]) -> list[e.AgentEvent]:
     """The same events, with call ids by order of appearance and without the test's directory."""
     names: dict[str, str] = {}
     for event in events:
-        if isinstance(event, ToolCalled):
+        if isinstance(event, e.ToolCalled):
             names[event.call_id] = f"call {len(names) + 1}"
     return [
-        replace(event, call_id=names[event.call_id]) if isinstance(event, ToolCalled | ToolFinished) else event
+        replace(event, call_id=names[event.call_id]) if isinstance(event, e.ToolCalled | e.ToolFinished) else event
         for event in events
     ]
 
@@ -83,40 +71,42 @@ async def test_everything_an_agent_does_comes_out_in_order(rehearsal: Rehearsal)
         events = await rest_of_turn(agent)
     path = str(rehearsal.directory / "src/parser.py")
     assert numbered(events) == [
-        TextDelta(role="thought", text="Let me see."),
-        TextDelta(role="message", text="I write it."),
-        TodoUpdated(
+        e.TextDelta(role="thought", text="Let me see."),
+        e.TextDelta(role="message", text="I write it."),
+        e.TodoUpdated(
             entries=(
-                TodoEntry(content="Write it", status="in_progress", priority="high"),
-                TodoEntry(content="Test it", status="pending"),
+                e.TodoEntry(content="Write it", status="in_progress", priority="high"),
+                e.TodoEntry(content="Test it", status="pending"),
             )
         ),
-        ToolCalled(
+        e.ToolCalled(
             call_id="call 1",
             title="Write src/parser.py",
             tool="edit",
             input={"path": "src/parser.py", "content": "x = 1\n"},
             paths=(path,),
         ),
-        ToolFinished(call_id="call 1", status="completed", output="Wrote src/parser.py."),
-        ToolCalled(
+        e.ToolFinished(call_id="call 1", status="completed", output="Wrote src/parser.py."),
+        e.ToolCalled(
             call_id="call 2",
             title="Edit src/parser.py",
             tool="edit",
             input={"path": "src/parser.py", "find": "1", "replace": "2"},
             paths=(path,),
         ),
-        ToolFinished(call_id="call 2", status="completed", output="Edited src/parser.py."),
-        ToolCalled(call_id="call 3", title="cat src/parser.py", tool="execute", input={"command": "cat src/parser.py"}),
-        ToolFinished(call_id="call 3", status="completed", output="x = 2\n"),
-        ToolCalled(
+        e.ToolFinished(call_id="call 2", status="completed", output="Edited src/parser.py."),
+        e.ToolCalled(
+            call_id="call 3", title="cat src/parser.py", tool="execute", input={"command": "cat src/parser.py"}
+        ),
+        e.ToolFinished(call_id="call 3", status="completed", output="x = 2\n"),
+        e.ToolCalled(
             call_id="call 4", title="echo no >&2; exit 3", tool="execute", input={"command": "echo no >&2; exit 3"}
         ),
-        ToolFinished(call_id="call 4", status="failed", output="no\n\nExit code 3"),
-        UsageReported(context_tokens=1200, window=200000, cost_usd=0.02),
-        TextDelta(role="message", text="Done."),
-        UsageReported(input_tokens=70, output_tokens=30, cached_tokens=500),
-        TurnEnded(prompt_id=PromptId("prompt-1"), reason="end_turn"),
+        e.ToolFinished(call_id="call 4", status="failed", output="no\n\nExit code 3"),
+        e.UsageReported(context_tokens=1200, window=200000, cost_usd=0.02),
+        e.TextDelta(role="message", text="Done."),
+        e.UsageReported(input_tokens=70, output_tokens=30, cached_tokens=500),
+        e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="end_turn"),
     ]
 
 
@@ -134,7 +124,7 @@ async def test_five_thousand_chunks_arrive_in_order_and_before_the_end(rehearsal
         events = await turn(agent, "count")
     assert len(events) == 5001
     assert said(events) == "".join(f"{number} " for number in range(1, 5001))
-    assert isinstance(events[-1], TurnEnded)
+    assert isinstance(events[-1], e.TurnEnded)
 
 
 async def test_a_prompt_reaches_the_agent_with_its_id(rehearsal: Rehearsal) -> None:
@@ -169,8 +159,7 @@ async def test_an_allowed_question_goes_on(rehearsal: Rehearsal) -> None:
 @pytest.mark.parametrize(("option", "outcome"), [("reject", "selected"), (None, "cancelled")])
 async def test_a_refused_question_goes_the_other_way(rehearsal: Rehearsal, option: str | None, outcome: str) -> None:
     async with DRIVER.start(rehearsal.launch(ASKING)) as agent:
-        question = await ask(agent)
-        await agent.answer(question.request_id, option)
+        await agent.answer((await ask(agent)).request_id, option)
         assert said(await rest_of_turn(agent)) == "I leave them."
     [answer] = rehearsal.diary("answer")
     assert (answer["outcome"], answer["option"]) == (outcome, option)
@@ -186,11 +175,11 @@ async def test_only_an_open_question_can_be_answered_and_only_with_its_options(r
             await agent.answer(question.request_id, "allow")
 
 
-async def ask(agent) -> PermissionRequested:
+async def ask(agent) -> e.PermissionRequested:
     await agent.prompt(PromptId("prompt-1"), "clean up")
     with anyio.fail_after(30):
         async for event in agent.events():
-            if isinstance(event, PermissionRequested):
+            if isinstance(event, e.PermissionRequested):
                 return event
     raise AssertionError("nothing was asked")
 
@@ -198,9 +187,9 @@ async def ask(agent) -> PermissionRequested:
 async def test_a_cancelled_turn_ends_and_the_next_one_works(rehearsal: Rehearsal) -> None:
     async with DRIVER.start(rehearsal.launch(HANGING)) as agent:
         await agent.prompt(PromptId("prompt-1"), "hang")
-        assert await anext(agent.events()) == TextDelta(role="message", text="Hanging.")
+        assert await anext(agent.events()) == e.TextDelta(role="message", text="Hanging.")
         await agent.cancel()
-        assert await rest_of_turn(agent) == [TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")]
+        assert await rest_of_turn(agent) == [e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")]
         assert said(await turn(agent, "recall")) == "I remember:\nhang"
 
 
@@ -208,7 +197,7 @@ async def test_cancelling_answers_the_open_question(rehearsal: Rehearsal) -> Non
     async with DRIVER.start(rehearsal.launch(ASKING)) as agent:
         question = await ask(agent)
         await agent.cancel()
-        assert (await rest_of_turn(agent))[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
+        assert (await rest_of_turn(agent))[-1] == e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
         with pytest.raises(errors.NothingToAnswer):
             await agent.answer(question.request_id, "allow")
 
@@ -229,14 +218,14 @@ async def test_a_second_prompt_within_a_turn_is_refused(rehearsal: Rehearsal) ->
 async def test_a_full_window_ends_the_turn(rehearsal: Rehearsal) -> None:
     async with DRIVER.start(rehearsal.launch("turns: [{do: [{exceed_window: true}, {say: never}]}]")) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
-        assert await rest_of_turn(agent) == [TurnEnded(prompt_id=PromptId("prompt-1"), reason="max_tokens")]
+        assert await rest_of_turn(agent) == [e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="max_tokens")]
 
 
 async def test_an_error_in_place_of_an_answer_is_a_failed_turn_in_the_agents_words(rehearsal: Rehearsal) -> None:
     async with DRIVER.start(rehearsal.launch("turns: [{do: [{fail: The model is overloaded.}]}]")) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
         assert await rest_of_turn(agent) == [
-            TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.OTHER, message="The model is overloaded."),
+            e.TurnFailed(prompt_id=PromptId("prompt-1"), failure=Failure.OTHER, message="The model is overloaded."),
         ]
 
 
@@ -252,7 +241,7 @@ async def test_a_killed_agent_ends_the_stream_with_its_exit(rehearsal: Rehearsal
         await anext(agent.events())
         os.kill(agent.pid, signal.SIGKILL)
         with anyio.fail_after(30):
-            assert [event async for event in agent.events()] == [AgentExited(code=-signal.SIGKILL)]
+            assert [event async for event in agent.events()] == [e.AgentExited(code=-signal.SIGKILL)]
             assert [event async for event in agent.events()] == []
             with pytest.raises(errors.AgentExited):
                 await agent.prompt(PromptId("prompt-2"), "recall")
@@ -263,8 +252,8 @@ async def test_an_exit_in_mid_turn_comes_with_its_code_and_last_words(rehearsal:
     async with DRIVER.start(rehearsal.launch("turns: [{do: [{say: Bye.}, {exit: 7}]}]")) as agent:
         events = await turn(agent, "go")
     assert events == [
-        TextDelta(role="message", text="Bye."),
-        AgentExited(code=7, detail="rehearsal: exit 7, as the script says"),
+        e.TextDelta(role="message", text="Bye."),
+        e.AgentExited(code=7, detail="rehearsal: exit 7, as the script says"),
     ]
 
 
@@ -273,7 +262,7 @@ async def test_a_crash_around_an_effect_leaves_the_call_open(rehearsal: Rehearsa
     script = f"turns: [{{do: [{{crash: {{when: {when}, of: {{write: {{path: a, content: x}}}}}}}}]}}]"
     async with DRIVER.start(rehearsal.launch(script)) as agent:
         events = await turn(agent, "go")
-    assert [type(event) for event in events] == [ToolCalled, AgentExited]
+    assert [type(event) for event in events] == [e.ToolCalled, e.AgentExited]
     assert (rehearsal.directory / "a").exists() is done
     assert [entry["what"] for entry in rehearsal.diary("effect")] == ["write"] * done
 
@@ -282,7 +271,7 @@ async def test_a_question_dies_with_its_agent(rehearsal: Rehearsal, caplog: pyte
     async with DRIVER.start(rehearsal.launch(ASKING)) as agent:
         question = await ask(agent)
         os.kill(agent.pid, signal.SIGKILL)
-        assert isinstance((await rest_of_turn(agent))[-1], AgentExited)
+        assert isinstance((await rest_of_turn(agent))[-1], e.AgentExited)
         with pytest.raises(errors.NothingToAnswer):
             await agent.answer(question.request_id, "allow")
     assert caplog.records == []
@@ -292,10 +281,10 @@ async def test_leaving_ends_the_stream_and_the_whole_tree(rehearsal: Rehearsal) 
     script = "turns: [{do: [{spawn: sleep 1000}, {hang: true}]}]"
     async with DRIVER.start(rehearsal.launch(script)) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
-        assert [type(await anext(agent.events())) for _ in range(2)] == [ToolCalled, ToolFinished]
+        assert [type(await anext(agent.events())) for _ in range(2)] == [e.ToolCalled, e.ToolFinished]
     [shell] = [entry["pid"] for entry in rehearsal.diary("effect")]
     assert [identity(pid) for pid in (agent.pid, agent.guardian_pid, shell)] == [None, None, None]
-    assert [event async for event in agent.events()] == [AgentExited(code=None, detail="Segue ended the agent.")]
+    assert [event async for event in agent.events()] == [e.AgentExited(code=None, detail="Segue ended the agent.")]
 
 
 async def test_what_goes_wrong_outside_comes_out_as_it_is(rehearsal: Rehearsal) -> None:

@@ -58,9 +58,7 @@ def counted(input: int, output: int, cached: int | None, model: str | None = Non
         (quota(("gemini-3.8-flash", GEMINI)), counted(9000, 20, None, "gemini-3.8-flash")),
     ],
 )
-async def test_the_tokens_of_a_turn_are_told_apart(
-    literal: LiteralAgent, said: dict[str, Any], heard: UsageReported
-) -> None:
+async def test_turn_tokens_are_told_apart(literal: LiteralAgent, said: dict[str, Any], heard: UsageReported) -> None:
     assert await reports_of(literal.launch(session_prompt=[said])) == [heard]
 
 

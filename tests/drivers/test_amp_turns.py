@@ -177,9 +177,7 @@ async def test_what_a_killed_turn_left_on_disk_is_taken_away_by_the_next(amp: Am
         ),
     ],
 )
-async def test_a_start_that_amp_refuses_says_why(
-    amp: AmpCandidate, problem: str, error: type[errors.AgentError], message: str
-) -> None:
+async def test_refusals_say_why(amp: AmpCandidate, problem: str, error: type[errors.AgentError], message: str) -> None:
     with pytest.raises(error) as raised:
         async with started(amp, "Say", "Never.", AMP_STANDIN_PROBLEM=problem):
             pass
@@ -213,9 +211,7 @@ async def test_a_thread_that_is_gone_is_rejected_and_none_is_begun(amp: AmpCandi
         (("Fail", "429 Too Many Requests"), Failure.QUOTA, "429 Too Many Requests"),
     ],
 )
-async def test_a_turn_that_fails_says_why(
-    amp: AmpCandidate, act: tuple[str, ...], failure: Failure, message: str
-) -> None:
+async def test_a_failed_turn_says_why(amp: AmpCandidate, act: tuple[str, ...], failure: Failure, message: str) -> None:
     async with started(amp, *act) as agent:
         await agent.prompt(PROMPT, "go")
         ended = (await rest_of_turn(agent))[-1]
@@ -273,9 +269,7 @@ async def test_settings_that_cannot_be_read_are_not_passed_over(amp: AmpCandidat
         ('{"amp.dangerouslyAllowAll": ', "cannot be read as JSON"),
     ],
 )
-def test_however_a_repository_writes_that_nothing_is_asked_for_it_is_refused(
-    tmp_path: Path, text: str, words: str
-) -> None:
+def test_every_spelling_of_asking_for_nothing_is_refused(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / ".amp").mkdir()
     (tmp_path / ".amp" / "settings.jsonc").write_text(text)
     with pytest.raises(RequestError, match=words):

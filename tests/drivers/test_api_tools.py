@@ -54,9 +54,7 @@ OUTSIDE = ["../secret.txt", "link.txt", "link/secret.txt", "src/../../secret.txt
         ("search_files", {"expression": "secret"}),
     ],
 )
-async def test_nothing_outside_of_the_worktree_is_touched(
-    worktree: Path, name: str, arguments: dict[str, str], path: str
-) -> None:
+async def test_files_outside_stay_untouched(worktree: Path, name: str, arguments: dict[str, str], path: str) -> None:
     secret = worktree.parent / "secret.txt"
     path = str(secret) if path == "absolute" else path
     with pytest.raises(ToolFailed, match="is outside of the worktree"):
@@ -75,9 +73,7 @@ async def test_a_new_file_below_a_link_is_not_written(worktree: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"), [("write_file", {"content": "mine"}), ("edit_file", {"find": "a", "replace": "mine"})]
 )
-async def test_nothing_is_written_that_decides_what_git_runs(
-    worktree: Path, name: str, arguments: dict[str, str], path: str
-) -> None:
+async def test_files_of_git_are_not_written(worktree: Path, name: str, arguments: dict[str, str], path: str) -> None:
     (worktree / ".git").mkdir()
     (worktree / ".git" / "config").write_text("a")
     (worktree / "git-link").symlink_to(".git")
@@ -196,18 +192,14 @@ async def test_a_command_that_fails_is_told_with_its_output_and_code(worktree: P
         await done(worktree, "shell", command="echo no such thing >&2; exit 3")
 
 
-async def test_a_command_starts_in_the_worktree_and_does_not_see_the_keys(
-    worktree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_commands_start_in_the_worktree_without_the_keys(worktree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret-of-the-user")
     output = await done(worktree, "shell", command="pwd; env")
     assert output.startswith(f"{worktree}\n")
     assert "sk-a-secret" not in output and "PATH=" in output
 
 
-async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
-    worktree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_command_that_times_out_ends_with_its_children(worktree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXECUTION, "the-agents-own")
     monkeypatch.setattr(tools, "token_hex", lambda _: "mark")
     with pytest.raises(ToolFailed, match=r"It took longer than 0\.5 seconds, and was ended"):

@@ -23,17 +23,8 @@ from segue.drivers.api.file_root import FileRoot
 from segue.drivers.api.models import Models
 from segue.drivers.skeleton.agent_program import Channel
 from segue.model import errors
+from segue.model import events as e
 from segue.model.agents import McpServer
-from segue.model.events import (
-    AgentEvent,
-    PermissionRequested,
-    TextDelta,
-    ToolCalled,
-    ToolFinished,
-    TurnEnded,
-    TurnFailed,
-    UsageReported,
-)
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.model import Call, Say, Script, Shell, Step, Usage, Write, rule
@@ -61,22 +52,22 @@ async def started(api: ApiCandidate, *rules: object, **variables: str) -> AsyncG
         yield agent, launch
 
 
-async def allowed(agent: Agent, prompt: str, option: str = "allow") -> list[AgentEvent]:
+async def allowed(agent: Agent, prompt: str, option: str = "allow") -> list[e.AgentEvent]:
     """A turn in which every question is answered so."""
-    events: list[AgentEvent] = []
+    events: list[e.AgentEvent] = []
     await agent.prompt(PromptId("prompt-1"), prompt)
     with anyio.fail_after(WITHIN):
         async for event in agent.events():
             events.append(event)
-            if isinstance(event, PermissionRequested):
+            if isinstance(event, e.PermissionRequested):
                 await agent.answer(event.request_id, option)
-            if isinstance(event, TurnEnded | TurnFailed):
+            if isinstance(event, e.TurnEnded | e.TurnFailed):
                 break
     return events
 
 
-def said(events: list[AgentEvent], role: str = "message") -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta) and event.role == role)
+def said(events: list[e.AgentEvent], role: str = "message") -> str:
+    return "".join(event.text for event in events if isinstance(event, e.TextDelta) and event.role == role)
 
 
 def last_results(api: ApiCandidate) -> list[str]:
@@ -117,7 +108,7 @@ async def test_every_vendors_model_works_and_remembers_after_a_kill(tmp_path: Pa
 async def kill_in_the_command(agent: Agent, begun: Path) -> None:
     with anyio.fail_after(WITHIN):
         async for event in agent.events():
-            if isinstance(event, PermissionRequested):
+            if isinstance(event, e.PermissionRequested):
                 await agent.answer(event.request_id, "allow")
                 break
     await until(begun.exists)
@@ -128,11 +119,11 @@ async def kill_in_the_command(agent: Agent, begun: Path) -> None:
 async def test_a_call_is_told_with_its_kind_its_input_and_its_file(api: ApiCandidate) -> None:
     async with started(api, rule("", Write("a/note.txt", "x"), Say("Done."))) as (agent, _):
         events = await allowed(agent, "write")
-    [called] = [event for event in events if isinstance(event, ToolCalled)]
+    [called] = [event for event in events if isinstance(event, e.ToolCalled)]
     assert (called.title, called.tool) == ("Write a/note.txt", "edit")
     assert called.input == {"path": "a/note.txt", "content": "x"}
     assert called.paths == (str(api.worktree / "a/note.txt"),)
-    [question] = [event for event in events if isinstance(event, PermissionRequested)]
+    [question] = [event for event in events if isinstance(event, e.PermissionRequested)]
     assert (question.title, question.tool, question.call_id) == ("Write a/note.txt", "edit", called.call_id)
 
 
@@ -141,7 +132,7 @@ async def test_reading_is_not_asked_for(api: ApiCandidate) -> None:
     async with started(api, rule("", *calls, Say("Done."))) as (agent, _):
         (api.worktree / "notes.txt").write_text("a note\n")
         events = await turn(agent, "look around", WITHIN)
-    assert not any(isinstance(event, PermissionRequested) for event in events)
+    assert not any(isinstance(event, e.PermissionRequested) for event in events)
     assert last_results(api) == ["notes.txt", "a note\n", "notes.txt:1:a note\n"]
 
 
@@ -158,7 +149,7 @@ async def test_what_a_model_asks_for_in_vain_is_told_to_it(api: ApiCandidate) ->
     async with started(api, rule("", *wrong, Say("I see."))) as (agent, _):
         events = await turn(agent, "go", WITHIN)
     assert said(events) == "I see."
-    assert [event.status for event in events if isinstance(event, ToolFinished)] == ["failed"] * 3
+    assert [event.status for event in events if isinstance(event, e.ToolFinished)] == ["failed"] * 3
     outside, missing, broken = last_results(api)
     assert "is outside of the worktree" in outside
     assert "read_file cannot be called so: path" in missing
@@ -171,15 +162,15 @@ async def test_a_cancelled_command_is_ended_and_the_model_hears_of_it(api: ApiCa
         await agent.prompt(PromptId("prompt-1"), "hang")
         with anyio.fail_after(WITHIN):
             async for event in agent.events():
-                if isinstance(event, PermissionRequested):
+                if isinstance(event, e.PermissionRequested):
                     await agent.answer(event.request_id, "allow")
                     break
         await until((api.worktree / "begun").exists)
         await agent.cancel()
         events = await rest_of_turn(agent, WITHIN)
         # The prompt, the call, and the result that says it was cancelled.
-        assert events[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled", bookmark="3")
-        assert [event.output for event in events if isinstance(event, ToolFinished)] == [CANCELLED]
+        assert events[-1] == e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled", bookmark="3")
+        assert [event.output for event in events if isinstance(event, e.ToolFinished)] == [CANCELLED]
         assert said(await turn(agent, "go on", WITHIN)) == "Going on."
     assert last_results(api) == [CANCELLED]
 
@@ -188,7 +179,7 @@ async def test_what_was_read_from_the_cache_fills_the_context_and_is_no_input(ap
     steps = (Call("list_files"), Step(answer=Say("Done."), usage=Usage(input=90_000, output=12, cached=80_000)))
     async with started(api, rule("", *steps), SEGUE_API_WINDOW="131072") as (agent, _):
         events = await turn(agent, "go", WITHIN)
-    reports = [event for event in events if isinstance(event, UsageReported)]
+    reports = [event for event in events if isinstance(event, e.UsageReported)]
     assert [(each.context_tokens, each.window, each.cost_usd) for each in reports[:-1]][-1] == (90_012, 131_072, None)
     first = reports[0].context_tokens
     assert first is not None
@@ -198,7 +189,7 @@ async def test_what_was_read_from_the_cache_fills_the_context_and_is_no_input(ap
 async def test_a_window_that_nobody_named_is_left_open(api: ApiCandidate) -> None:
     async with started(api, rule("", Say("Done."))) as (agent, _):
         events = await turn(agent, "go", WITHIN)
-    assert [event.window for event in events if isinstance(event, UsageReported)] == [None, None]
+    assert [event.window for event in events if isinstance(event, e.UsageReported)] == [None, None]
 
 
 async def test_a_picture_reaches_the_model(api: ApiCandidate) -> None:
@@ -220,12 +211,10 @@ async def test_a_picture_reaches_the_model(api: ApiCandidate) -> None:
         (Trouble(kind="overloaded"), Failure.OTHER),
     ],
 )
-async def test_what_a_vendor_refuses_is_told_and_not_tried_again(
-    api: ApiCandidate, trouble: Trouble, failure: Failure
-) -> None:
+async def test_a_refusal_of_a_vendor_is_not_retried(api: ApiCandidate, trouble: Trouble, failure: Failure) -> None:
     async with started(api, rule("", trouble)) as (agent, _):
         failed = (await turn(agent, "go", WITHIN))[-1]
-    assert isinstance(failed, TurnFailed) and failed.failure is failure
+    assert isinstance(failed, e.TurnFailed) and failed.failure is failure
     assert api.model is not None and len(api.model.requests) == 1
 
 
@@ -233,14 +222,14 @@ async def test_a_vendor_that_says_when_to_come_again_is_heard(api: ApiCandidate)
     before = datetime.now(UTC)
     async with started(api, rule("", Trouble(kind="rate_limited", retry_after=3600))) as (agent, _):
         failed = (await turn(agent, "go", WITHIN))[-1]
-    assert isinstance(failed, TurnFailed) and failed.reset_at is not None
+    assert isinstance(failed, e.TurnFailed) and failed.reset_at is not None
     assert failed.reset_at >= before + timedelta(seconds=3600)
 
 
 async def test_a_conversation_that_does_not_fit_any_more_ends_the_turn_as_a_full_window(api: ApiCandidate) -> None:
     async with started(api, rule("", Trouble(kind="too_long"))) as (agent, _):
         await agent.prompt(PromptId("prompt-1"), "go")
-        assert await rest_of_turn(agent, WITHIN) == [TurnEnded(prompt_id=PromptId("prompt-1"), reason="max_tokens")]
+        assert await rest_of_turn(agent, WITHIN) == [e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="max_tokens")]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +260,7 @@ async def test_a_key_that_is_missing_is_named(api: ApiCandidate, model: str, key
 async def test_without_a_model_the_first_prompt_says_how_to_choose_one(api: ApiCandidate) -> None:
     async with api.launch(Script()) as launch, api.driver.start(replace(launch, model=None)) as agent:
         failed = (await turn(agent, "go", WITHIN))[-1]
-    assert isinstance(failed, TurnFailed)
+    assert isinstance(failed, e.TurnFailed)
     assert "--model provider:name" in failed.message and "SEGUE_API_MODEL" in failed.message
 
 
@@ -331,9 +320,7 @@ async def test_modules_of_the_worktree_do_not_come_into_the_agent(api: ApiCandid
         assert said(await turn(agent, "go", WITHIN)) == "Mine."
 
 
-async def test_a_call_that_was_done_when_its_turn_was_cancelled_is_told_as_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_done_before_the_cancel_is_told_as_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def calls(*_: object) -> AsyncGenerator[dict[int, DeltaToolCall]]:
         yield {0: DeltaToolCall(name="list_files", json_args="{}", tool_call_id="c")}
 

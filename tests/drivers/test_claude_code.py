@@ -82,9 +82,7 @@ async def test_what_it_had_said_when_it_was_killed_goes_on_from_segues_copy(tmp_
 
 
 @pytest.mark.parametrize("way", ["resume", "fork"])
-async def test_a_conversation_goes_on_from_one_of_its_messages(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_conversation_goes_on_from_a_message(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claude = ClaudeCandidate(tmp_path)
     async with claude.launch(SCRIPT) as launch:
         for name, value in launch.environment.items():

@@ -114,9 +114,7 @@ async def test_a_torn_last_line_of_its_own_file_is_no_hindrance(launch: Launch, 
     assert await desk.said(token) == ["ALPHA", "Alpha."]
 
 
-async def test_a_line_that_cannot_be_read_is_missing_in_the_copy_and_told_of_once(
-    launch: Launch, desk: Desk, claude: StandIn
-) -> None:
+async def test_an_unreadable_line_is_left_out_with_one_warning(launch: Launch, desk: Desk, claude: StandIn) -> None:
     token, _ = await hold(replace(launch, keeper=None), "ALPHA", "BETA")
     (file,) = claude.home.glob(f".claude/projects/*/{token}.jsonl")
     first, second, *rest = file.read_text().splitlines(keepends=True)
@@ -183,9 +181,7 @@ async def test_a_file_that_is_there_is_never_written_over(launch: Launch, claude
     assert file.read_text() == "" and [each.name for each in file.parent.iterdir()] == [file.name]
 
 
-async def test_what_agents_said_that_it_started_is_put_back_beside_it(
-    launch: Launch, claude: StandIn, desk: Desk
-) -> None:
+async def test_files_of_its_subagents_are_restored_beside_it(launch: Launch, claude: StandIn, desk: Desk) -> None:
     token, _ = await hold(launch, "ALPHA")
     (main,) = await desk.keeper.find(conversation=token)
     part = replace(main.key, part="subagents/agent-7")
@@ -204,9 +200,7 @@ async def test_what_agents_said_that_it_started_is_put_back_beside_it(
 # ── secrets ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_secrets_reach_no_disk_of_ours_and_the_agent_reads_a_note_in_their_place(
-    launch: Launch, desk: Desk, claude: StandIn, tmp_path: Path
-) -> None:
+async def test_secrets_on_disk_become_a_note(launch: Launch, desk: Desk, claude: StandIn, tmp_path: Path) -> None:
     token, _ = await hold(launch, f"ALPHA with {KEY}")
     assert KEY not in "".join(await desk.said(token))
     files = [each for each in tmp_path.glob("segue.db*") if each.is_file()]
@@ -216,9 +210,7 @@ async def test_secrets_reach_no_disk_of_ours_and_the_agent_reads_a_note_in_their
     assert recalled == "ALPHA with [redacted:anthropic-key] recall"
 
 
-async def test_a_thought_that_held_a_secret_is_put_back_as_words_since_its_signature_is_void(
-    launch: Launch, desk: Desk, claude: StandIn
-) -> None:
+async def test_a_redacted_thought_is_restored_without_signature(launch: Launch, desk: Desk, claude: StandIn) -> None:
     token, _ = await hold(launch, "ALPHA")
     (kept,) = await desk.keeper.find(conversation=token)
     thoughts = [{"type": "thinking", "thinking": words, "signature": "s"} for words in (f"use {KEY}", "go on")]

@@ -61,8 +61,7 @@ def test_a_whole_conversation_stays_as_it_is() -> None:
 def test_a_call_without_a_result_gets_one_right_after_it_and_that_is_told() -> None:
     history = reconstruct([stored("assistant", text("I make it."), CALL), stored("user", text("go on"))])
     assert [each.content for each in history.messages] == [(text("I make it."), CALL), (TORN,), (text("go on"),)]
-    assert history.interrupted == ("Bash(make)",)
-    assert history.gaps == ("Bash(make) has no result",)
+    assert (history.interrupted, history.gaps) == (("Bash(make)",), ("Bash(make) has no result",))
 
 
 def test_of_several_calls_only_the_open_one_is_closed_before_the_next_answer() -> None:
@@ -196,7 +195,7 @@ def test_every_reason_has_its_meaning(fields: dict[str, Any], expected: TurnOutc
 def test_the_tools_that_claude_uses_are_counted() -> None:
     translation = MessageTranslation()
     uses = [ToolUseBlock(id=name, name="Bash", input={"command": "true"}) for name in ("call-1", "call-2")]
-    told = [*translation.hear(AssistantMessage(content=uses, model="opus"))]
+    told = [*translation.translate(AssistantMessage(content=uses, model="opus"))]
     assert len(told) == translation.calls == 2
 
 

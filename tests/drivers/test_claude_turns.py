@@ -16,17 +16,8 @@ from segue.drivers.claude.register import Register
 from segue.drivers.claude.setup import Setup
 from segue.drivers.claude.stop_reasons import GO_ON
 from segue.model import errors
+from segue.model import events as e
 from segue.model.agents import McpServer
-from segue.model.events import (
-    AgentEvent,
-    Compacted,
-    PermissionRequested,
-    ToolCalled,
-    ToolFinished,
-    TurnEnded,
-    TurnFailed,
-    UsageReported,
-)
 from segue.model.ids import PromptId
 from segue.model.status import Failure
 from segue.testing.rehearsal.launch import rest_of_turn, turn
@@ -46,12 +37,12 @@ def requests(claude: StandIn) -> list[str]:
     return [each["request"]["subtype"] for each in claude.heard() if "request" in each]
 
 
-async def _until_asked(agent: Agent) -> list[AgentEvent]:
-    before: list[AgentEvent] = []
+async def _until_asked(agent: Agent) -> list[e.AgentEvent]:
+    before: list[e.AgentEvent] = []
     with anyio.fail_after(30):
         async for event in agent.events():
             before.append(event)
-            if isinstance(event, PermissionRequested):
+            if isinstance(event, e.PermissionRequested):
                 break
     return before
 
@@ -68,8 +59,7 @@ async def test_a_new_conversation_says_nothing_of_resuming(claude: StandIn) -> N
 
 async def test_a_conversation_is_gone_back_to_by_its_name(claude: StandIn) -> None:
     claude.remember({"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hello."})
-    launch = claude.launch({}, knows=(TOKEN,))
-    async with load("claude").resume(launch, TOKEN) as agent:
+    async with load("claude").resume(claude.launch({}, knows=(TOKEN,)), TOKEN) as agent:
         assert agent.token == TOKEN
     (arguments,) = claude.arguments()
     assert f"--resume={TOKEN}" in arguments and not any(word.startswith("--session-id") for word in arguments)
@@ -158,7 +148,7 @@ async def test_a_turn_that_ended_by_itself_says_where_and_a_copy_may_end_there(c
     launch = claude.launch(plays, remembers=True)
     async with load("claude").start(launch) as agent:
         ends = [(await turn(agent, prompt))[-1] for prompt in ("ALPHA", "BETA")]
-    first, stopped = [each.bookmark for each in ends if isinstance(each, TurnEnded)]
+    first, stopped = [each.bookmark for each in ends if isinstance(each, e.TurnEnded)]
     assert first is not None and stopped is None
     async with load("claude").fork(launch, agent.token, first) as copy:
         assert words(await turn(copy, "recall")) == "ALPHA recall"
@@ -183,7 +173,7 @@ async def test_a_turn_in_another_conversation_is_broken_off(claude: StandIn, fra
         await until(lambda: requests(claude)[-1] == "interrupt")
     assert not words(events)
     for failed in (events[-1], again):
-        assert isinstance(failed, TurnFailed) and failed.failure is Failure.OTHER_CONVERSATION
+        assert isinstance(failed, e.TurnFailed) and failed.failure is Failure.OTHER_CONVERSATION
         assert "answered for conversation another" in failed.message
     assert claude.prompts() == ["hello"]
 
@@ -211,8 +201,7 @@ async def test_what_was_chosen_for_it_reaches_claude_code_each_time(claude: Stan
 async def test_servers_of_tools_are_handed_over_in_a_file_of_a_moment(claude: StandIn, tmp_path: Path) -> None:
     (place := tmp_path / "tmp").mkdir()
     server = McpServer(name="tickets", command=("tickets", "serve"), variables={"KEY": "not-for-ps"})
-    launch = replace(claude.launch({}, TMPDIR=str(place)), mcp_servers=(server,))
-    async with load("claude").start(launch):
+    async with load("claude").start(replace(claude.launch({}, TMPDIR=str(place)), mcp_servers=(server,))):
         assert not list(place.iterdir())
     (begun,) = [each for each in claude.heard() if "arguments" in each]
     told = begun["servers"]["mcpServers"]["tickets"]
@@ -249,7 +238,7 @@ async def test_claude_is_asked_to_go_on_where_it_stopped_in_the_middle(claude: S
     async with load("claude").start(launch) as agent:
         events = await turn(agent, "count")
     assert words(events) == "One, two, three."
-    assert isinstance(events[-1], TurnEnded) and events[-1].reason == "end_turn"
+    assert isinstance(events[-1], e.TurnEnded) and events[-1].reason == "end_turn"
     assert claude.prompts() == ["count", GO_ON, GO_ON]
 
 
@@ -259,7 +248,7 @@ async def test_it_is_not_asked_for_ever(claude: StandIn, stop: str, reason: str)
     launch = claude.launch({"count": never, GO_ON: never}, SEGUE_CLAUDE_MAX_TURNS="3")
     async with load("claude").start(launch) as agent:
         ended = (await turn(agent, "count"))[-1]
-    assert isinstance(ended, TurnEnded) and ended.reason == reason
+    assert isinstance(ended, e.TurnEnded) and ended.reason == reason
     assert claude.prompts() == ["count", GO_ON, GO_ON]
 
 
@@ -271,7 +260,7 @@ async def test_a_cancelled_turn_is_not_asked_to_go_on(claude: StandIn) -> None:
         await _until_asked(agent)
         await agent.cancel()
         ended = (await rest_of_turn(agent))[-1]
-    assert ended == TurnEnded(prompt_id=PROMPT, reason="cancelled")
+    assert ended == e.TurnEnded(prompt_id=PROMPT, reason="cancelled")
     assert claude.prompts() == ["build"]
     assert "interrupt" in [
         each["request"]["subtype"] for each in claude.heard() if each.get("type") == "control_request"
@@ -282,13 +271,13 @@ async def test_an_error_of_the_vendor_is_told_with_its_words(claude: StandIn) ->
     error = {"is_error": True, "result": "API Error: 429 rate limit", "api_error_status": 429}
     async with load("claude").start(claude.launch({"hello": [[{"result": error}]]})) as agent:
         failed = (await turn(agent, "hello"))[-1]
-    assert isinstance(failed, TurnFailed) and failed.failure == "quota" and "429 rate limit" in failed.message
+    assert isinstance(failed, e.TurnFailed) and failed.failure == "quota" and "429 rate limit" in failed.message
 
 
 async def test_the_end_of_claude_code_is_told_and_stays(claude: StandIn) -> None:
     async with load("claude").start(claude.launch({"hello": [[said("Hel"), "die"]]})) as agent:
         ends = [(await turn(agent, "hello"))[-1] for _ in range(2)]
-    assert all(isinstance(each, TurnFailed) and "Claude Code has ended" in each.message for each in ends)
+    assert all(isinstance(each, e.TurnFailed) and "Claude Code has ended" in each.message for each in ends)
 
 
 async def test_a_turn_that_nobody_asked_for_does_not_end_ours(claude: StandIn) -> None:
@@ -314,10 +303,10 @@ async def test_the_figures_are_kept_and_the_window_is_the_models_own(claude: Sta
     launch = claude.launch({"hello": [[start, said("Hello.", uuid="message-1"), {"result": end}]]})
     async with load("claude").start(launch) as agent:
         events = await turn(agent, "hello")
-    reports = [each for each in events if isinstance(each, UsageReported)]
+    reports = [each for each in events if isinstance(each, e.UsageReported)]
     assert reports == [
-        UsageReported(context_tokens=123, window=500_000, cost_usd=0.5, model="opus"),
-        UsageReported(input_tokens=100, output_tokens=3, cached_tokens=20, model="opus"),
+        e.UsageReported(context_tokens=123, window=500_000, cost_usd=0.5, model="opus"),
+        e.UsageReported(input_tokens=100, output_tokens=3, cached_tokens=20, model="opus"),
     ]
     kept = claude.metadata(agent.token)
     assert (kept["message_count"], kept["turn_count"], kept["last_stop_reason"]) == (2, 1, "end_turn")
@@ -330,7 +319,7 @@ async def test_a_model_whose_window_is_not_told_is_no_hindrance(claude: StandIn)
     end = {"result": {"stop_reason": "end_turn", "modelUsage": {"opus": {"costUSD": 0.5}, "haiku": {}}}}
     async with load("claude").start(claude.launch({"hello": [[start, said("Hello."), end]]})) as agent:
         turns = [await turn(agent, "hello") for _ in range(2)]
-    assert all(words(events) == "Hello." and isinstance(events[-1], TurnEnded) for events in turns)
+    assert all(words(events) == "Hello." and isinstance(events[-1], e.TurnEnded) for events in turns)
 
 
 NO_MESSAGE = {"type": "assistant", "parent_tool_use_id": None}
@@ -343,17 +332,16 @@ async def test_what_cannot_be_read_is_said_and_the_turn_goes_on(claude: StandIn,
     async with load("claude").start(launch) as agent:
         turns = [await turn(agent, "hello") for _ in range(2)]
     for events in turns:
-        assert words(events) == "Hello." and isinstance(events[-1], TurnEnded)
+        assert words(events) == "Hello." and isinstance(events[-1], e.TurnEnded)
         assert words(events, "thought").startswith("A message of Claude Code's could not be read: ")
 
 
 async def test_an_end_that_cannot_be_read_is_the_end_of_its_turn_alone(claude: StandIn) -> None:
     strange = {"type": "result", "subtype": "success"}
-    launch = claude.launch({"hello": [[strange], [said("Hello."), OVER]]})
-    async with load("claude").start(launch) as agent:
+    async with load("claude").start(claude.launch({"hello": [[strange], [said("Hello."), OVER]]})) as agent:
         failed, ended = [(await turn(agent, "hello"))[-1] for _ in range(2)]
-    assert isinstance(failed, TurnFailed) and "The end of Claude Code's turn could not be read" in failed.message
-    assert isinstance(ended, TurnEnded)
+    assert isinstance(failed, e.TurnFailed) and "The end of Claude Code's turn could not be read" in failed.message
+    assert isinstance(ended, e.TurnEnded)
 
 
 # ── what Claude Code asks ───────────────────────────────────────────────────────────────────────────
@@ -371,9 +359,7 @@ CALLS = {
 @pytest.mark.parametrize(
     ("mode", "asked"), [("default", ["run", "write", "another"]), ("acceptEdits", ["run", "another"])]
 )
-async def test_claude_code_is_told_to_ask_whatever_its_own_settings_say(
-    claude: StandIn, mode: str, asked: list[str]
-) -> None:
+async def test_claude_code_has_to_ask_despite_its_own_settings(claude: StandIn, mode: str, asked: list[str]) -> None:
     calls = [
         {"hook": "PreToolUse", "tool_name": tool, "tool_input": given, "tool_use_id": name}
         for name, (tool, given) in CALLS.items()
@@ -419,12 +405,12 @@ async def test_a_permission_is_asked_of_the_user(claude: StandIn, kind: str, beh
         await agent.prompt(PROMPT, "build")
         before = await _until_asked(agent)
         question = before[-1]
-        assert isinstance(question, PermissionRequested) and question.title == "make all"
+        assert isinstance(question, e.PermissionRequested) and question.title == "make all"
         await agent.answer(question.request_id, kind)
         after = await rest_of_turn(agent)
     assert [each["behavior"] for each in claude.answers()] == [behavior]
-    told = [each for each in (*before, *after) if isinstance(each, ToolCalled | ToolFinished)]
-    assert [type(each) for each in told] == [ToolCalled, ToolFinished]
+    told = [each for each in (*before, *after) if isinstance(each, e.ToolCalled | e.ToolFinished)]
+    assert [type(each) for each in told] == [e.ToolCalled, e.ToolFinished]
 
 
 async def test_a_compaction_is_told_with_its_tokens(claude: StandIn) -> None:
@@ -437,7 +423,7 @@ async def test_a_compaction_is_told_with_its_tokens(claude: StandIn) -> None:
     launch = claude.launch({"hello": [[hook, boundary, said("Hello."), OVER]]})
     async with load("claude").start(launch) as agent:
         events = await turn(agent, "hello")
-    assert [each for each in events if isinstance(each, Compacted)] == [Compacted(tokens_before=9, tokens_after=2)]
+    assert [each for each in events if isinstance(each, e.Compacted)] == [e.Compacted(tokens_before=9, tokens_after=2)]
 
 
 async def test_what_still_runs_when_claude_stops_is_told(claude: StandIn) -> None:

@@ -132,8 +132,7 @@ async def test_a_fork_begins_with_a_copy_of_the_conversation(theatre: Theatre, a
     async with invited(theatre, agent) as cast, theatre.open():
         await after_one_task(theatre, agent)
         await fork(theatre)
-        resumed = await another_task(theatre, FORK)
-        assert resumed.way is Way.FORK
+        assert (await another_task(theatre, FORK)).way is Way.FORK
         assert not await theatre.events(FORK, e.WayChanged)
         told = await cast.told(theatre)
         assert "Do FIGS" in told and "This conversation is a copy" in told
@@ -144,9 +143,7 @@ async def test_a_fork_begins_with_a_copy_of_the_conversation(theatre: Theatre, a
 
 
 @everybody
-async def test_a_fork_from_an_earlier_snapshot_knows_what_was_said_up_to_there_and_nothing_after_it(
-    theatre: Theatre, agent: str
-) -> None:
+async def test_a_fork_from_an_earlier_snapshot_knows_the_conversation_up_to_it(theatre: Theatre, agent: str) -> None:
     async with invited(theatre, agent) as cast, theatre.open():
         first = await after_one_task(theatre, agent)
         await another_task(theatre)
@@ -251,5 +248,4 @@ async def test_an_agent_of_our_own_copies_if_it_says_so(name: str, tmp_path: Pat
         launch = AmpCandidate(tmp_path).launch({})
     else:
         launch = Launch(command=agent.command, directory=tmp_path, environment=environment, execution=f"asked-{name}")
-    said = await load(agent.driver).introduce(launch)
-    assert said.capabilities.fork is agent.native_fork
+    assert (await load(agent.driver).introduce(launch)).capabilities.fork is agent.native_fork

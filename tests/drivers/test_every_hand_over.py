@@ -79,9 +79,7 @@ def test_every_driver_is_cast() -> None:
 
 
 @pytest.mark.parametrize("pair", list(combinations(CASTS, 2)), ids="-".join)
-async def test_what_one_decided_the_other_knows_and_the_way_back_is_open(
-    theatre: Theatre, pair: tuple[str, str]
-) -> None:
+async def test_decisions_are_handed_over_and_the_way_back_is_open(theatre: Theatre, pair: tuple[str, str]) -> None:
     one, other = pair
     async with AsyncExitStack() as stack:
         models: dict[str, str | None] = {}

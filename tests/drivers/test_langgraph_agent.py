@@ -121,9 +121,7 @@ async def test_a_question_survives_the_process_that_asked_it(candidate: LangGrap
     assert (candidate.worktree / "TODO.md").read_text() == ""
 
 
-async def test_a_killed_graph_goes_on_from_its_checkpoint(
-    candidate: LangGraphCandidate, empty_database_url: str
-) -> None:
+async def test_a_killed_graph_resumes_at_its_checkpoint(candidate: LangGraphCandidate, empty_database_url: str) -> None:
     (candidate.worktree / "steps.py").write_text(dedent(STEPS))
     launch = candidate.launch("steps:graph", SEGUE_LANGGRAPH_CHECKPOINTS=empty_database_url)
     diary, begun = candidate.worktree / "diary.txt", candidate.worktree / "begun"
@@ -140,9 +138,7 @@ async def test_a_killed_graph_goes_on_from_its_checkpoint(
     assert "second was not finished then, so what it did is unknown" in _said(events, "thought")
 
 
-async def test_a_graph_that_cannot_be_imported_is_told_in_its_own_words(
-    candidate: LangGraphCandidate,
-) -> None:
+async def test_a_graph_that_cannot_be_imported_is_told_in_its_own_words(candidate: LangGraphCandidate) -> None:
     (candidate.worktree / "broken.py").write_text("import a_module_that_never_was\n")
     launch = candidate.launch("broken.py:graph")
     assert (await candidate.driver.introduce(launch)).name == "langgraph"

@@ -56,8 +56,7 @@ async def test_a_copy_goes_on_from_the_last_checkpoint_and_the_original_stays(sa
     threads = Threads(saver)
     token = await threads.begin("/here")
     await _say(saver, token, "hello")
-    copy = await threads.copy(token, "/there")
-    assert await _say(saver, copy, "and more") == "3 messages, None"
+    assert await _say(saver, await threads.copy(token, "/there"), "and more") == "3 messages, None"
     assert await _say(saver, token, "something else") == "3 messages, None"
 
 
@@ -127,8 +126,7 @@ async def test_a_copy_has_the_question_that_is_open(saver: Saver) -> None:
     threads = Threads(saver)
     token = await threads.begin("/here")
     await _say(saver, token, "ask")
-    copy = await threads.copy(token, "/here")
-    assert await _say(saver, copy, Command(resume="yes")) == "1 messages, yes"
+    assert await _say(saver, await threads.copy(token, "/here"), Command(resume="yes")) == "1 messages, yes"
     assert await _say(saver, token, Command(resume="no")) == "1 messages, no"
 
 

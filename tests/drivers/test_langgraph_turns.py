@@ -354,8 +354,7 @@ async def test_a_cancelled_turn_waits_for_a_node_that_nobody_can_stop(thread: Th
         gate.wait(WITHIN)
         done.append("work")
 
-    graph = StateGraph(MessagesState).add_node(work).add_edge(START, "work").compile()
-    turn = thread.turn(graph, Client())
+    turn = thread.turn(StateGraph(MessagesState).add_node(work).add_edge(START, "work").compile(), Client())
     ended: list[Payload] = []
 
     async def play() -> None:

@@ -36,9 +36,7 @@ def test_a_driver_is_found_by_its_name_and_by_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXTRAS)
-def test_a_driver_that_is_not_installed_names_the_command_that_installs_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_driver_names_the_command_that_installs_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, *EXTRAS[name])
     with pytest.raises(errors.AgentMissing) as raised:
         load(name)
@@ -48,9 +46,7 @@ def test_a_driver_that_is_not_installed_names_the_command_that_installs_it(
 @pytest.mark.parametrize(
     ("name", "module"), [(name, module) for name in EXTRAS for module in EXTRAS[name] if len(EXTRAS[name]) > 1]
 )
-def test_a_driver_that_is_there_in_part_names_what_is_missing_too(
-    name: str, module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partial_driver_names_what_is_missing(name: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, module)
     with pytest.raises(errors.AgentMissing) as raised:
         load(name)
@@ -85,9 +81,7 @@ def test_a_look_for_what_is_installed_imports_none_of_it() -> None:
         ("segue.drivers.acp:LinesDriver", "segue.drivers.acp has no 'LinesDriver'"),
     ],
 )
-def test_a_driver_that_cannot_be_imported_says_why(
-    name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_driver_says_why(name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrong.py").write_text("here is no Python\n")
     (tmp_path / "leaving.py").write_text("raise SystemExit\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -15,7 +15,7 @@ ENDED = {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "fail
 def test_a_replayed_call_that_ends_after_the_replay_is_only_finished() -> None:
     translation = UpdateTranslation(Path())
     translation.recall(CALL)
-    assert list(translation.hear(ENDED)) == [ToolFinished(call_id="1", status="failed")]
+    assert list(translation.translate(ENDED)) == [ToolFinished(call_id="1", status="failed")]
 
 
 def test_a_replayed_call_is_not_told_when_the_turn_ends() -> None:
@@ -39,5 +39,5 @@ def test_a_new_call_with_an_old_number_is_told() -> None:
     translation = UpdateTranslation(Path())
     translation.recall(CALL)
     translation.recall(ENDED)
-    [called] = translation.hear({**CALL, "status": "in_progress"})
+    [called] = translation.translate({**CALL, "status": "in_progress"})
     assert isinstance(called, ToolCalled)

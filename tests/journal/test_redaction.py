@@ -53,9 +53,7 @@ def test_every_pattern_has_a_planted_secret() -> None:
     ],
 )
 @pytest.mark.parametrize("spaces", [None, (",", ":")])
-def test_a_secret_under_its_name_is_replaced_and_the_json_stays_whole(
-    name: str, value: object, spaces: tuple[str, str] | None
-) -> None:
+def test_a_named_secret_is_replaced_inside_valid_json(name: str, value: object, spaces: tuple[str, str] | None) -> None:
     document = {"input": {"env": {name: value, "HOME": "/root"}, "list": [name, 1]}, "after": "it"}
     read = json.loads(redact(json.dumps(document, separators=spaces).encode()))
     assert "[redacted:" in str(read["input"]["env"][name]) and str(value) not in str(read)
@@ -71,8 +69,7 @@ def test_a_name_that_stands_for_a_secret_is_left_alone(name: str) -> None:
 @pytest.mark.parametrize("around", SURROUNDINGS)
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_secret_is_found_wherever_it_stands_and_the_json_stays_whole(name: str, around: str) -> None:
-    document = json.dumps({"text": around.format(PLANTED[name])}).encode()
-    text = json.loads(redact(document))["text"]
+    text = json.loads(redact(json.dumps({"text": around.format(PLANTED[name])}).encode()))["text"]
     assert f"[redacted:{name}]" in text
     assert PLANTED[name] not in text
 

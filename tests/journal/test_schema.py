@@ -70,8 +70,7 @@ async def test_a_new_database_is_at_the_newest_step(database_url: str) -> None:
     engines = open_engines(database_url)
     migrate(engines.plain)
     with engines.plain.connect() as connection:
-        scripts = ScriptDirectory.from_config(configuration(connection))
-        assert scripts.get_current_head() == NEWEST
+        assert ScriptDirectory.from_config(configuration(connection)).get_current_head() == NEWEST
         assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one() == NEWEST
     engines.close()
 

@@ -15,9 +15,7 @@ def test_the_standard_librarys_sqlite_is_accepted() -> None:
     ("version", "searches", "problem"),
     [((3, 50, 0), False, "has no full-text search"), ((3, 33, 0), True, "is too old")],
 )
-def test_a_library_that_cannot_be_used_is_named_in_a_sentence(
-    version: tuple[int, int, int], searches: bool, problem: str
-) -> None:
+def test_an_unusable_library_is_named_and_why(version: tuple[int, int, int], searches: bool, problem: str) -> None:
     def connect(_name: str) -> SimpleNamespace:
         found = SimpleNamespace(fetchone=lambda: (1,) if searches else None)
         return SimpleNamespace(execute=lambda _query: found, close=lambda: None)

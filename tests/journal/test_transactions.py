@@ -91,9 +91,7 @@ def test_transactions_of_two_threads_on_sqlite_take_turns(marks: Engines) -> Non
     assert finished.is_set()
 
 
-def test_postgresql_without_its_extra_is_refused_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_postgresql_without_its_extra_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "find_spec", lambda name: None if name == "procrastinate" else find_spec(name))
     with pytest.raises(DatabaseUnusable, match="without PostgreSQL") as refused:
         open_engines("postgresql://localhost/segue")

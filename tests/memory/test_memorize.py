@@ -1,4 +1,4 @@
-"""What is put down to be remembered, on both engines."""
+"""Writing of memory entries, on both engines."""
 
 import json
 from datetime import timedelta
@@ -79,7 +79,7 @@ async def test_different_entries_of_one_title_stored_at_once_are_all_kept(journa
     assert await execute(journal, "SELECT count(*) FROM memories") == [(12,)]
 
 
-async def test_a_key_stores_once_and_never_something_else(memory: Memory) -> None:
+async def test_a_key_stores_once_and_refuses_other_content(memory: Memory) -> None:
     first = await store(memory, RETRIES, key="k1")
     assert (await store(memory, RETRIES, key="k1")).memory.id == first.memory.id
     with pytest.raises(BadInput, match="k1"):
@@ -111,7 +111,7 @@ async def test_auto_stores_what_is_new(memory: Memory) -> None:
     assert (await memory.memorize(Note(content="The zeppelin lands on Sunday."), "auto")).status == "stored"
 
 
-async def test_auto_asks_where_it_is_not_clear(memory: Memory) -> None:
+async def test_auto_refuses_a_similar_entry(memory: Memory) -> None:
     entry = (await store(memory, RETRIES)).memory
     alike = "Retries of the payment gateway are capped at ten, with linear delay and some jitter between them."
     with pytest.raises(MemoryUnclear, match=entry.tag) as unclear:
@@ -126,7 +126,7 @@ async def test_updating_what_does_not_exist_is_refused(memory: Memory) -> None:
         await memory.memorize(Note(content=RETRIES), "update", "nobody")
 
 
-async def test_what_is_private_is_blocked_and_never_written(journal: Journal, memory: Memory) -> None:
+async def test_private_data_is_blocked_and_never_written(journal: Journal, memory: Memory) -> None:
     token = "ghp_" + "a" * 36
     with pytest.raises(SecretFound, match="Nothing was stored") as refused:
         await store(memory, f"Ask jane.doe@acme-corp.com for {token}.")
@@ -161,7 +161,7 @@ async def test_bad_notes_are_refused(memory: Memory) -> None:
             await memory.memorize(note, "new")
 
 
-async def test_a_taken_tag_is_refused_and_the_way_out_is_told(memory: Memory) -> None:
+async def test_a_taken_tag_is_refused_with_a_hint(memory: Memory) -> None:
     await store(memory, RETRIES, tag="retries_payments_2026")
     with pytest.raises(BadInput, match="taken") as refused:
         await store(memory, "Something else entirely.", tag="retries_payments_2026")
@@ -180,7 +180,7 @@ async def test_an_update_to_a_taken_tag_is_refused_and_changes_nothing(journal: 
     assert (same.status, same.memory.tag) == ("updated", other.tag)
 
 
-async def test_an_update_without_words_says_that_they_are_missing(memory: Memory) -> None:
+async def test_an_update_without_content_is_refused(memory: Memory) -> None:
     entry = (await store(memory, RETRIES)).memory
     for name in (entry.tag, entry.id):
         with pytest.raises(BadInput, match="CONTENT is missing"):
@@ -190,7 +190,7 @@ async def test_an_update_without_words_says_that_they_are_missing(memory: Memory
         await memory.memorize_workflow("nobody")
 
 
-async def test_an_entry_is_found_for_as_long_as_it_was_meant_to_be(memory: Memory, clock: TickingClock) -> None:
+async def test_an_entry_is_found_until_it_expires(memory: Memory, clock: TickingClock) -> None:
     for keeping, days in {Keeping.SHORT_TERM: 1, Keeping.WORKING: 7, Keeping.LONG_TERM: 90}.items():
         entry = (await store(memory, RETRIES, keeping=keeping)).memory
         clock.time += timedelta(days=days) - timedelta(minutes=1)
@@ -209,9 +209,7 @@ async def test_a_persistent_entry_stays_and_grows_stale(memory: Memory, clock: T
     assert found.stale
 
 
-async def test_an_expired_entry_is_erased_when_it_need_not_be_kept(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_an_expired_entry_is_erased_in_the_end(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     entry = (await store(memory, RETRIES, keeping=Keeping.WORKING)).memory
     clock.time += timedelta(days=7 + 181)
     await memory.search("anything")
@@ -221,8 +219,7 @@ async def test_an_expired_entry_is_erased_when_it_need_not_be_kept(
 
 async def test_a_deleted_entry_is_gone_and_its_log_is_not(journal: Journal, memory: Memory) -> None:
     entry = (await store(memory, RETRIES)).memory
-    forgotten = await memory.delete(entry.tag)
-    assert forgotten.memory_id == entry.id
+    assert (await memory.delete(entry.tag)).memory_id == entry.id
     assert await found_by(memory, "retries") == []
     with pytest.raises(MemoryNotFound):
         await memory.delete(entry.id)
@@ -242,7 +239,7 @@ async def test_every_operation_is_logged_with_its_hash(memory: Memory) -> None:
     assert log[1].detail["sha256_before"] == log[0].detail["sha256"] == entry.content_sha256
 
 
-async def test_searching_by_meaning_is_refused_in_a_sentence(memory: Memory) -> None:
+async def test_semantic_search_is_refused(memory: Memory) -> None:
     with pytest.raises(BadInput, match="no vectors"):
         await memory.search("x", semantic=True)
 
@@ -250,9 +247,7 @@ async def test_searching_by_meaning_is_refused_in_a_sentence(memory: Memory) -> 
 SECTIONS = ["Goal", "State", "Decisions", "Errors", "Changes", "Tests", "Next steps", "Sources"]
 
 
-async def test_a_workflow_is_put_down_in_eight_sections_and_once(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_workflow_is_kept_once_in_eight_sections(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     slug = (await journal.workflows.get(workflow)).slug
     await with_snapshot(journal, workflow, session, findings_at(clock))
@@ -268,7 +263,7 @@ async def test_a_workflow_is_put_down_in_eight_sections_and_once(
     assert (again.status, again.memory.id, again.memory.revision) == ("updated", first.id, 2)
 
 
-async def test_what_is_private_is_left_out_of_a_workflows_sections(journal: Journal, memory: Memory) -> None:
+async def test_private_data_is_left_out_of_a_workflows_sections(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, None)
     await execute(journal, "UPDATE workflows SET title = 'Mail jane.doe@acme-corp.com'")

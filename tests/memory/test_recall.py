@@ -1,4 +1,4 @@
-"""What past work says, asked through the one door, on both engines."""
+"""Search in past work, on both engines."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -41,10 +41,8 @@ async def test_words_find_the_message_that_has_them_and_where_it_comes_from(jour
     at = await journal.append(workflow, *say(*CHATTER[:2]), session_id=session)
     await journal.append(workflow, *say("We cap the retries of the payment gateway at five."), session_id=session)
     await journal.append(workflow, *say(*CHATTER[2:]), session_id=session)
-    found = await recall(memory, "How many retries does the payment gateway get?")
-    best = found.results[0]
-    assert best.kind == "message"
-    assert best.text == "We cap the retries of the payment gateway at five."
+    best = (await recall(memory, "How many retries does the payment gateway get?")).results[0]
+    assert (best.kind, best.text) == ("message", "We cap the retries of the payment gateway at five.")
     assert (best.provenance.workflow_id, best.provenance.session_id) == (workflow, session)
     assert best.provenance.seq == at + 1
     assert best.provenance.workflow == (await journal.workflows.get(workflow)).slug
@@ -55,8 +53,7 @@ async def test_words_are_found_in_other_forms(journal: Journal, memory: Memory) 
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The connections are pooled by the driver."), session_id=session)
     found = await recall(memory, "connection pooling")
-    assert found.verdict == "recalled"
-    assert found.results[0].text == "The connections are pooled by the driver."
+    assert (found.verdict, found.results[0].text) == ("recalled", "The connections are pooled by the driver.")
 
 
 async def test_identifiers_are_found_whole_and_in_parts(journal: Journal, memory: Memory) -> None:
@@ -76,7 +73,7 @@ async def test_a_path_is_found_by_its_parts(journal: Journal, memory: Memory) ->
     assert "invoice.py" in (await recall(memory, "billing invoice")).results[0].text
 
 
-async def test_a_turn_is_found_by_what_stands_beside_it(journal: Journal, memory: Memory) -> None:
+async def test_a_turn_is_found_by_the_text_of_its_neighbours(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     texts = ["Why does the zeppelin importer fail?", "The encoding is latin-1.", *CHATTER]
     await journal.append(workflow, *say(*texts), session_id=session)
@@ -89,11 +86,10 @@ async def test_neighbours_are_those_of_the_same_workflow(journal: Journal, memor
     (one, first), (other, second) = await begun(journal), await begun(journal)
     await journal.append(one, *say("The zeppelin lands."), session_id=first)
     await journal.append(other, *say("Nothing of that sort."), session_id=second)
-    found = await recall(memory, "zeppelin")
-    assert {each.provenance.workflow_id for each in found.results} == {one}
+    assert {each.provenance.workflow_id for each in (await recall(memory, "zeppelin")).results} == {one}
 
 
-async def test_everything_that_matters_is_found(journal: Journal, memory: Memory) -> None:
+async def test_every_clipped_kind_of_event_is_found(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal, new_workflow(title="Tame the walrus"))
     await journal.append(
         workflow,
@@ -183,9 +179,7 @@ def findings_at(clock: TickingClock) -> Findings:
     )
 
 
-async def test_checkpoints_decisions_and_errors_are_found(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_checkpoints_decisions_errors_are_found(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, findings_at(clock))
     for word, kind in {
@@ -213,9 +207,7 @@ async def clippings_of_kind(journal: Journal, kind: str) -> int:
     return count
 
 
-async def test_findings_that_every_study_repeats_are_clipped_once(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_repeated_findings_are_clipped_once(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     findings = findings_at(clock)
     for _ in range(3):
@@ -241,9 +233,7 @@ async def with_failure(journal: Journal, workflow: WorkflowId, session: SessionI
     )
 
 
-async def test_an_error_is_shown_once_and_as_it_is_known_last(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_an_error_is_shown_once_in_its_last_form(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     slug = (await journal.workflows.get(workflow)).slug
     error = await with_failure(journal, workflow, session, clock)
@@ -255,9 +245,7 @@ async def test_an_error_is_shown_once_and_as_it_is_known_last(
     assert by_name[0].text.splitlines() == [error.error_message, "fixed", "It was installed, and the tests pass."]
 
 
-async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_finding_is_cited_by_its_first_event(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     said = await journal.append(workflow, *say("Kestrel it is.", *CHATTER), session_id=session) - len(CHATTER)
     findings = findings_at(clock)
@@ -269,7 +257,7 @@ async def test_a_finding_is_cited_by_the_event_that_it_comes_from(
     assert [each.kind for each in (await recall(memory, f"{slug}#{said}")).results] == ["message", "decision"]
 
 
-async def test_a_question_with_a_word_that_nobody_wrote_is_not_found(journal: Journal, memory: Memory) -> None:
+async def test_a_query_with_an_unknown_term_is_not_found(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The zeppelin lands."), session_id=session)
     found = await recall(memory, "zeppelin moorings")
@@ -288,7 +276,7 @@ async def test_most_of_a_question_makes_several_candidates(journal: Journal, mem
     assert 0.75 <= found.results[0].score < 0.90
 
 
-async def test_only_what_reaches_the_band_counts_as_found(journal: Journal, memory: Memory) -> None:
+async def test_only_results_in_the_band_count_as_found(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     texts = ("red green blue black white", *CHATTER, "red and green", *CHATTER[:2], "green green green")
     await journal.append(workflow, *say(*texts), session_id=session)
@@ -300,7 +288,7 @@ async def test_only_what_reaches_the_band_counts_as_found(journal: Journal, memo
     assert (await recall(memory, "green moorings")).found == 0
 
 
-async def test_what_is_new_is_found_by_the_next_question(journal: Journal, memory: Memory) -> None:
+async def test_new_events_are_found_by_the_next_query(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say("First comes the aardvark."), session_id=session)
     assert (await recall(memory, "aardvark")).verdict == "recalled"
@@ -316,7 +304,7 @@ async def test_more_events_than_one_step_takes_are_all_found(journal: Journal, m
         assert (await recall(memory, f"number{n}")).results[0].text == f"number{n} of many"
 
 
-async def test_an_index_that_is_thrown_away_is_made_again(journal: Journal, memory: Memory) -> None:
+async def test_a_deleted_index_is_built_again(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say(*CHATTER, "The zeppelin lands."), session_id=session)
     kept = await memory.store_memory("Zeppelins need helium.")
@@ -326,7 +314,7 @@ async def test_an_index_that_is_thrown_away_is_made_again(journal: Journal, memo
     assert kept.id in {each.provenance.memory_id for each in before}
 
 
-async def test_an_index_of_other_rules_is_made_again(journal: Journal, memory: Memory) -> None:
+async def test_an_index_of_other_rules_is_built_again(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say("The zeppelin lands."), session_id=session)
     await recall(memory, "zeppelin")
@@ -335,7 +323,7 @@ async def test_an_index_of_other_rules_is_made_again(journal: Journal, memory: M
     assert (await recall(memory, "zeppelin")).results[0].text == "The zeppelin lands."
 
 
-async def test_a_question_can_be_put_to_one_workflow(journal: Journal, memory: Memory) -> None:
+async def test_a_query_can_be_limited_to_one_workflow(journal: Journal, memory: Memory) -> None:
     (one, first), (other, second) = await begun(journal), await begun(journal)
     await journal.append(one, *say("A zeppelin here."), session_id=first)
     await journal.append(other, *say("A zeppelin there."), session_id=second)
@@ -352,8 +340,7 @@ async def test_a_workflow_is_recalled_by_its_name(journal: Journal, memory: Memo
     await journal.append(workflow, *say("The last word."), session_id=session)
     note = await memory.memorize_workflow(slug)
     found = await recall(memory, slug)
-    assert found.verdict == "recalled"
-    assert found.results[0].provenance.memory_id == note.memory.id
+    assert (found.verdict, found.results[0].provenance.memory_id) == ("recalled", note.memory.id)
     assert found.results[1].text == "The last word."
     assert (await recall(memory, session)).results[0].text == "The last word."
 
@@ -367,7 +354,7 @@ async def test_an_event_is_recalled_by_its_number(journal: Journal, memory: Memo
     assert "\n".join(each.text for each in found.results) == long
 
 
-async def test_an_event_that_does_not_exist_or_has_no_words_is_said_to(journal: Journal, memory: Memory) -> None:
+async def test_a_missing_event_or_one_without_text_is_refused(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     slug = (await journal.workflows.get(workflow)).slug
     silent = await journal.append(workflow, e.TodoUpdated(entries=()), session_id=session)
@@ -379,7 +366,7 @@ async def test_an_event_that_does_not_exist_or_has_no_words_is_said_to(journal: 
         await recall(memory, f"{slug}#{silent}")
 
 
-async def test_a_name_is_looked_for_in_the_workflow_that_is_asked(journal: Journal, memory: Memory) -> None:
+async def test_a_name_is_searched_in_the_given_workflow_only(journal: Journal, memory: Memory) -> None:
     (one, first), (other, second) = await begun(journal), await begun(journal)
     names = [(await journal.workflows.get(each)).slug for each in (one, other)]
     await journal.append(one, *say("The first word."), session_id=first)
@@ -393,7 +380,7 @@ async def test_a_name_is_looked_for_in_the_workflow_that_is_asked(journal: Journ
         await recall(memory, names[0], workflow="nobody")
 
 
-async def test_a_workflow_called_by_one_word_hides_nothing_that_has_the_word(journal: Journal, memory: Memory) -> None:
+async def test_a_workflow_name_of_one_word_does_not_hide_other_results(journal: Journal, memory: Memory) -> None:
     (one, first), (other, second) = await begun(journal, replace(new_workflow(), slug="zeppelin")), await begun(journal)
     await journal.append(one, *say(*CHATTER, *CHATTER[:2], "The end."), session_id=first)
     await journal.append(other, *say("A zeppelin lands."), session_id=second)
@@ -429,7 +416,7 @@ async def test_an_empty_question_is_refused(memory: Memory) -> None:
             await recall(memory, query)
 
 
-async def test_no_question_breaks_the_search(journal: Journal, memory: Memory) -> None:
+async def test_no_query_breaks_the_search(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     await journal.append(workflow, *say("Some words, and x."), session_id=session)
     for query in ('"', "NEAR(", "*", "(((", "🦭 ∀"):
@@ -438,7 +425,7 @@ async def test_no_question_breaks_the_search(journal: Journal, memory: Memory) -
         assert (await recall(memory, query)).results[0].text == "Some words, and x.", query
 
 
-async def test_what_a_tool_printed_is_found_whatever_it_is(journal: Journal, memory: Memory) -> None:
+async def test_any_output_of_a_tool_is_found(journal: Journal, memory: Memory) -> None:
     workflow, session = await begun(journal)
     output = "zeppelin\0mast \udcff \x1b[31mred " + "x" * 100_000 + " helium"
     await journal.append(workflow, e.ToolFinished(call_id="1", status="completed", output=output), session_id=session)
@@ -446,9 +433,7 @@ async def test_what_a_tool_printed_is_found_whatever_it_is(journal: Journal, mem
         assert (await recall(memory, word)).results[0].kind == "output", word
 
 
-async def test_a_checkpoint_that_was_tampered_with_hides_nothing_else(
-    journal: Journal, memory: Memory, clock: TickingClock
-) -> None:
+async def test_a_damaged_checkpoint_hides_nothing_else(journal: Journal, memory: Memory, clock: TickingClock) -> None:
     workflow, session = await begun(journal)
     await with_snapshot(journal, workflow, session, None)
     await journal.append(workflow, *say("The zeppelin lands."), session_id=session)

@@ -14,12 +14,12 @@ PRIVATE = {
 
 
 @pytest.mark.parametrize("kind", PRIVATE)
-def test_what_is_private_is_named_by_its_kind(kind: str) -> None:
+def test_private_data_is_reported_by_its_kind(kind: str) -> None:
     assert list(found_in(PRIVATE[kind])) == [kind]
 
 
 @pytest.mark.parametrize("kind", PRIVATE)
-def test_what_is_private_is_left_out(kind: str) -> None:
+def test_private_data_is_replaced(kind: str) -> None:
     assert list(found_in(without_private(PRIVATE[kind]))) == []
     assert without_private(PRIVATE[kind]).split()[0] == PRIVATE[kind].split()[0]
 
@@ -36,6 +36,6 @@ def test_what_is_private_is_left_out(kind: str) -> None:
         "GB00 ABCD 1234 5678 is no account.",
     ],
 )
-def test_what_only_looks_private_is_left_alone(text: str) -> None:
+def test_similar_harmless_text_is_kept(text: str) -> None:
     assert list(found_in(text)) == []
     assert without_private(text) == text

@@ -96,13 +96,13 @@ def test_yaml_takes_tables_and_plain_titles() -> None:
         ("[]", "no tasks"),
     ],
 )
-def test_a_yaml_plan_that_cannot_be_used_says_why(text: str, sentence: str) -> None:
+def test_an_invalid_yaml_plan_is_refused_with_the_reason(text: str, sentence: str) -> None:
     with pytest.raises(BadPlan, match=sentence) as refused:
         read_plan(ISSUE, PlanText(format="yaml", text=text))
     assert refused.value.hint
 
 
-def test_a_box_without_a_title_is_no_task() -> None:
+def test_a_checkbox_without_a_title_is_no_task() -> None:
     with pytest.raises(BadPlan, match="Task 2 of the plan has no title"):
         read_plan(ISSUE, PlanText(format="markdown", text="- [ ] Write it\n- [ ] (after: write-it)"))
 

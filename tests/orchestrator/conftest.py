@@ -1,11 +1,14 @@
 import shutil
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from segue import drivers
 from segue.model.agents import AgentConfiguration
+from tests.orchestrator.test_resuming import paused
 from tests.orchestrator.theatre import Theatre, git
 
 
@@ -27,6 +30,34 @@ def repository(tmp_path: Path, first_commit: Path) -> Path:
 def theatre(tmp_path: Path, repository: Path, migrated_sqlite: Path) -> Theatre:
     shutil.copy(migrated_sqlite, tmp_path / "segue.db")
     return Theatre(tmp_path, repository)
+
+
+@pytest.fixture
+def server_settings() -> dict[str, Any]:
+    """Settings of the server that `opened` starts; modules override them."""
+    return {}
+
+
+@pytest.fixture
+async def opened(theatre: Theatre, server_settings: dict[str, Any]) -> AsyncGenerator[Theatre]:
+    """Theatre whose server runs until the end of the test."""
+    async with theatre.open(**server_settings):
+        yield theatre
+
+
+@pytest.fixture
+async def on_each(theatre: Theatre, database_url: str, server_settings: dict[str, Any]) -> AsyncGenerator[Theatre]:
+    """Theatre like `opened`, on SQLite and on PostgreSQL."""
+    theatre.database_url = database_url
+    async with theatre.open(**server_settings):
+        yield theatre
+
+
+@pytest.fixture
+async def between(opened: Theatre) -> Theatre:
+    """Workflow `build-it` that is paused between its two tasks, without an agent."""
+    await paused(opened)
+    return opened
 
 
 @pytest.fixture

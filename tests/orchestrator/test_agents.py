@@ -18,9 +18,7 @@ async def listed_and_checked(theatre: Theatre, agent: AgentConfiguration) -> tup
         return listed, await play.orchestrator.check_agent(agent.name, play.environment)
 
 
-async def test_an_agent_whose_driver_is_not_installed_is_missing_and_says_what_installs_it(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_missing_driver_names_what_installs_it(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(drivers.EXTRAS, "api", ("a_library_that_is_not_there",))
     agent = AgentConfiguration(name="api", command=("sh",), driver="api", install="pip install 'segue[api]'")
     listed, check = await listed_and_checked(theatre, agent)
@@ -73,9 +71,7 @@ BOXED = Container(image="mine:1")
 
 
 @pytest.mark.parametrize("driver", ["HostDriver", "BareDriver"])
-async def test_an_agent_is_not_started_on_the_machine_when_its_settings_name_a_container(
-    theatre: Theatre, driver: str
-) -> None:
+async def test_an_agent_with_a_container_in_its_settings_is_not_started_outside(theatre: Theatre, driver: str) -> None:
     path = f"{__name__}:{driver}"
     theatre.agents["mine"] = AgentConfiguration(name="mine", command=("sh",), driver=path, container=BOXED)
     refused = f"The driver {path} starts its agents on this machine, and in no container."

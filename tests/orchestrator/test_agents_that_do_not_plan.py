@@ -51,8 +51,7 @@ async def test_the_first_command_of_the_page_does_what_the_page_says(theatre: Th
     }
     async with theatre.open():
         await theatre.begin("", plan=None, propose=True, agent="langgraph", permissions="ask", here=True)
-        asked = (await theatre.event("build-it", e.PermissionRequested)).event
-        assert isinstance(asked, e.PermissionRequested) and asked.title == "Shall I write TODO.md?"
+        assert (await theatre.first("build-it", e.PermissionRequested)).title == "Shall I write TODO.md?"
         given = ApproveRequest if answer else RejectRequest
         await theatre.orchestrator.answer("build-it", given(environment=theatre.environment))
         view = await theatre.until("build-it", "completed")
@@ -95,8 +94,7 @@ async def test_one_that_takes_over_a_rejected_plan_hears_why_it_was_rejected(wor
 
 async def test_it_is_not_asked_for_another_plan_in_place_of_one_that_waits(worker: Theatre) -> None:
     async with worker.open():
-        view = await blocked(worker)
-        fork = await forked(worker, view)
+        fork = await forked(worker, await blocked(worker))
         await worker.resume(fork.slug)
         with pytest.raises(WrongState, match="worker makes no plans"):
             await worker.orchestrator.answer(
@@ -177,8 +175,7 @@ async def test_where_it_takes_over_from_one_that_reviewed_itself_a_person_review
 async def test_it_is_not_asked_for_a_report(worker: Theatre) -> None:
     waits = "turns: [{match: '', do: [{run: 'until [ -e go ]; do sleep 0.05; done'}]}]"
     async with worker.open(extraction="agent"):
-        await worker.begin(waits, agent="worker")
-        await worker.event("build-it", e.ToolCalled)
+        await worker.begin_until(e.ToolCalled, waits, agent="worker")
         await worker.pause("build-it")
         (worker.root / "worktrees" / "build-it" / "go").touch()
         assert (await worker.until("build-it", "paused")).tasks_done == 1

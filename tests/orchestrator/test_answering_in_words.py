@@ -56,24 +56,20 @@ async def test_what_is_said_is_the_answer_and_no_prompt(asking: Theatre) -> None
 
 async def test_yes_and_no_answer_it_too(asking: Theatre) -> None:
     async with asking.open():
-        await asking.begin("turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
-        await asking.event("build-it", e.PermissionRequested)
+        await asking.begin_until(e.PermissionRequested, "turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
         await answer(asking, "build-it", allow=False, reason="not now")
         await asking.until("build-it", "completed")
     assert (worktree_of(asking) / "heard.txt").read_text() == "False"
 
 
-async def test_words_wait_while_a_question_is_open_that_wants_yes_or_no(theatre: Theatre) -> None:
+async def test_words_wait_while_a_question_is_open_that_wants_yes_or_no(opened: Theatre) -> None:
     script = """
     turns:
       - match: Do A
         do: [{write: {path: a.txt, content: "A"}, ask: May I?}]
     """
-    async with theatre.open():
-        await theatre.begin(dedent(script), plan=ONE_TASK, permissions="ask")
-        await theatre.event("build-it", e.PermissionRequested)
-        said = await theatre.prompt("build-it", "Use tabs.", wait=False)
-        assert said.status == "waiting"
-        assert await theatre.events("build-it", e.PermissionAnswered) == []
-        await answer(theatre, "build-it", allow=True)
-        await theatre.until("build-it", "completed")
+    await opened.begin_until(e.PermissionRequested, dedent(script), plan=ONE_TASK, permissions="ask")
+    assert (await opened.prompt("build-it", "Use tabs.", wait=False)).status == "waiting"
+    assert await opened.events("build-it", e.PermissionAnswered) == []
+    await answer(opened, "build-it", allow=True)
+    await opened.until("build-it", "completed")

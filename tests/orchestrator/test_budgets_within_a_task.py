@@ -35,44 +35,39 @@ async def warned(theatre: Theatre, code: str = "limit_passed") -> list[str]:
     return [event.message for event in await theatre.events("build-it", e.Warned) if event.code == code]
 
 
-async def test_reviews_of_which_each_costs_end_with_the_budget(theatre: Theatre, database_url: str) -> None:
-    theatre.database_url = database_url
-    theatre.choices = Choices(limits=ONE_DOLLAR, review=Review(passes=4))
-    async with theatre.open():
-        await theatre.begin(script(spends(NO, 0.6)), plan=ONE_TASK)
-        view = await theatre.until("build-it", "paused")
-        reason = "The work has cost $1.20, and the budget is $1.00."
-        assert await stopped(theatre) == (Trigger.EXHAUSTION, reason, False)
-        assert len(await theatre.events("build-it", e.ReviewGiven)) == 2 and len(prompts(theatre)) == 4
-        (asked,) = await theatre.events("build-it", e.PauseRequested)
-        assert (asked.trigger, asked.reason) == (Trigger.EXHAUSTION, reason)
-        assert [task.status for task in view.tasks] == ["pending"] and await warned(theatre) == []
-        with pytest.raises(WrongState, match=r"the budget is \$1.00"):
-            await theatre.resume("build-it")
-        await theatre.orchestrator.limit("build-it", Limits(usd=5.0))
-        theatre.script.write_text(script(YES))
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-    assert "a.txt is empty" in prompts(theatre)[4]
+async def test_reviews_of_which_each_costs_end_with_the_budget(on_each: Theatre) -> None:
+    on_each.choices = Choices(limits=ONE_DOLLAR, review=Review(passes=4))
+    await on_each.begin(script(spends(NO, 0.6)), plan=ONE_TASK)
+    view = await on_each.until("build-it", "paused")
+    reason = "The work has cost $1.20, and the budget is $1.00."
+    assert await stopped(on_each) == (Trigger.EXHAUSTION, reason, False)
+    assert len(await on_each.events("build-it", e.ReviewGiven)) == 2 and len(prompts(on_each)) == 4
+    (asked,) = await on_each.events("build-it", e.PauseRequested)
+    assert (asked.trigger, asked.reason) == (Trigger.EXHAUSTION, reason)
+    assert [task.status for task in view.tasks] == ["pending"] and await warned(on_each) == []
+    with pytest.raises(WrongState, match=r"the budget is \$1.00"):
+        await on_each.resume("build-it")
+    await on_each.orchestrator.limit("build-it", Limits(usd=5.0))
+    on_each.script.write_text(script(YES))
+    await on_each.resume_until("build-it", "completed")
+    assert "a.txt is empty" in prompts(on_each)[4]
 
 
-async def test_of_several_reviewers_no_further_one_is_asked(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(tokens=1000), review=Review(personas=("security", "style")))
+async def test_of_several_reviewers_no_further_one_is_asked(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(tokens=1000), review=Review(personas=("security", "style")))
     used = f"usage: {{input: 900, output: 200}}}}, {{{YES}"
-    async with theatre.open():
-        await theatre.begin(script(used), plan=ONE_TASK)
-        await theatre.until("build-it", "paused")
-        assert (await stopped(theatre))[1] == "1,100 tokens were used, and the budget is 1,000."
-        assert len(questions(theatre)) == 1
+    await opened.begin(script(used), plan=ONE_TASK)
+    await opened.until("build-it", "paused")
+    assert (await stopped(opened))[1] == "1,100 tokens were used, and the budget is 1,000."
+    assert len(questions(opened)) == 1
 
 
-async def test_an_answer_that_cannot_be_read_is_not_asked_for_again(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=ONE_DOLLAR, review=Review())
-    async with theatre.open():
-        await theatre.begin(script(spends("say: Looks good.", 1.5)), plan=ONE_TASK)
-        await theatre.until("build-it", "paused")
-        assert (await stopped(theatre))[0] is Trigger.EXHAUSTION
-        assert len(prompts(theatre)) == 2
+async def test_an_answer_that_cannot_be_read_is_not_asked_for_again(opened: Theatre) -> None:
+    opened.choices = Choices(limits=ONE_DOLLAR, review=Review())
+    await opened.begin(script(spends("say: Looks good.", 1.5)), plan=ONE_TASK)
+    await opened.until("build-it", "paused")
+    assert (await stopped(opened))[0] is Trigger.EXHAUSTION
+    assert len(prompts(opened)) == 2
 
 
 async def test_tests_that_fail_are_not_tried_again(theatre: Theatre) -> None:
@@ -99,38 +94,32 @@ async def test_the_fixer_is_not_asked(theatre: Theatre) -> None:
         assert [each.number for each in await theatre.orchestrator.sessions("build-it")] == [1]
 
 
-async def test_a_plan_that_cannot_be_read_is_not_asked_for_again(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=ONE_DOLLAR)
-    async with theatre.open():
-        await theatre.begin(f"turns: [{{match: '', do: [{{{spends('say: Later.', 1.5)}}}]}}]", plan=None, propose=True)
-        await theatre.until("build-it", "paused")
-        assert (await stopped(theatre))[1] == PASSED
-        assert len(prompts(theatre)) == 1
+async def test_a_plan_that_cannot_be_read_is_not_asked_for_again(opened: Theatre) -> None:
+    opened.choices = Choices(limits=ONE_DOLLAR)
+    await opened.begin(f"turns: [{{match: '', do: [{{{spends('say: Later.', 1.5)}}}]}}]", plan=None, propose=True)
+    await opened.until("build-it", "paused")
+    assert (await stopped(opened))[1] == PASSED
+    assert len(prompts(opened)) == 1
 
 
-async def test_after_a_word_in_between_the_task_does_not_go_on(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=ONE_DOLLAR)
+async def test_after_a_word_in_between_the_task_does_not_go_on(opened: Theatre) -> None:
+    opened.choices = Choices(limits=ONE_DOLLAR)
     talks = f"""turns:
   - {{match: Do A, do: [{{write: {{path: a.txt, content: A}}}}, {{wait_for: never}}]}}
   - {{match: Use tabs, do: [{{{costs(1.5)}}}, {{say: Tabs it is.}}]}}"""
-    async with theatre.open():
-        await theatre.begin(talks)
-        await theatre.event("build-it", e.ToolFinished)
-        assert (await say_now(theatre)).status == "sent"
-        await theatre.until("build-it", "paused")
-        assert (await stopped(theatre))[::2] == (Trigger.EXHAUSTION, False)
-        assert len(prompts(theatre)) == 2
+    await opened.begin_until(e.ToolFinished, talks)
+    assert (await say_now(opened)).status == "sent"
+    await opened.until("build-it", "paused")
+    assert (await stopped(opened))[::2] == (Trigger.EXHAUSTION, False)
+    assert len(prompts(opened)) == 2
 
 
-async def test_a_turn_that_goes_on_when_the_money_is_spent_is_interrupted_after_the_usual_time(
-    theatre: Theatre,
-) -> None:
+async def test_a_turn_that_goes_on_after_the_budget_is_interrupted_after_the_usual_time(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=ONE_DOLLAR)
     async with theatre.open(pause_force_after=30.0):
         await theatre.begin(HELD.replace("{wait_for", f"{{{costs(1.5)}}}, {{wait_for"))
         began = theatre.clock.now()
-        requested = (await theatre.event("build-it", e.PauseRequested)).event
-        assert isinstance(requested, e.PauseRequested) and (requested.force_at - began).total_seconds() == 30
+        assert ((await theatre.first("build-it", e.PauseRequested)).force_at - began).total_seconds() == 30
         await theatre.as_time_goes_by("build-it", "paused")
         trigger, reason, clean = await stopped(theatre)
         assert (trigger, clean) == (Trigger.EXHAUSTION, False)
@@ -138,49 +127,40 @@ async def test_a_turn_that_goes_on_when_the_money_is_spent_is_interrupted_after_
 
 
 @pytest.mark.parametrize("plan", [None, ONE_TASK])
-async def test_a_task_that_was_the_last_is_complete_and_the_budget_is_said_to_be_passed(
-    theatre: Theatre, plan: str | None
-) -> None:
-    theatre.choices = Choices(limits=ONE_DOLLAR, review=Review())
-    async with theatre.open():
-        await theatre.begin(script(spends(YES, 1.5)), plan=plan)
-        view = await theatre.until("build-it", "completed")
-        assert view.tasks_done == 1
-        assert await warned(theatre) == [PASSED]
+async def test_the_last_task_is_complete_and_the_passed_budget_is_reported(opened: Theatre, plan: str | None) -> None:
+    opened.choices = Choices(limits=ONE_DOLLAR, review=Review())
+    await opened.begin(script(spends(YES, 1.5)), plan=plan)
+    assert (await opened.until("build-it", "completed")).tasks_done == 1
+    assert await warned(opened) == [PASSED]
 
 
-async def test_a_person_who_has_the_last_word_is_asked_and_the_work_rests_after_that(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=ONE_DOLLAR, review=Review(passes=1))
-    async with theatre.open():
-        await theatre.begin(script(spends(NO, 1.5)))
-        view = await theatre.until("build-it", "review")
-        assert "is not approved by reviewer" in view.asks
-        assert await warned(theatre) == [PASSED]
-        resumed = await answer(theatre, "build-it", allow=True)
-        assert resumed is not None and (resumed.status, resumed.reason) == ("paused", PASSED)
-        view = await theatre.until("build-it", "paused")
-        assert [task.status for task in view.tasks] == ["completed", "pending"]
+async def test_a_person_who_has_the_last_word_is_asked_and_the_work_rests_after_that(opened: Theatre) -> None:
+    opened.choices = Choices(limits=ONE_DOLLAR, review=Review(passes=1))
+    await opened.begin(script(spends(NO, 1.5)))
+    view = await opened.until("build-it", "review")
+    assert "is not approved by reviewer" in view.asks
+    assert await warned(opened) == [PASSED]
+    resumed = await answer(opened, "build-it", allow=True)
+    assert resumed is not None and (resumed.status, resumed.reason) == ("paused", PASSED)
+    view = await opened.until("build-it", "paused")
+    assert [task.status for task in view.tasks] == ["completed", "pending"]
 
 
-async def test_a_plan_that_spent_the_budget_waits_for_its_approval_and_then_rests(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=ONE_DOLLAR)
+async def test_a_plan_that_spent_the_budget_waits_for_its_approval_and_then_rests(opened: Theatre) -> None:
+    opened.choices = Choices(limits=ONE_DOLLAR)
     plan = """say: '{"tasks": [{"id": "a", "title": "Do A"}]}'"""
-    async with theatre.open():
-        await theatre.begin(f"turns: [{{match: '', do: [{{{spends(plan, 1.5)}}}]}}]", plan=None, propose=True)
-        view = await theatre.until("build-it", "blocked")
-        assert [task.title for task in view.proposed_plan] == ["Do A"] and await warned(theatre) == [PASSED]
-        resumed = await answer(theatre, "build-it", allow=True)
-        assert resumed is not None and (resumed.status, resumed.reason) == ("paused", PASSED)
+    await opened.begin(f"turns: [{{match: '', do: [{{{spends(plan, 1.5)}}}]}}]", plan=None, propose=True)
+    view = await opened.until("build-it", "blocked")
+    assert [task.title for task in view.proposed_plan] == ["Do A"] and await warned(opened) == [PASSED]
+    resumed = await answer(opened, "build-it", allow=True)
+    assert resumed is not None and (resumed.status, resumed.reason) == ("paused", PASSED)
 
 
-async def test_who_is_awake_to_be_talked_to_works_with_the_money_that_was_given_since(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.5))
-    async with theatre.open():
-        await theatre.begin(SIMPLE.replace("do: [", f"do: [{{{costs(0.75)}}}, ", 1) + "  - {match: '', do: []}\n")
-        await theatre.until("build-it", "paused")
-        await theatre.prompt("build-it", "Are you there?")
-        await theatre.orchestrator.limit("build-it", Limits(usd=5.0))
-        resumed = await theatre.resume("build-it")
-        assert resumed.reason == "the agent is awake already"
-        view = await theatre.until("build-it", "completed")
-        assert view.runs == 2
+async def test_who_is_awake_to_be_talked_to_works_with_the_money_that_was_given_since(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.5))
+    await opened.begin(SIMPLE.replace("do: [", f"do: [{{{costs(0.75)}}}, ", 1) + "  - {match: '', do: []}\n")
+    await opened.until("build-it", "paused")
+    await opened.prompt("build-it", "Are you there?")
+    await opened.orchestrator.limit("build-it", Limits(usd=5.0))
+    assert (await opened.resume("build-it")).reason == "the agent is awake already"
+    assert (await opened.until("build-it", "completed")).runs == 2

@@ -32,52 +32,47 @@ async def rungs(theatre: Theatre) -> list[str]:
     return [event.rung for event in await theatre.events("build-it", e.CapacityReached)]
 
 
-async def test_a_warning_is_said_once_for_each_crossing(theatre: Theatre) -> None:
+async def test_a_warning_is_said_once_for_each_crossing(opened: Theatre) -> None:
     reports = ", ".join(f"{{usage: {{used: {used}, size: 100000}}}}" for used in (77_000, 40_000, 76_000))
-    async with theatre.open():
-        await theatre.begin(filling(76_000, reports))
-        await theatre.until("build-it", "completed")
-        assert await rungs(theatre) == ["warn", "warn"]
-        assert (await theatre.orchestrator.workflow("build-it")).sessions == 1
+    await opened.begin(filling(76_000, reports))
+    await opened.until("build-it", "completed")
+    assert await rungs(opened) == ["warn", "warn"]
+    assert (await opened.orchestrator.workflow("build-it")).sessions == 1
 
 
-async def test_at_the_soft_cap_a_new_session_goes_on_by_itself(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(filling(81_000))
-        view = await theatre.until("build-it", "completed")
-        assert (view.sessions, view.tasks_done) == (2, 2)
-        assert await rungs(theatre) == ["warn", "fork"]
-        ended, _ = await theatre.events("build-it", e.RunEnded)
-        assert ended.outcome == "handed_over"
-        (carried,) = await theatre.events("build-it", e.ContextCarried)
-        assert carried.way is Way.CONTEXT and carried.exam is not None
-        state = await theatre.services.journal.state(view.id)
-        first, second = state.sessions.values()
-        assert (first.status, second.way) == (SessionStatus.COMPLETED, Way.CONTEXT)
-        moves = [event.after for event in await theatre.events("build-it", e.WorkflowMoved)]
-        assert moves == ["in_progress", "completed"]
-    assert (worktree_of(theatre) / "b.txt").exists()
-    assert "We use tabs instead of spaces" in theatre.diary("prompt")[1]["text"]
+async def test_at_the_soft_cap_a_new_session_goes_on_by_itself(opened: Theatre) -> None:
+    await opened.begin(filling(81_000))
+    view = await opened.until("build-it", "completed")
+    assert (view.sessions, view.tasks_done) == (2, 2)
+    assert await rungs(opened) == ["warn", "fork"]
+    ended, _ = await opened.events("build-it", e.RunEnded)
+    assert ended.outcome == "handed_over"
+    (carried,) = await opened.events("build-it", e.ContextCarried)
+    assert carried.way is Way.CONTEXT and carried.exam is not None
+    first, second = (await opened.services.journal.state(view.id)).sessions.values()
+    assert (first.status, second.way) == (SessionStatus.COMPLETED, Way.CONTEXT)
+    moves = [event.after for event in await opened.events("build-it", e.WorkflowMoved)]
+    assert moves == ["in_progress", "completed"]
+    assert (worktree_of(opened) / "b.txt").exists()
+    assert "We use tabs instead of spaces" in opened.diary("prompt")[1]["text"]
 
 
 async def test_a_session_that_is_handed_over_when_the_server_is_gone_waits_for_a_person(theatre: Theatre) -> None:
     async with theatre.open():
-        await theatre.begin(filling(81_000, "{wait_for: go}"))
-        await theatre.event("build-it", e.CapacityReached)
+        await theatre.begin_until(e.CapacityReached, filling(81_000, "{wait_for: go}"))
     async with theatre.open():
         view = await theatre.orchestrator.workflow("build-it")
         assert (view.status, view.sessions) == ("paused", 1)
 
 
-async def test_auto_pause_on_exhaustion(theatre: Theatre) -> None:
-    async with theatre.open():
-        agent = replace(theatre.services.agents["rehearsal"], capacity={"fork": 0})
-        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
-        await theatre.begin(filling(86_000))
-        view = await theatre.until("build-it", "paused")
-        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id, limit=1)
-        assert (snapshot.trigger, snapshot.clean_boundary, view.tasks_done) == (Trigger.EXHAUSTION, True, 1)
-        assert "86,000 of 100,000 tokens (86%)" in snapshot.reason
+async def test_auto_pause_on_exhaustion(opened: Theatre) -> None:
+    agent = replace(opened.services.agents["rehearsal"], capacity={"fork": 0})
+    opened.services.agents = {**opened.services.agents, "rehearsal": agent}
+    await opened.begin(filling(86_000))
+    view = await opened.until("build-it", "paused")
+    (snapshot, *_) = await opened.services.journal.checkpoints.snapshots(view.id, limit=1)
+    assert (snapshot.trigger, snapshot.clean_boundary, view.tasks_done) == (Trigger.EXHAUSTION, True, 1)
+    assert "86,000 of 100,000 tokens (86%)" in snapshot.reason
 
 
 async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre) -> None:
@@ -89,9 +84,7 @@ async def test_a_context_that_is_all_but_full_is_not_waited_for(theatre: Theatre
         assert await rungs(theatre) == ["warn", "fork", "pause", "force"]
 
 
-async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and_leaves_it_theirs(
-    theatre: Theatre, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_nearly_full_context_hurries_a_pause(theatre: Theatre, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "segue")
     full = "{wait_for: go}, {usage: {used: 96000, size: 100000}}, {wait_for: never}"
     async with theatre.open(pause_force_after=100_000.0):
@@ -109,13 +102,11 @@ async def test_a_context_that_is_all_but_full_brings_a_persons_pause_forward_and
     assert caplog.messages.count(told) == 1
 
 
-async def test_an_agent_that_compacts_by_itself_is_left_to_it(theatre: Theatre) -> None:
-    async with theatre.open():
-        agent = replace(theatre.services.agents["rehearsal"], compacts=True)
-        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
-        await theatre.begin(filling(96_000))
-        view = await theatre.until("build-it", "completed")
-        assert (view.sessions, await rungs(theatre)) == (1, ["warn"])
+async def test_an_agent_that_compacts_by_itself_is_left_to_it(opened: Theatre) -> None:
+    agent = replace(opened.services.agents["rehearsal"], compacts=True)
+    opened.services.agents = {**opened.services.agents, "rehearsal": agent}
+    await opened.begin(filling(96_000))
+    assert ((await opened.until("build-it", "completed")).sessions, await rungs(opened)) == (1, ["warn"])
 
 
 @pytest.mark.parametrize(
@@ -128,7 +119,7 @@ async def test_an_agent_that_compacts_by_itself_is_left_to_it(theatre: Theatre) 
         ({"stable_window": 75_000}, {}, {}, ["warn", "fork"]),
     ],
 )
-async def test_the_closest_word_on_capacity_counts(
+async def test_the_closest_capacity_counts(
     theatre: Theatre, everybody: dict, agents: dict, models: dict, expected: list[str]
 ) -> None:
     theatre.choices = Choices(model="large")
@@ -162,8 +153,7 @@ async def test_a_full_conversation_can_be_asked_for_all_the_same(theatre: Theatr
     async with theatre.open(capacity={"fork": 0}):
         await theatre.begin(script)
         await theatre.until("build-it", "paused")
-        resumed = await theatre.resume("build-it", way=Way.NATIVE)
-        assert resumed.way is Way.NATIVE
+        assert (await theatre.resume("build-it", way=Way.NATIVE)).way is Way.NATIVE
         await theatre.until("build-it", "completed")
 
 
@@ -178,27 +168,23 @@ async def test_work_that_used_up_the_part_of_its_window_that_it_may_goes_on_in_a
 
 
 @pytest.mark.parametrize(("compacts", "way"), [(False, Way.CONTEXT), (True, Way.NATIVE)])
-async def test_work_that_ran_into_the_end_of_its_window_does_not_run_into_it_again(
-    theatre: Theatre, compacts: bool, way: Way
-) -> None:
+async def test_work_that_filled_its_window_does_not_fill_it_again(opened: Theatre, compacts: bool, way: Way) -> None:
     """Nobody has reported how full it was; one that compacts by itself can make room."""
-    async with theatre.open():
-        agent = replace(theatre.services.agents["rehearsal"], compacts=compacts)
-        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
-        await theatre.begin("turns: [{match: Do A, once: true, do: [{say: Hm.}, {exceed_window: true}]}]")
-        await theatre.until("build-it", "paused")
-        assert (await theatre.resume("build-it")).way is way
-        await theatre.until("build-it", "completed")
+    agent = replace(opened.services.agents["rehearsal"], compacts=compacts)
+    opened.services.agents = {**opened.services.agents, "rehearsal": agent}
+    await opened.begin("turns: [{match: Do A, once: true, do: [{say: Hm.}, {exceed_window: true}]}]")
+    await opened.until("build-it", "paused")
+    assert (await opened.resume("build-it")).way is way
+    await opened.until("build-it", "completed")
 
 
-async def test_a_model_that_nobody_chose_is_known_by_what_the_agent_calls_it(theatre: Theatre) -> None:
-    async with theatre.open():
-        words = {"large": {"warn": 0.5, "fork": 0.0}}
-        agent = replace(theatre.services.agents["rehearsal"], model_capacity=words)
-        theatre.services.agents = {**theatre.services.agents, "rehearsal": agent}
-        await theatre.begin(f"models: [large, small]\n{filling(60_000)}")
-        await theatre.until("build-it", "completed")
-        assert await rungs(theatre) == ["warn"]
+async def test_a_model_that_nobody_chose_is_known_by_what_the_agent_calls_it(opened: Theatre) -> None:
+    words = {"large": {"warn": 0.5, "fork": 0.0}}
+    agent = replace(opened.services.agents["rehearsal"], model_capacity=words)
+    opened.services.agents = {**opened.services.agents, "rehearsal": agent}
+    await opened.begin(f"models: [large, small]\n{filling(60_000)}")
+    await opened.until("build-it", "completed")
+    assert await rungs(opened) == ["warn"]
 
 
 async def test_a_pause_makes_nobody_forget_what_was_said_and_counted_of_a_conversation(theatre: Theatre) -> None:

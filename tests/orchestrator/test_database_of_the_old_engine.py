@@ -52,8 +52,7 @@ async def test_it_opens_and_its_queued_run_goes_on_when_it_is_asked_for(theatre:
             "wait-for-it": WorkflowStatus.PENDING,
         }
         assert theatre.diary("started") == []
-        await theatre.resume("wait-for-it")
-        await theatre.until("wait-for-it", "completed")
+        await theatre.resume_until("wait-for-it", "completed")
         assert [each.outcome for each in await theatre.events("wait-for-it", e.RunEnded)] == [
             "not_started",
             "completed",

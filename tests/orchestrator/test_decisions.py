@@ -15,6 +15,7 @@ from segue.model.errors import CheckpointNotFound
 from segue.model.ids import CheckpointId, SessionId, TaskId
 from segue.model.plan import Task
 from segue.model.status import Role
+from segue.orchestrator.opening import SystemClock
 from segue.orchestrator.requests.secrets import refuse_secrets
 from segue.orchestrator.requests.snapshots import meant
 from segue.orchestrator.run.capacity_meter import ladder_of
@@ -23,7 +24,6 @@ from segue.orchestrator.run.plan_proposals import read_proposal
 from segue.orchestrator.run.reviews import Verdict, read_verdict
 from segue.orchestrator.run.spending import SpendingMeter
 from segue.orchestrator.run.test_runs import judged
-from segue.orchestrator.runtime.system_clock import SystemClock
 from segue.orchestrator.settling.run_ends import RunStopped
 from segue.protocol.accounts import sessions_of, total
 from segue.snapshot.extraction import Unreadable
@@ -217,9 +217,7 @@ def folded(*told: tuple[SessionId, Any]) -> WorkflowState:
 
 
 @given(heard, heard, heard, heard)
-def test_a_meter_holds_what_the_account_says(
-    before: list[Any], first: list[Any], second: list[Any], after: list[Any]
-) -> None:
+def test_a_meter_equals_the_account(before: list[Any], first: list[Any], second: list[Any], after: list[Any]) -> None:
     begun = [(WRITER, e.SessionCreated(number=1, agent="any", parent=None)), *((WRITER, each) for each in before)]
     helped: list[tuple[SessionId, Any]] = []
     for helper, said in zip(HELPERS, (first, second), strict=True):
@@ -233,8 +231,7 @@ def test_a_meter_holds_what_the_account_says(
         if isinstance(event, e.UsageReported):
             meter.add(session_id, event, TODAY)
 
-    account = total(each.account for each in sessions_of(folded(*begun, *now)))
-    assert meter.used == account
+    assert meter.used == total(each.account for each in sessions_of(folded(*begun, *now)))
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=100), Limits(usd=2.0)])

@@ -209,10 +209,14 @@ TOLD = """- say: '{"decisions": [{"decision_type": "library", "description": "SQ
       - say: '"I will go with SQLite", "event": null}], "errors": []}'"""
 
 
+@pytest.fixture
+def server_settings() -> dict[str, str]:
+    return {"extraction": "agent"}
+
+
 async def paused(theatre: Theatre, report: str) -> WorkflowView:
     """A workflow whose agent was asked to report when it paused after its first task."""
-    await theatre.begin(REPORTING.format(report=report))
-    await theatre.event("build-it", e.ToolFinished)
+    await theatre.begin_until(e.ToolFinished, REPORTING.format(report=report))
     await theatre.pause("build-it")
     (theatre.root / "worktrees" / "build-it" / "go").touch()
     if "hang" in report:
@@ -226,22 +230,19 @@ async def findings(theatre: Theatre, view: WorkflowView) -> Findings:
     return await extract(RULES, records[::-1], theatre.services.rules.extraction)
 
 
-async def test_the_agent_reports_before_it_pauses(theatre: Theatre) -> None:
-    async with theatre.open(extraction="agent"):
-        view = await paused(theatre, TOLD)
-        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
-        found = await findings(theatre, view)
-        messages = [event.text for event in await theatre.events("build-it", e.AgentMessage)]
+async def test_the_agent_reports_before_it_pauses(opened: Theatre) -> None:
+    view = await paused(opened, TOLD)
+    (snapshot, *_) = await opened.services.journal.checkpoints.snapshots(view.id)
+    found = await findings(opened, view)
+    messages = [event.text for event in await opened.events("build-it", e.AgentMessage)]
     assert (snapshot.clean_boundary, snapshot.tasks_completed) == (True, 1)
     assert (found.by, found.problem, found.spending) == ("agent", RULES.problem, Spending(calls=1))
     assert descriptions(found) == ["No tea.", "SQLite it is."]
     assert messages == ["I will go with SQLite, since it needs no server."], "a report is no part of the work"
 
 
-async def test_a_report_that_cannot_be_read_is_asked_for_once_more(theatre: Theatre) -> None:
-    async with theatre.open(extraction="agent"):
-        view = await paused(theatre, "- say: I would rather not.")
-        found = await findings(theatre, view)
+async def test_a_report_that_cannot_be_read_is_asked_for_once_more(opened: Theatre) -> None:
+    found = await findings(opened, await paused(opened, "- say: I would rather not."))
     assert (found.by, found.spending.calls) == ("agent", 2)
     assert [error.error_message for error in found.errors] == ["no kettle in sight"]
 
@@ -255,13 +256,11 @@ async def test_a_report_that_cannot_be_read_is_asked_for_once_more(theatre: Thea
         ("- {hang: true, deaf: true}", False),
     ],
 )
-async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: Theatre, report: str, clean: bool) -> None:
-    async with theatre.open(extraction="agent"):
-        view = await paused(theatre, report)
-        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
-        found = await findings(theatre, view)
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", "completed")
+async def test_an_agent_that_does_not_report_is_paused_all_the_same(opened: Theatre, report: str, clean: bool) -> None:
+    view = await paused(opened, report)
+    (snapshot, *_) = await opened.services.journal.checkpoints.snapshots(view.id)
+    found = await findings(opened, view)
+    view = await opened.resume_until("build-it", "completed")
     assert (snapshot.trigger, snapshot.tasks_completed, snapshot.clean_boundary) == ("pause", 1, clean)
     assert (found.by, found.decisions) == ("rules", RULES.decisions)
     assert view.tasks_done == 2
@@ -274,26 +273,24 @@ async def test_an_agent_that_does_not_report_is_paused_all_the_same(theatre: The
         (Limits(), 90000, "exhaustion", "The context holds 90,000 of 100,000 tokens (90%)"),
     ],
 )
-async def test_an_agent_that_does_not_report_at_a_limit_is_paused_for_that_limit(
-    theatre: Theatre, limits: Limits, usage: int, trigger: str, reason: str
+async def test_an_agent_without_report_pauses_at_limits(
+    opened: Theatre, limits: Limits, usage: int, trigger: str, reason: str
 ) -> None:
-    theatre.choices = Choices(limits=limits)
+    opened.choices = Choices(limits=limits)
     script = REPORTING.format(report="- {hang: true, deaf: true}")
     used = f"do:\n      - usage: {{used: {usage}, size: 100000}}\n      - say: I will"
-    async with theatre.open(extraction="agent"):
-        await theatre.begin(script.replace("do:\n      - say: I will", used))
-        await theatre.event("build-it", e.ToolFinished)
-        (theatre.root / "worktrees" / "build-it" / "go").touch()
-        await theatre.until_prompted(2)
-        await theatre.clock.advance(theatre.services.rules.extraction.timeout)
-        view = await theatre.as_time_goes_by("build-it", "paused")
-        (snapshot, *_) = await theatre.services.journal.checkpoints.snapshots(view.id)
-        assert (snapshot.trigger, snapshot.reason) == (
-            trigger,
-            f"{reason}; the agent was asked for a report and could not be stopped",
-        )
-        (ended,) = await theatre.events("build-it", e.RunEnded)
-        assert ended.outcome == "paused"
+    await opened.begin_until(e.ToolFinished, script.replace("do:\n      - say: I will", used))
+    (opened.root / "worktrees" / "build-it" / "go").touch()
+    await opened.until_prompted(2)
+    await opened.clock.advance(opened.services.rules.extraction.timeout)
+    view = await opened.as_time_goes_by("build-it", "paused")
+    (snapshot, *_) = await opened.services.journal.checkpoints.snapshots(view.id)
+    assert (snapshot.trigger, snapshot.reason) == (
+        trigger,
+        f"{reason}; the agent was asked for a report and could not be stopped",
+    )
+    (ended,) = await opened.events("build-it", e.RunEnded)
+    assert ended.outcome == "paused"
 
 
 async def studied(theatre: Theatre, by: str) -> Findings:
@@ -305,11 +302,9 @@ async def studied(theatre: Theatre, by: str) -> Findings:
     raise AssertionError("a journal has no end")
 
 
-async def test_what_the_agent_reported_stands_with_the_snapshot(theatre: Theatre) -> None:
-    async with theatre.open(extraction="agent"):
-        await paused(theatre, TOLD)
-        found = await studied(theatre, "agent")
-    assert "SQLite it is." in descriptions(found)
+async def test_what_the_agent_reported_stands_with_the_snapshot(opened: Theatre) -> None:
+    await paused(opened, TOLD)
+    assert "SQLite it is." in descriptions(await studied(opened, "agent"))
 
 
 async def test_what_a_model_read_stands_with_the_snapshot(theatre: Theatre) -> None:
@@ -325,16 +320,13 @@ async def test_what_a_model_read_stands_with_the_snapshot(theatre: Theatre) -> N
 
 async def test_nobody_is_asked_unless_that_is_switched_on(theatre: Theatre) -> None:
     async with theatre.open():
-        view = await paused(theatre, TOLD)
-        assert await findings(theatre, view) == RULES
+        assert await findings(theatre, await paused(theatre, TOLD)) == RULES
     assert len(theatre.diary("prompt")) == 1
 
 
-async def test_a_report_is_out_of_date_when_the_next_task_began(theatre: Theatre) -> None:
-    async with theatre.open(extraction="agent"):
-        await paused(theatre, TOLD)
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", "completed")
-        assert await findings(theatre, view) == RULES
-        records = await theatre.services.journal.last_records(view.id, HISTORY_KINDS)
+async def test_a_report_is_out_of_date_when_the_next_task_began(opened: Theatre) -> None:
+    await paused(opened, TOLD)
+    view = await opened.resume_until("build-it", "completed")
+    assert await findings(opened, view) == RULES
+    records = await opened.services.journal.last_records(view.id, HISTORY_KINDS)
     assert "The work pauses here" not in history(records)

@@ -84,43 +84,35 @@ async def test_a_failure_on_the_way_back(theatre: Theatre, case: Case) -> None:
     async with theatre.open():
         await paused(theatre, f"{case.how}\n")
     async with theatre.open(handshake_timeout=case.seconds):
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", case.workflow)
-        await assert_as_the_table_says(theatre, view, case)
+        await assert_as_the_table_says(theatre, await theatre.resume_until("build-it", case.workflow), case)
     theatre.script.write_text(SCRIPT)
     async with theatre.open():
-        again = await theatre.resume("build-it")
-        assert again.way is (Way.NATIVE if case.keeps_token else Way.CONTEXT)
+        assert (await theatre.resume("build-it")).way is (Way.NATIVE if case.keeps_token else Way.CONTEXT)
         await theatre.until("build-it", "completed")
     assert sum("Do B" in entry["text"] for entry in theatre.diary("prompt")) == 1
 
 
 @pytest.mark.parametrize("case", IN_THE_MIDDLE, ids=lambda case: case.failure)
-async def test_a_failure_in_the_middle_of_a_turn(theatre: Theatre, case: Case) -> None:
-    async with theatre.open():
-        await theatre.begin(f"turns:\n  - match: Do A\n    do:\n      - {case.how}\n        once: true\n")
-        view = await theatre.until("build-it", case.workflow)
-        await assert_as_the_table_says(theatre, view, case)
-        again = await theatre.resume("build-it")
-        assert again.way is (Way.NATIVE if case.keeps_token else Way.CONTEXT)
-        await theatre.until("build-it", "completed")
+async def test_a_failure_in_the_middle_of_a_turn(opened: Theatre, case: Case) -> None:
+    await opened.begin(f"turns:\n  - match: Do A\n    do:\n      - {case.how}\n        once: true\n")
+    await assert_as_the_table_says(opened, await opened.until("build-it", case.workflow), case)
+    assert (await opened.resume("build-it")).way is (Way.NATIVE if case.keeps_token else Way.CONTEXT)
+    await opened.until("build-it", "completed")
 
 
-async def test_a_used_up_quota_tells_when_it_is_full_again(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("turns: [{do: [{fail: {kind: quota, reset: '2026-11-16T15:00:00Z'}}]}]")
-        view = await theatre.until("build-it", "paused")
+async def test_a_used_up_quota_tells_when_it_is_full_again(opened: Theatre) -> None:
+    await opened.begin("turns: [{do: [{fail: {kind: quota, reset: '2026-11-16T15:00:00Z'}}]}]")
+    view = await opened.until("build-it", "paused")
     assert view.failure is not None and view.failure.reset_at is not None
     assert view.failure.reset_at.isoformat() == "2026-11-16T15:00:00+00:00"
     assert "2026-11-16 15:00 UTC" in view.reason
 
 
-async def test_a_first_start_that_fails_fails_the_workflow(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("on_new: {login: true}")
-        view = await theatre.until("build-it", "failed")
-        assert view.failure is not None and view.failure.failure is Failure.LOGIN_REQUIRED
-        assert view.session is not None and view.session.status is S.FAILED
+async def test_a_first_start_that_fails_fails_the_workflow(opened: Theatre) -> None:
+    await opened.begin("on_new: {login: true}")
+    view = await opened.until("build-it", "failed")
+    assert view.failure is not None and view.failure.failure is Failure.LOGIN_REQUIRED
+    assert view.session is not None and view.session.status is S.FAILED
 
 
 async def test_a_program_that_is_gone_leaves_everything_as_it_was(theatre: Theatre) -> None:
@@ -139,59 +131,50 @@ async def test_a_program_that_is_gone_leaves_everything_as_it_was(theatre: Theat
 CHOOSY = "modes: [ask, edits]\nmodels: [small, large]\n"
 
 
-async def test_what_was_chosen_is_chosen_for_every_conversation(theatre: Theatre) -> None:
+async def test_what_was_chosen_is_chosen_for_every_conversation(opened: Theatre) -> None:
     server = McpServer(name="notes", command=("true",), variables={"TOKEN": "${HOME}"})
-    async with theatre.open():
-        theatre.choices = Choices(mode="edits", model="large", mcp_servers=(server,))
-        await paused(theatre, CHOOSY)
-        await theatre.resume("build-it", way=Way.FRESH)
-        await theatre.until("build-it", "completed")
-    assert [entry["id"] for entry in theatre.diary("mode")] == ["edits"] * 2
-    assert [entry["id"] for entry in theatre.diary("model")] == ["large"] * 2
-    assert [entry["servers"] for entry in theatre.diary("started")] == [["notes"]] * 2
+    opened.choices = Choices(mode="edits", model="large", mcp_servers=(server,))
+    await paused(opened, CHOOSY)
+    await opened.resume("build-it", way=Way.FRESH)
+    await opened.until("build-it", "completed")
+    assert [entry["id"] for entry in opened.diary("mode")] == ["edits"] * 2
+    assert [entry["id"] for entry in opened.diary("model")] == ["large"] * 2
+    assert [entry["servers"] for entry in opened.diary("started")] == [["notes"]] * 2
 
 
-async def test_servers_of_tools_come_back_with_the_conversation(theatre: Theatre) -> None:
-    async with theatre.open():
-        theatre.choices = Choices(mcp_servers=(McpServer(name="notes", command=("true",)),))
-        await paused(theatre)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-    assert [entry["servers"] for entry in theatre.diary("resumed")] == [["notes"]]
+async def test_servers_of_tools_come_back_with_the_conversation(opened: Theatre) -> None:
+    opened.choices = Choices(mcp_servers=(McpServer(name="notes", command=("true",)),))
+    await paused(opened)
+    await opened.resume_until("build-it", "completed")
+    assert [entry["servers"] for entry in opened.diary("resumed")] == [["notes"]]
 
 
 @pytest.mark.parametrize("value", ["ghp_" + "a1B2" * 9, "sk-ant-api03-" + "x9" * 40])
-async def test_a_secret_for_a_server_is_refused_before_it_is_written(theatre: Theatre, value: str) -> None:
-    async with theatre.open():
-        theatre.choices = Choices(mcp_servers=(McpServer(name="notes", command=("true",), variables={"KEY": value}),))
-        with pytest.raises(BadInput, match="looks like a secret") as refused:
-            await theatre.begin(SCRIPT)
-        assert "${KEY}" in refused.value.hint and value not in refused.value.message
+async def test_a_secret_for_a_server_is_refused_before_it_is_written(opened: Theatre, value: str) -> None:
+    opened.choices = Choices(mcp_servers=(McpServer(name="notes", command=("true",), variables={"KEY": value}),))
+    with pytest.raises(BadInput, match="looks like a secret") as refused:
+        await opened.begin(SCRIPT)
+    assert "${KEY}" in refused.value.hint and value not in refused.value.message
 
 
-async def test_an_agent_that_comes_back_without_its_mode_gets_no_prompt(theatre: Theatre) -> None:
-    async with theatre.open():
-        theatre.choices = Choices(mode="edits")
-        await paused(theatre, CHOOSY)
-        theatre.script.write_text(SCRIPT + "modes: [ask]\n")
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", "paused")
-        assert view.failure is not None and view.failure.failure is Failure.NOT_RESTORED
-        assert len(theatre.diary("prompt")) == 1
-        theatre.script.write_text(SCRIPT + CHOOSY)
-        assert (await theatre.resume("build-it")).way is Way.NATIVE
-        await theatre.until("build-it", "completed")
+async def test_an_agent_that_comes_back_without_its_mode_gets_no_prompt(opened: Theatre) -> None:
+    opened.choices = Choices(mode="edits")
+    await paused(opened, CHOOSY)
+    opened.script.write_text(SCRIPT + "modes: [ask]\n")
+    view = await opened.resume_until("build-it", "paused")
+    assert view.failure is not None and view.failure.failure is Failure.NOT_RESTORED
+    assert len(opened.diary("prompt")) == 1
+    opened.script.write_text(SCRIPT + CHOOSY)
+    assert (await opened.resume("build-it")).way is Way.NATIVE
+    await opened.until("build-it", "completed")
 
 
-async def test_a_killed_agent_is_a_process_that_exited(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(SCRIPT)
-        started = (await theatre.event("build-it", e.AgentStarted)).event
-        assert isinstance(started, e.AgentStarted)
-        await theatre.event("build-it", e.ToolFinished)
-        os.kill(started.pid, signal.SIGKILL)
-        view = await theatre.until("build-it", "paused")
-        assert view.failure is not None and view.failure.failure is Failure.PROCESS_EXITED
-        (worktree_of(theatre) / "go").touch()
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+async def test_a_killed_agent_is_a_process_that_exited(opened: Theatre) -> None:
+    await opened.begin(SCRIPT)
+    started = await opened.first("build-it", e.AgentStarted)
+    await opened.event("build-it", e.ToolFinished)
+    os.kill(started.pid, signal.SIGKILL)
+    view = await opened.until("build-it", "paused")
+    assert view.failure is not None and view.failure.failure is Failure.PROCESS_EXITED
+    (worktree_of(opened) / "go").touch()
+    await opened.resume_until("build-it", "completed")

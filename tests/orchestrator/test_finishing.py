@@ -59,19 +59,16 @@ async def standing(theatre: Theatre, name: str) -> tuple[str, list[str]]:
 # ── tests ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_task_whose_tests_pass_is_done_in_one_turn(theatre: Theatre, tests: Verify) -> None:
-    theatre.choices = Choices(verify=tests)
-    async with theatre.open():
-        view = await theatre.begin(f"turns: [{{match: Task 1, do: [{BOTH}]}}]", plan=ONE_TASK)
-        await theatre.until(view.id, "completed")
-        (ran,) = await theatre.events(view.id, e.TestsRan)
-        assert (ran.passed, ran.exit_code, ran.tests.phase, ran.tests.passing) == (True, 0, "green", 2)
-        assert len(prompts(theatre)) == 1
+async def test_a_task_whose_tests_pass_is_done_in_one_turn(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests)
+    view = await opened.begin(f"turns: [{{match: Task 1, do: [{BOTH}]}}]", plan=ONE_TASK)
+    await opened.until(view.id, "completed")
+    (ran,) = await opened.events(view.id, e.TestsRan)
+    assert (ran.passed, ran.exit_code, ran.tests.phase, ran.tests.passing) == (True, 0, "green", 2)
+    assert len(prompts(opened)) == 1
 
 
-async def test_a_task_whose_tests_fail_is_given_back_with_their_names_and_what_they_printed(
-    theatre: Theatre, tests: Verify
-) -> None:
+async def test_failing_tests_give_the_task_back_with_names_and_output(theatre: Theatre, tests: Verify) -> None:
     theatre.choices = Choices(verify=tests)
     async with theatre.open(**THREE_TRIES):
         view = await theatre.begin(
@@ -109,23 +106,20 @@ async def test_after_the_last_try_a_person_is_asked_and_the_files_stay(theatre: 
         assert (theatre.root / "worktrees" / view.slug / "sum.txt").exists()
 
 
-async def test_tests_that_take_too_long_are_ended_with_everything_they_started(theatre: Theatre) -> None:
-    theatre.choices = Choices(verify=Verify(command="echo begun; sleep 600 & sleep 600", seconds=60), fixer="off")
-    async with theatre.open():
-        view = await theatre.begin("turns: []", plan=ONE_TASK)
-        await theatre.as_time_goes_by(view.id, "review")
-        (ran,) = await theatre.events(view.id, e.TestsRan)
-        assert (ran.passed, ran.exit_code) == (False, None)
-        started = (await theatre.event(view.id, e.RunStarted)).event
-        assert isinstance(started, e.RunStarted) and marked(started.attempt) == []
+async def test_tests_that_take_too_long_are_ended_with_everything_they_started(opened: Theatre) -> None:
+    opened.choices = Choices(verify=Verify(command="echo begun; sleep 600 & sleep 600", seconds=60), fixer="off")
+    view = await opened.begin("turns: []", plan=ONE_TASK)
+    await opened.as_time_goes_by(view.id, "review")
+    (ran,) = await opened.events(view.id, e.TestsRan)
+    assert (ran.passed, ran.exit_code) == (False, None)
+    assert marked((await opened.first(view.id, e.RunStarted)).attempt) == []
 
 
-async def test_what_nobody_can_run_is_refused_before_anything_is_written(theatre: Theatre) -> None:
-    theatre.choices = Choices(verify=Verify(command="  "))
-    async with theatre.open():
-        with pytest.raises(BadInput, match="tests is empty"):
-            await theatre.begin("turns: []")
-        assert await theatre.orchestrator.workflows(None, []) == []
+async def test_what_nobody_can_run_is_refused_before_anything_is_written(opened: Theatre) -> None:
+    opened.choices = Choices(verify=Verify(command="  "))
+    with pytest.raises(BadInput, match="tests is empty"):
+        await opened.begin("turns: []")
+    assert await opened.orchestrator.workflows(None, []) == []
 
 
 # ── test-driven ─────────────────────────────────────────────────────────────────────────────────────────
@@ -165,25 +159,21 @@ async def test_tdd_state_is_preserved_across_sessions(theatre: Theatre, tests: V
         assert [ran.tests.phase for ran in await theatre.events(view.id, e.TestsRan)] == ["red", "green"]
 
 
-async def test_the_prompt_of_a_task_names_the_tests_that_may_fail_when_it_is_done(
-    theatre: Theatre, tests: Verify
-) -> None:
-    theatre.choices = Choices(verify=tests)
-    async with theatre.open():
-        view = await theatre.begin(f"turns: [{{match: Task, do: [{BOTH}]}}]", plan=TEST_FIRST)
-        await theatre.until(view.id, "completed")
-        first, second = prompts(theatre)
-        assert "may fail when this task is done; all others have to pass:\n- test_total" in first
-        assert "may fail" not in second
+async def test_the_prompt_of_a_task_names_the_tests_that_may_fail_then(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests)
+    view = await opened.begin(f"turns: [{{match: Task, do: [{BOTH}]}}]", plan=TEST_FIRST)
+    await opened.until(view.id, "completed")
+    first, second = prompts(opened)
+    assert "may fail when this task is done; all others have to pass:\n- test_total" in first
+    assert "may fail" not in second
 
 
-async def test_an_expected_failure_excuses_no_other(theatre: Theatre, tests: Verify) -> None:
-    theatre.choices = Choices(verify=tests, fixer="off")
-    async with theatre.open():
-        view = await theatre.begin("turns: []", plan="[{id: a, title: Do A, expected_failures: [test_total]}]")
-        await theatre.until(view.id, "review")
-        (ran,) = await theatre.events(view.id, e.TestsRan)
-        assert (ran.passed, ran.tests.phase, ran.unexpected) == (False, "unknown", ("tests/test_it.py::test_sum",))
+async def test_an_expected_failure_excuses_no_other(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests, fixer="off")
+    view = await opened.begin("turns: []", plan="[{id: a, title: Do A, expected_failures: [test_total]}]")
+    await opened.until(view.id, "review")
+    (ran,) = await opened.events(view.id, e.TestsRan)
+    assert (ran.passed, ran.tests.phase, ran.unexpected) == (False, "unknown", ("tests/test_it.py::test_sum",))
 
 
 # ── a person ────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,8 +190,7 @@ async def asked(theatre: Theatre, tests: Verify) -> Any:
               - {{match: Task 1, once: true, do: [write: {{path: sum.txt, content: s}}]}}
               - {{match: Task, do: [{BOTH}]}}
             """
-        view = await theatre.begin(script)
-        yield await theatre.until(view.id, "review")
+        yield await theatre.until((await theatre.begin(script)).id, "review")
 
 
 async def test_a_person_who_approves_takes_the_task_as_done_and_the_work_goes_on(theatre: Theatre, asked: Any) -> None:
@@ -270,16 +259,15 @@ async def test_of_two_who_answer_at_once_the_first_counts(theatre: Theatre, aske
 # ── pauses and crashes ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_pause_waits_for_the_end_of_the_tests(theatre: Theatre, tmp_path: Path) -> None:
+async def test_a_pause_waits_for_the_end_of_the_tests(opened: Theatre, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    theatre.choices = Choices(verify=Verify(command=f"touch {go}.asked; until [ -e {go} ]; do sleep 0.05; done"))
-    async with theatre.open():
-        view = await theatre.begin("turns: []")
-        await theatre.until_there(Path(f"{go}.asked"))
-        assert (await theatre.pause(view.id, "a break")).status == "pause_requested"
-        go.touch()
-        await theatre.until(view.id, "paused")
-        assert await standing(theatre, view.id) == ("paused", ["completed", "pending"])
+    opened.choices = Choices(verify=Verify(command=f"touch {go}.asked; until [ -e {go} ]; do sleep 0.05; done"))
+    view = await opened.begin("turns: []")
+    await opened.until_there(Path(f"{go}.asked"))
+    assert (await opened.pause(view.id, "a break")).status == "pause_requested"
+    go.touch()
+    await opened.until(view.id, "paused")
+    assert await standing(opened, view.id) == ("paused", ["completed", "pending"])
 
 
 async def test_a_pause_is_forced_in_the_middle_of_the_tests(theatre: Theatre, tmp_path: Path) -> None:
@@ -291,8 +279,7 @@ async def test_a_pause_is_forced_in_the_middle_of_the_tests(theatre: Theatre, tm
         await theatre.pause(view.id, "a break")
         await theatre.as_time_goes_by(view.id, "paused")
         assert await standing(theatre, view.id) == ("paused", ["pending", "pending"])
-        started = (await theatre.event(view.id, e.RunStarted)).event
-        assert isinstance(started, e.RunStarted) and marked(started.attempt) == []
+        assert marked((await theatre.first(view.id, e.RunStarted)).attempt) == []
         assert (await theatre.orchestrator.workflow(view.id)).status is WorkflowStatus.PAUSED
 
 
@@ -320,54 +307,49 @@ def named(theatre: Theatre) -> None:
 
 
 @pytest.mark.usefixtures("named")
-async def test_each_task_becomes_a_commit_of_the_user_without_secret_files(theatre: Theatre) -> None:
-    theatre.choices = Choices(commit=CommitPolicy.TASK)
-    async with theatre.open():
-        view = await theatre.begin(
-            """
-            turns:
-              - match: Task 1
-                do: [write: {path: a.txt, content: a}, write: {path: .env, content: "X=1"}, run: git add .env]
-              - {match: Task 2, do: [say: There is nothing to do.]}
-            """,
-            title="Build it",
-        )
-        await theatre.until(view.id, "completed")
-        (committed,) = await theatre.events(view.id, e.WorkCommitted)
-        worktree = theatre.root / "worktrees" / view.slug
-        assert (
-            git(worktree, "log", "-1", "--format=%H %an %s / %b")
-            == f"{committed.commit} ada@example.org Do A / Build it"
-        )
-        assert git(worktree, "show", "--name-only", "--format=") == "a.txt"
-        assert (worktree / ".env").exists() and committed.files == 1
-        assert git(worktree, "status", "--porcelain") == "?? .env"
+async def test_each_task_becomes_a_commit_of_the_user_without_secret_files(opened: Theatre) -> None:
+    opened.choices = Choices(commit=CommitPolicy.TASK)
+    view = await opened.begin(
+        """
+        turns:
+          - match: Task 1
+            do: [write: {path: a.txt, content: a}, write: {path: .env, content: "X=1"}, run: git add .env]
+          - {match: Task 2, do: [say: There is nothing to do.]}
+        """,
+        title="Build it",
+    )
+    await opened.until(view.id, "completed")
+    (committed,) = await opened.events(view.id, e.WorkCommitted)
+    worktree = opened.root / "worktrees" / view.slug
+    assert (
+        git(worktree, "log", "-1", "--format=%H %an %s / %b") == f"{committed.commit} ada@example.org Do A / Build it"
+    )
+    assert git(worktree, "show", "--name-only", "--format=") == "a.txt"
+    assert (worktree / ".env").exists() and committed.files == 1
+    assert git(worktree, "status", "--porcelain") == "?? .env"
 
 
 @pytest.mark.usefixtures("named")
-async def test_the_agent_is_told_that_a_person_took_the_task_and_of_no_change_that_segue_made(
-    theatre: Theatre, tests: Verify
-) -> None:
-    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+async def test_the_prompt_reports_the_acceptance_and_no_change_by_segue(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
     script = f"""
         turns:
           - {{match: Task 1, do: [write: {{path: sum.txt, content: s}}]}}
           - {{match: Task 2, do: [{BOTH}]}}
         """
-    async with theatre.open():
-        view = await theatre.begin(script)
-        asked = await theatre.until(view.id, "review")
-        (theatre.root / "worktrees" / view.slug / "mine.txt").write_text("by a person")
-        given = ApproveRequest(reason="Later.", environment=theatre.environment)
-        answered = await theatre.orchestrator.answer(view.id, given)
-        assert (answered.title, answered.resumed and answered.resumed.divergence) == (
-            "Do A",
-            ("The file mine.txt appeared.",),
-        )
-        await theatre.until(view.id, "completed")
-        accepted = [each for each in await theatre.events(view.id, e.CheckpointCreated) if each.snapshot][1]
-        (answer_given,) = await theatre.events(view.id, e.PersonAnswered)
-    told = prompts(theatre)[1]
+    view = await opened.begin(script)
+    asked = await opened.until(view.id, "review")
+    (opened.root / "worktrees" / view.slug / "mine.txt").write_text("by a person")
+    given = ApproveRequest(reason="Later.", environment=opened.environment)
+    answered = await opened.orchestrator.answer(view.id, given)
+    assert (answered.title, answered.resumed and answered.resumed.divergence) == (
+        "Do A",
+        ("The file mine.txt appeared.",),
+    )
+    await opened.until(view.id, "completed")
+    accepted = [each for each in await opened.events(view.id, e.CheckpointCreated) if each.snapshot][1]
+    (answer_given,) = await opened.events(view.id, e.PersonAnswered)
+    told = prompts(opened)[1]
     assert "HEAD moved" not in told and "The file mine.txt appeared." in told
     assert told.startswith(
         "The work stood still for a person's word: “Do A” does not pass its tests: "
@@ -377,9 +359,7 @@ async def test_the_agent_is_told_that_a_person_took_the_task_and_of_no_change_th
     assert (accepted.type, answer_given.reason) == ("task_complete", "Later.")
 
 
-async def test_without_a_name_for_git_the_task_is_done_all_the_same(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_a_git_identity_the_task_is_still_done(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     theatre.choices = Choices(commit=CommitPolicy.TASK)
     for name in (*IDENTITY, "EMAIL"):
         monkeypatch.delenv(name, raising=False)
@@ -394,82 +374,76 @@ async def test_without_a_name_for_git_the_task_is_done_all_the_same(
 
 
 @pytest.mark.usefixtures("named")
-async def test_a_hook_of_the_repository_may_refuse_a_commit(theatre: Theatre) -> None:
-    hook = theatre.repository / ".git" / "hooks" / "pre-commit"
+async def test_a_hook_of_the_repository_may_refuse_a_commit(opened: Theatre) -> None:
+    hook = opened.repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho the linter says no\nexit 1\n")
     hook.chmod(0o755)
-    theatre.choices = Choices(commit=CommitPolicy.TASK)
-    async with theatre.open():
-        view = await theatre.begin("turns: [{match: Task, do: [write: {path: a.txt, content: a}]}]", plan=ONE_TASK)
-        await theatre.until(view.id, "completed")
-        (warning,) = await theatre.events(view.id, e.Warned)
-        assert "the linter says no" in warning.message
+    opened.choices = Choices(commit=CommitPolicy.TASK)
+    view = await opened.begin("turns: [{match: Task, do: [write: {path: a.txt, content: a}]}]", plan=ONE_TASK)
+    await opened.until(view.id, "completed")
+    (warning,) = await opened.events(view.id, e.Warned)
+    assert "the linter says no" in warning.message
 
 
 @pytest.mark.usefixtures("named")
-async def test_a_word_counts_though_the_budget_is_used_up(theatre: Theatre, tests: Verify) -> None:
-    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK, limits=Limits(usd=1.0))
+async def test_a_word_counts_though_the_budget_is_used_up(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK, limits=Limits(usd=1.0))
     spends = "{usage: {used: 10, size: 100, cost: 2.0}}"
     script = f"turns: [{{match: Task, do: [{{write: {{path: sum.txt, content: s}}}}, {spends}]}}]"
-    async with theatre.open():
-        view = await theatre.begin(script)
-        await theatre.until(view.id, "review")
-        resumed = await answer(theatre, view.id, allow=True)
-        assert resumed is not None and resumed.status == "paused"
-        view = await theatre.until(view.id, "paused")
-        assert (view.tasks_done, "$2.00" in view.reason) == (1, True)
-        assert len(await theatre.events(view.id, e.WorkCommitted)) == 1
-        assert len(await theatre.events(view.id, e.RunQueued)) == 1
+    view = await opened.begin(script)
+    await opened.until(view.id, "review")
+    resumed = await answer(opened, view.id, allow=True)
+    assert resumed is not None and resumed.status == "paused"
+    view = await opened.until(view.id, "paused")
+    assert (view.tasks_done, "$2.00" in view.reason) == (1, True)
+    assert len(await opened.events(view.id, e.WorkCommitted)) == 1
+    assert len(await opened.events(view.id, e.RunQueued)) == 1
 
 
 @pytest.mark.usefixtures("named")
-async def test_a_word_that_is_refused_because_the_agent_is_not_there_commits_nothing(
-    theatre: Theatre, tests: Verify
-) -> None:
-    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+async def test_an_answer_refused_because_the_agent_is_missing_commits_nothing(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
     script = f"""
         turns:
           - {{match: Task 1, do: [write: {{path: sum.txt, content: s}}]}}
           - {{match: Task 2, do: [{BOTH}]}}
         """
-    async with theatre.open():
-        view = await theatre.begin(script)
-        await theatre.until(view.id, "review")
-        agents = theatre.services.agents
-        gone = replace(agents["rehearsal"], command=("no-such-program-anywhere",))
-        theatre.services.agents = {**agents, "rehearsal": gone}
-        with pytest.raises(SegueError, match="no-such-program-anywhere"):
-            await answer(theatre, view.id, allow=True)
-        assert git(theatre.repository, "log", "--format=%s", f"main..{view.branch}") == ""
-        theatre.services.agents = agents
-        await answer(theatre, view.id, allow=True)
-        await theatre.until(view.id, "completed")
-        assert len(await theatre.events(view.id, e.WorkCommitted)) == 2
+    view = await opened.begin(script)
+    await opened.until(view.id, "review")
+    agents = opened.services.agents
+    gone = replace(agents["rehearsal"], command=("no-such-program-anywhere",))
+    opened.services.agents = {**agents, "rehearsal": gone}
+    with pytest.raises(SegueError, match="no-such-program-anywhere"):
+        await answer(opened, view.id, allow=True)
+    assert git(opened.repository, "log", "--format=%s", f"main..{view.branch}") == ""
+    opened.services.agents = agents
+    await answer(opened, view.id, allow=True)
+    await opened.until(view.id, "completed")
+    assert len(await opened.events(view.id, e.WorkCommitted)) == 2
 
 
 @pytest.mark.usefixtures("named")
-async def test_whoever_loses_to_another_word_commits_nothing(theatre: Theatre, tests: Verify) -> None:
-    theatre.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
+async def test_whoever_loses_to_another_word_commits_nothing(opened: Theatre, tests: Verify) -> None:
+    opened.choices = Choices(verify=tests, fixer="off", commit=CommitPolicy.TASK)
     script = f"""
         turns:
           - {{match: Task 1, once: true, do: [write: {{path: sum.txt, content: s}}]}}
           - {{match: Task, do: [{BOTH}]}}
         """
-    async with theatre.open():
-        view = await theatre.begin(script)
-        await theatre.until(view.id, "review")
+    view = await opened.begin(script)
+    await opened.until(view.id, "review")
 
-        async def say(allow: bool) -> None:
-            with suppress(WrongState, NothingToAnswer):
-                await answer(theatre, view.id, allow=allow, reason="" if allow else "not good enough")
+    async def say(allow: bool) -> None:
+        with suppress(WrongState, NothingToAnswer):
+            await answer(opened, view.id, allow=allow, reason="" if allow else "not good enough")
 
-        async with anyio.create_task_group() as both:
-            both.start_soon(say, False)
-            both.start_soon(say, True)
-        await theatre.until(view.id, "completed")
-        answers = await theatre.events(view.id, e.PersonAnswered)
-        commits = await theatre.events(view.id, e.WorkCommitted)
+    async with anyio.create_task_group() as both:
+        both.start_soon(say, False)
+        both.start_soon(say, True)
+    await opened.until(view.id, "completed")
+    answers = await opened.events(view.id, e.PersonAnswered)
+    commits = await opened.events(view.id, e.WorkCommitted)
     assert len(answers) == 1
-    titles = git(theatre.repository, "log", "--format=%s", f"main..{view.branch}").splitlines()
+    titles = git(opened.repository, "log", "--format=%s", f"main..{view.branch}").splitlines()
     assert len(titles) == len(commits)

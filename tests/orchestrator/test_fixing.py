@@ -31,6 +31,11 @@ SLOWLY = {"retry_attempts": 3, "retry_first": 40.0}
 """Three failures of an agent within a minute would be no matter for a second agent."""
 
 
+@pytest.fixture
+def server_settings() -> dict[str, int]:
+    return {"retry_attempts": 2}
+
+
 def failing(answer: str, first: str = "{say: Now.}, {crash: true}", second: str = "{say: Done.}") -> str:
     return SCRIPT.format(answer=answer, first=first, second=second)
 
@@ -58,9 +63,7 @@ async def test_after_three_failures_a_second_agent_advises_and_the_step_is_tried
     assert "advises:\n\nClose the file first." in last
 
 
-async def test_an_agent_that_dies_three_times_within_a_minute_is_left_to_a_person_without_advice(
-    theatre: Theatre,
-) -> None:
+async def test_an_agent_that_dies_three_times_in_a_minute_is_left_to_a_person_unadvised(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await theatre.begin(failing(advice("fix")))
         view = await theatre.until("build-it", "paused")
@@ -102,49 +105,45 @@ async def test_a_fixer_that_gives_up_leaves_it_to_a_person(theatre: Theatre, ans
         assert view.runs == 4
 
 
-async def test_whoever_wants_no_fixer_gets_none(theatre: Theatre) -> None:
-    theatre.choices = Choices(fixer="off")
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(failing(advice("fix")))
-        while len(await theatre.events("build-it", e.StepFailed)) < 2:
-            await theatre.as_time_goes_by("build-it", "paused")
-        assert (await theatre.until("build-it", "paused")).retry is None
-        assert await theatre.events("build-it", e.FixerAdvised) == []
+async def test_whoever_wants_no_fixer_gets_none(opened: Theatre) -> None:
+    opened.choices = Choices(fixer="off")
+    await opened.begin(failing(advice("fix")))
+    while len(await opened.events("build-it", e.StepFailed)) < 2:
+        await opened.as_time_goes_by("build-it", "paused")
+    assert (await opened.until("build-it", "paused")).retry is None
+    assert await opened.events("build-it", e.FixerAdvised) == []
 
 
-async def test_a_wrong_way_is_undone_exactly_and_planned_again(theatre: Theatre) -> None:
-    (theatre.repository / ".gitignore").write_text("*.log\n")
-    git(theatre.repository, "add", "-A")
-    git(theatre.repository, "commit", "--quiet", "--message", "ignore")
+async def test_a_wrong_way_is_undone_exactly_and_planned_again(opened: Theatre) -> None:
+    (opened.repository / ".gitignore").write_text("*.log\n")
+    git(opened.repository, "add", "-A")
+    git(opened.repository, "commit", "--quiet", "--message", "ignore")
     first = "{write: {path: a.txt, content: A}}, {write: {path: sub/untracked.txt, content: U}}"
     wrong = "{run: 'rm a.txt; echo B > sub/untracked.txt; echo x > junk.txt; echo y > kept.log'}, {crash: true}"
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(failing(advice("rewind", "Begin with the tests."), first, wrong))
-        head = None
-        while not await theatre.events("build-it", e.PlanReopened):
-            await theatre.as_time_goes_by("build-it", "paused", "in_progress")
-            head = head or git(worktree_of(theatre), "rev-parse", "HEAD")
-        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
-        (reopened,) = await theatre.events("build-it", e.PlanReopened)
-        assert reopened.reason == "the fixer advises: Begin with the tests."
-        moved = [each for each in await theatre.events("build-it", e.WorkflowMoved) if each.after == "paused"]
-        assert {each.trigger for each in moved} == {Trigger.CRASH}
-        worktree = worktree_of(theatre)
-        assert (worktree / "a.txt").read_text() == "A"
-        assert (worktree / "sub/untracked.txt").read_text() == "U"
-        assert not (worktree / "junk.txt").exists()
-        assert (worktree / "kept.log").read_text() == "y\n"
-        assert git(worktree, "rev-parse", "HEAD") == head
-        view = await theatre.orchestrator.workflow("build-it")
-        saved = await theatre.services.journal.checkpoints.get(view.id, rewound.saved)
-        assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
-        await theatre.cancel("build-it", "seen enough")
-        assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
+    await opened.begin(failing(advice("rewind", "Begin with the tests."), first, wrong))
+    head = None
+    while not await opened.events("build-it", e.PlanReopened):
+        await opened.as_time_goes_by("build-it", "paused", "in_progress")
+        head = head or git(worktree_of(opened), "rev-parse", "HEAD")
+    (rewound,) = await opened.events("build-it", e.WorkflowRewound)
+    (reopened,) = await opened.events("build-it", e.PlanReopened)
+    assert reopened.reason == "the fixer advises: Begin with the tests."
+    moved = [each for each in await opened.events("build-it", e.WorkflowMoved) if each.after == "paused"]
+    assert {each.trigger for each in moved} == {Trigger.CRASH}
+    worktree = worktree_of(opened)
+    assert (worktree / "a.txt").read_text() == "A"
+    assert (worktree / "sub/untracked.txt").read_text() == "U"
+    assert not (worktree / "junk.txt").exists()
+    assert (worktree / "kept.log").read_text() == "y\n"
+    assert git(worktree, "rev-parse", "HEAD") == head
+    view = await opened.orchestrator.workflow("build-it")
+    saved = await opened.services.journal.checkpoints.get(view.id, rewound.saved)
+    assert saved.commit is not None and "junk.txt" in git(worktree, "ls-tree", "--name-only", saved.commit)
+    await opened.cancel("build-it", "seen enough")
+    assert (await opened.orchestrator.workflow("build-it")).status is WorkflowStatus.CANCELLED
 
 
-async def test_where_there_is_nothing_to_go_back_to_that_is_said_and_the_rest_is_planned_again(
-    theatre: Theatre,
-) -> None:
+async def test_without_a_checkpoint_to_go_back_to_the_rest_is_planned_again(theatre: Theatre) -> None:
     script = failing(advice("rewind", "Begin with the tests."), "{write: {path: half.txt, content: H}}, {crash: true}")
     async with theatre.open(retry_attempts=2, retry_first=40.0):
         await theatre.begin(script)
@@ -185,9 +184,7 @@ SILENT = SCRIPT.replace("[{{say: '{answer}'}}]", "[{{hang: true}}]")
 
 
 @pytest.mark.parametrize(("limits", "trigger"), [(Limits(), Trigger.PAUSE), (Limits(seconds=120), Trigger.TIMEOUT)])
-async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_before_a_run(
-    theatre: Theatre, limits: Limits, trigger: Trigger
-) -> None:
+async def test_the_fixer_does_not_delay_pauses_and_limits(theatre: Theatre, limits: Limits, trigger: Trigger) -> None:
     theatre.choices = Choices(limits=limits)
     async with theatre.open(retry_attempts=2, pause_force_after=30.0, fixer_time=3600.0):
         await theatre.begin(SILENT.format(first="{say: Now.}, {crash: true}", second="{say: Done.}"))
@@ -208,31 +205,28 @@ async def test_a_pause_is_forced_and_a_time_limit_kept_while_the_fixer_is_asked_
         assert "advice" in warned.message
 
 
-async def test_a_fixer_whose_quota_is_used_up_is_asked_about_the_same_step_when_it_is_full_again(
-    theatre: Theatre,
-) -> None:
-    theatre.choices = Choices(wait_for_quota=True)
-    reset = theatre.clock.now() + timedelta(hours=1)
+async def test_a_fixer_without_quota_is_asked_about_the_same_step_later(opened: Theatre) -> None:
+    opened.choices = Choices(wait_for_quota=True)
+    reset = opened.clock.now() + timedelta(hours=1)
     empty = f"fail: {{kind: quota, reset: '{reset:%Y-%m-%dT%H:%M:%SZ}'}}"
     script = failing(advice("fix")).replace(
         "turns:", f"turns:\n  - {{match: You are asked for advice, once: true, do: [{{{empty}}}]}}"
     )
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(script)
-        while len(await theatre.events("build-it", e.StepFailed)) < 3:
-            await theatre.as_time_goes_by("build-it", "paused")
-        view = await theatre.until("build-it", "paused")
-        failed = await theatre.events("build-it", e.StepFailed)
-        assert [(each.step, each.what) for each in failed] == [
-            ("a", "process_exited"),
-            ("a", "process_exited"),
-            ("a", "quota"),
-        ]
-        assert view.retry is not None and (view.retry.step, view.retry.attempt, view.retry.of) == ("a", 4, 4)
-        await theatre.clock.advance(3600)
-        await theatre.as_time_goes_by("build-it", "completed")
-        (told,) = await theatre.events("build-it", e.FixerAdvised)
-        assert (told.step, told.verdict) == ("a", "fix")
+    await opened.begin(script)
+    while len(await opened.events("build-it", e.StepFailed)) < 3:
+        await opened.as_time_goes_by("build-it", "paused")
+    view = await opened.until("build-it", "paused")
+    failed = await opened.events("build-it", e.StepFailed)
+    assert [(each.step, each.what) for each in failed] == [
+        ("a", "process_exited"),
+        ("a", "process_exited"),
+        ("a", "quota"),
+    ]
+    assert view.retry is not None and (view.retry.step, view.retry.attempt, view.retry.of) == ("a", 4, 4)
+    await opened.clock.advance(3600)
+    await opened.as_time_goes_by("build-it", "completed")
+    (told,) = await opened.events("build-it", e.FixerAdvised)
+    assert (told.step, told.verdict) == ("a", "fix")
 
 
 # ── inside a run ────────────────────────────────────────────────────────────────────────────────────
@@ -261,16 +255,12 @@ async def test_tests_that_keep_failing_bring_the_fixer_and_its_advice_into_the_n
         ("I do not know.", "A second agent was asked and gave no advice that could be used."),
     ],
 )
-async def test_a_fixer_that_gives_up_on_tests_brings_the_task_before_a_person(
-    theatre: Theatre, answer: str, said: str
-) -> None:
-    theatre.choices = Choices(verify=Verify(command="false"))
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(of_failing_tests(answer))
-        view = await theatre.until("build-it", "review")
-        assert view.reason.endswith(f". {said}")
-        assert len(await theatre.events("build-it", e.PersonAsked)) == 1
-    asked = next(each["text"] for each in theatre.diary("prompt") if "You are asked for advice" in each["text"])
+async def test_a_fixer_that_gives_up_on_tests_asks_a_person(opened: Theatre, answer: str, said: str) -> None:
+    opened.choices = Choices(verify=Verify(command="false"))
+    await opened.begin(of_failing_tests(answer))
+    assert (await opened.until("build-it", "review")).reason.endswith(f". {said}")
+    assert len(await opened.events("build-it", e.PersonAsked)) == 1
+    asked = next(each["text"] for each in opened.diary("prompt") if "You are asked for advice" in each["text"])
     assert "What to do next" in asked and "session ended" not in asked
 
 
@@ -287,8 +277,7 @@ turns:
     theatre.choices = Choices(review=Review())
     async with theatre.open(retry_attempts=3):
         await theatre.begin(script)
-        reopened = (await theatre.event("build-it", e.PlanReopened)).event
-        assert isinstance(reopened, e.PlanReopened) and "does not lead there" in reopened.reason
+        assert "does not lead there" in (await theatre.first("build-it", e.PlanReopened)).reason
         assert (worktree_of(theatre) / "a.txt").exists()
         (scheduled,) = await theatre.events("build-it", e.RetryScheduled)
         assert (scheduled.step, scheduled.rewind) == ("b", True)
@@ -297,20 +286,17 @@ turns:
         await theatre.cancel("build-it", "seen enough")
 
 
-async def test_a_first_task_that_went_the_wrong_way_is_undone_too_and_the_users_own_changes_stay(
-    theatre: Theatre,
-) -> None:
-    (theatre.repository / "mine.txt").write_text("not committed\n")
+async def test_a_wrong_first_task_is_undone_and_the_users_changes_stay(opened: Theatre) -> None:
+    (opened.repository / "mine.txt").write_text("not committed\n")
     wrong = "{run: 'rm mine.txt; echo x > junk.txt'}, {crash: true}"
-    async with theatre.open(retry_attempts=2):
-        await theatre.begin(failing(advice("rewind", "Begin with the tests."), wrong), here=True)
-        while not await theatre.events("build-it", e.PlanReopened):
-            await theatre.as_time_goes_by("build-it", "paused", "in_progress")
-        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
-        assert rewound.checkpoint_id.endswith("-000")
-        assert (theatre.repository / "mine.txt").read_text() == "not committed\n"
-        assert not (theatre.repository / "junk.txt").exists()
-        await theatre.cancel("build-it", "seen enough")
+    await opened.begin(failing(advice("rewind", "Begin with the tests."), wrong), here=True)
+    while not await opened.events("build-it", e.PlanReopened):
+        await opened.as_time_goes_by("build-it", "paused", "in_progress")
+    (rewound,) = await opened.events("build-it", e.WorkflowRewound)
+    assert rewound.checkpoint_id.endswith("-000")
+    assert (opened.repository / "mine.txt").read_text() == "not committed\n"
+    assert not (opened.repository / "junk.txt").exists()
+    await opened.cancel("build-it", "seen enough")
 
 
 PLANS = """
@@ -330,9 +316,7 @@ turns:
         (Choices(verify=Verify(command="false")), "the fixer advises: Do it otherwise."),
     ],
 )
-async def test_work_that_is_undone_again_and_again_comes_before_a_person_though_plans_are_taken_unasked(
-    theatre: Theatre, choices: Choices, said: str
-) -> None:
+async def test_repeatedly_undone_work_needs_a_person(theatre: Theatre, choices: Choices, said: str) -> None:
     theatre.choices = replace(choices, approve_plan=True)
     async with theatre.open(retry_attempts=3):
         await theatre.begin(PLANS, plan=None, propose=True)

@@ -32,118 +32,110 @@ def at(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"snapshot": checkpoint.id}
 
 
-async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_works_on_it(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        before, snapshots = files(worktree_of(theatre)), await snapshots_of(theatre)
-        forked = await fork(theatre, **at(first))
-        view, origin = forked.workflow, await theatre.orchestrator.workflow(first.workflow_id)
-        assert view.reason == f"forked from {origin.slug} at {first.id}"
-        assert (view.slug, view.branch, view.status) == (FORK, f"segue/{FORK}", WorkflowStatus.PAUSED)
-        assert [task.status for task in view.tasks] == [
-            TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.PENDING,
-        ]  # fmt: skip
-        content = files(worktree_of(theatre, FORK))
-        assert content == {".gitignore": "*.log\n", "a.txt": "A", "go-a": "", "old.txt": "old"}
-        assert (view.runs, forked.parent, forked.checkpoint_id) == (0, await session_of(theatre), first.id)
-        assert git(worktree_of(theatre, FORK), "rev-parse", "HEAD") == git(theatre.repository, "rev-parse", "main")
-        assert files(worktree_of(theatre)) == before
-        assert await snapshots_of(theatre) == snapshots
-        created = (await theatre.events(FORK, e.WorkflowCreated))[0]
-        assert created.forked_from.after == first.after
+async def test_a_fork_has_the_files_and_the_tasks_of_the_snapshot_and_nobody_works_on_it(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    before, snapshots = files(worktree_of(opened)), await snapshots_of(opened)
+    forked = await fork(opened, **at(first))
+    view, origin = forked.workflow, await opened.orchestrator.workflow(first.workflow_id)
+    assert view.reason == f"forked from {origin.slug} at {first.id}"
+    assert (view.slug, view.branch, view.status) == (FORK, f"segue/{FORK}", WorkflowStatus.PAUSED)
+    assert [task.status for task in view.tasks] == [
+        TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.PENDING,
+    ]  # fmt: skip
+    content = files(worktree_of(opened, FORK))
+    assert content == {".gitignore": "*.log\n", "a.txt": "A", "go-a": "", "old.txt": "old"}
+    assert (view.runs, forked.parent, forked.checkpoint_id) == (0, await session_of(opened), first.id)
+    assert git(worktree_of(opened, FORK), "rev-parse", "HEAD") == git(opened.repository, "rev-parse", "main")
+    assert files(worktree_of(opened)) == before
+    assert await snapshots_of(opened) == snapshots
+    created = (await opened.events(FORK, e.WorkflowCreated))[0]
+    assert created.forked_from.after == first.after
 
 
-async def test_a_fork_that_is_to_be_started_is_not_made_where_its_agent_is_missing(theatre: Theatre) -> None:
-    async with theatre.open():
-        await after_two_tasks(theatre)
-        with pytest.raises(AgentMissing, match="The program 'no-such-program-anywhere' was not found"):
-            await fork(theatre, agent="missing", to_start=True)
-        assert [view.slug for view in await theatre.orchestrator.workflows(None, [])] == ["build-it"]
-        assert not worktree_of(theatre, FORK).exists()
-        assert (await fork(theatre, agent="missing")).workflow.slug == FORK
+async def test_a_fork_that_is_to_be_started_is_not_made_where_its_agent_is_missing(opened: Theatre) -> None:
+    await after_two_tasks(opened)
+    with pytest.raises(AgentMissing, match="The program 'no-such-program-anywhere' was not found"):
+        await fork(opened, agent="missing", to_start=True)
+    assert [view.slug for view in await opened.orchestrator.workflows(None, [])] == ["build-it"]
+    assert not worktree_of(opened, FORK).exists()
+    assert (await fork(opened, agent="missing")).workflow.slug == FORK
 
 
-async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(
-    theatre: Theatre, database_url: str
-) -> None:
-    theatre.database_url = database_url
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        await fork(theatre, **at(first))
-        resumed = await theatre.resume(FORK)
-        assert (resumed.way, resumed.session_number, resumed.divergence) == (Way.CONTEXT, 1, ())
-        await theatre.until_prompted(3)
-        (worktree_of(theatre, FORK) / "go-b").touch()
-        view = await theatre.until(FORK, "completed")
-        assert (view.sessions, view.tasks_done) == (1, 3)
-        (session,) = await theatre.orchestrator.sessions(FORK)
-        assert (session.parent, session.carrying) == (first.session_id, Carrying.DONE)
-        facts = await theatre.services.facts.facts(view.id)
-        assert [passage.text for passage in facts.latest] == ["I decided to use alpaca.", "I decided to use buffalo."]
-        assert facts.request is not None and facts.request.text == "Build it" and not facts.said
-        original = await theatre.orchestrator.workflow("build-it")
-        assert (original.status, original.tasks_done) == (WorkflowStatus.PAUSED, 2)
-    told = theatre.diary("prompt")[2]["text"]
+async def test_a_fork_goes_on_in_its_own_first_session_with_what_was_known_then(on_each: Theatre) -> None:
+    first, _ = await after_two_tasks(on_each)
+    await fork(on_each, **at(first))
+    resumed = await on_each.resume(FORK)
+    assert (resumed.way, resumed.session_number, resumed.divergence) == (Way.CONTEXT, 1, ())
+    await on_each.until_prompted(3)
+    (worktree_of(on_each, FORK) / "go-b").touch()
+    view = await on_each.until(FORK, "completed")
+    assert (view.sessions, view.tasks_done) == (1, 3)
+    (session,) = await on_each.orchestrator.sessions(FORK)
+    assert (session.parent, session.carrying) == (first.session_id, Carrying.DONE)
+    facts = await on_each.services.facts.facts(view.id)
+    assert [sentence.text for sentence in facts.sentences] == [
+        "I decided to use alpaca.",
+        "I decided to use buffalo.",
+    ]
+    assert facts.request is not None and facts.request.text == "Build it" and not facts.said
+    original = await on_each.orchestrator.workflow("build-it")
+    assert (original.status, original.tasks_done) == (WorkflowStatus.PAUSED, 2)
+    told = on_each.diary("prompt")[2]["text"]
     assert "alpaca" in told and "buffalo" not in told
     assert f"forked from workflow {first.workflow_id} at snapshot {first.id}" in told
 
 
-async def test_what_happens_to_the_original_later_is_not_known_in_the_fork(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        forked = await fork(theatre, **at(first))
-        again = await fork(theatre, forked.workflow.session.id if forked.workflow.session else "")
-        assert again.workflow.slug == f"{FORK}-fork"
-        facts = await theatre.services.facts.facts(again.workflow.id)
-    assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
+async def test_what_happens_to_the_original_later_is_not_known_in_the_fork(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    forked = await fork(opened, **at(first))
+    again = await fork(opened, forked.workflow.session.id if forked.workflow.session else "")
+    assert again.workflow.slug == f"{FORK}-fork"
+    facts = await opened.services.facts.facts(again.workflow.id)
+    assert [sentence.text for sentence in facts.sentences] == ["I decided to use alpaca."]
 
 
-async def test_a_completed_workflow_is_gone_on_from_in_a_fork(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("turns: []")
-        await theatre.until("build-it", "completed")
-        forked = await fork(theatre, title="Another try")
-        assert (forked.workflow.slug, forked.workflow.title) == ("another-try", "Another try")
-        told = await theatre.prompt("another-try", "What was done?")
-        assert (told.status, told.way) == ("sent", Way.CONTEXT)
-        assert (await theatre.orchestrator.workflow("build-it")).status is WorkflowStatus.COMPLETED
+async def test_a_completed_workflow_is_gone_on_from_in_a_fork(opened: Theatre) -> None:
+    await opened.begin("turns: []")
+    await opened.until("build-it", "completed")
+    forked = await fork(opened, title="Another try")
+    assert (forked.workflow.slug, forked.workflow.title) == ("another-try", "Another try")
+    told = await opened.prompt("another-try", "What was done?")
+    assert (told.status, told.way) == ("sent", Way.CONTEXT)
+    assert (await opened.orchestrator.workflow("build-it")).status is WorkflowStatus.COMPLETED
 
 
-async def test_another_agent_takes_the_fork(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        await fork(theatre, agent="understudy", **at(first))
-        resumed = await theatre.resume(FORK, way=Way.FRESH)
-        assert (resumed.agent, resumed.session_number, resumed.way) == ("understudy", 1, Way.FRESH)
-        await theatre.until_prompted(3)
-    assert "alpaca" not in theatre.diary("prompt")[2]["text"]
+async def test_another_agent_takes_the_fork(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    await fork(opened, agent="understudy", **at(first))
+    resumed = await opened.resume(FORK, way=Way.FRESH)
+    assert (resumed.agent, resumed.session_number, resumed.way) == ("understudy", 1, Way.FRESH)
+    await opened.until_prompted(3)
+    assert "alpaca" not in opened.diary("prompt")[2]["text"]
 
 
-async def test_a_fork_can_be_taken_back_and_leaves_out_what_was_undone(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        view = (await fork(theatre, **at(first))).workflow
-        assert view.last_snapshot is not None
-        await theatre.resume(FORK)
-        await theatre.until_prompted(3)
-        await theatre.pause(FORK, "enough")
-        (worktree_of(theatre, FORK) / "go-b").touch()
-        await theatre.until(FORK, "paused")
-        await theatre.resume(FORK, snapshot=view.last_snapshot)
-        facts = await theatre.services.facts.facts(view.id)
-        assert [passage.text for passage in facts.latest] == ["I decided to use alpaca."]
+async def test_a_fork_can_be_taken_back_and_leaves_out_what_was_undone(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    view = (await fork(opened, **at(first))).workflow
+    assert view.last_snapshot is not None
+    await opened.resume(FORK)
+    await opened.until_prompted(3)
+    await opened.pause(FORK, "enough")
+    (worktree_of(opened, FORK) / "go-b").touch()
+    await opened.until(FORK, "paused")
+    await opened.resume(FORK, snapshot=view.last_snapshot)
+    facts = await opened.services.facts.facts(view.id)
+    assert [sentence.text for sentence in facts.sentences] == ["I decided to use alpaca."]
 
 
-async def test_a_fork_of_nothing_is_refused_and_leaves_nothing(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        with pytest.raises(SessionNotFound):
-            await fork(theatre, "session-nobody")
-        with pytest.raises(CheckpointNotFound):
-            await fork(theatre, snapshot="099")
-        with pytest.raises(BadInput):
-            await fork(theatre, agent="rehearsal", model="x", **at(first))
-        assert len(await theatre.orchestrator.workflows(None, [])) == 1
+async def test_a_fork_of_nothing_is_refused_and_leaves_nothing(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    with pytest.raises(SessionNotFound):
+        await fork(opened, "session-nobody")
+    with pytest.raises(CheckpointNotFound):
+        await fork(opened, snapshot="099")
+    with pytest.raises(BadInput):
+        await fork(opened, agent="rehearsal", model="x", **at(first))
+    assert len(await opened.orchestrator.workflows(None, [])) == 1
 
 
 @pytest.mark.parametrize("point", ["fork.created", "worktree.branch_made", "fork.filled"])

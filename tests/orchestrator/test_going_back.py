@@ -111,189 +111,173 @@ def dying_at(point: str) -> Generator[None]:
         crash.arm(None)
 
 
-async def test_files_tasks_and_what_is_known_are_those_of_the_snapshot(theatre: Theatre, database_url: str) -> None:
-    theatre.database_url = database_url
-    async with theatre.open():
-        first, second = await after_two_tasks(theatre)
-        (worktree_of(theatre) / "noise.log").write_text("ignored")
-        (worktree_of(theatre) / "mine.txt").write_text("untracked")
-        index, head = git(worktree_of(theatre), "ls-files", "--stage"), git(worktree_of(theatre), "rev-parse", "HEAD")
-        with looking(theatre) as found:
-            back = await go_back(theatre, first.id)
-        assert (back.way, back.session_number, back.tasks_done, back.divergence) == (Way.CONTEXT, 2, 1, ())
-        assert found == {".gitignore": "*.log\n", "a.txt": "A", "go-a": "", "old.txt": "old"}
-        assert (worktree_of(theatre) / "noise.log").exists()
-        assert git(worktree_of(theatre), "ls-files", "--stage") == index
-        assert git(worktree_of(theatre), "rev-parse", "HEAD") == head
-        await theatre.event("build-it", e.ContextCarried)
-        (worktree_of(theatre) / "go-b").touch()
-        view = await theatre.until("build-it", "completed")
-        assert (view.tasks_done, view.sessions) == (3, 2)
-        assert back.saved is not None
-        saved = (await theatre.orchestrator.snapshot("build-it", back.saved)).checkpoint
-        assert saved.reason == f"before going back to {first.id}"
-        assert "'Do B' became completed" in back.undone[0]
-        assert {mark.id: mark.status for mark in second.tasks}["b"] is TaskStatus.COMPLETED
-    told = theatre.diary("prompt")[2]["text"]
+async def test_files_tasks_and_what_is_known_are_those_of_the_snapshot(on_each: Theatre) -> None:
+    first, second = await after_two_tasks(on_each)
+    (worktree_of(on_each) / "noise.log").write_text("ignored")
+    (worktree_of(on_each) / "mine.txt").write_text("untracked")
+    index, head = git(worktree_of(on_each), "ls-files", "--stage"), git(worktree_of(on_each), "rev-parse", "HEAD")
+    with looking(on_each) as found:
+        back = await go_back(on_each, first.id)
+    assert (back.way, back.session_number, back.tasks_done, back.divergence) == (Way.CONTEXT, 2, 1, ())
+    assert found == {".gitignore": "*.log\n", "a.txt": "A", "go-a": "", "old.txt": "old"}
+    assert (worktree_of(on_each) / "noise.log").exists()
+    assert git(worktree_of(on_each), "ls-files", "--stage") == index
+    assert git(worktree_of(on_each), "rev-parse", "HEAD") == head
+    await on_each.event("build-it", e.ContextCarried)
+    (worktree_of(on_each) / "go-b").touch()
+    view = await on_each.until("build-it", "completed")
+    assert (view.tasks_done, view.sessions) == (3, 2)
+    assert back.saved is not None
+    saved = (await on_each.orchestrator.snapshot("build-it", back.saved)).checkpoint
+    assert saved.reason == f"before going back to {first.id}"
+    assert "'Do B' became completed" in back.undone[0]
+    assert {mark.id: mark.status for mark in second.tasks}["b"] is TaskStatus.COMPLETED
+    told = on_each.diary("prompt")[2]["text"]
     assert told.index(f"The work was taken back to snapshot {first.id}") < told.index("Do A")
     assert "alpaca" in told and "buffalo" not in told
     assert "## Task 2 of 3: Do B" in told
 
 
-async def test_going_back_is_undone_by_going_back_to_what_was_saved(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        (worktree_of(theatre) / "mine.txt").write_text("untracked")
-        before = files(worktree_of(theatre))
-        back = await go_back(theatre, first.id)
-        await theatre.event("build-it", e.ContextCarried)
-        await paused_after(theatre, "b")
-        assert back.saved is not None
-        again = await go_back(theatre, back.saved)
-        assert again.tasks_done == 2
-        await theatre.until("build-it", "completed")
-        assert files(worktree_of(theatre)) == {**before, "c.txt": "C"}
-        facts = await theatre.services.facts.facts(again.workflow_id)
-    spoken = [passage.text for passage in facts.latest]
+async def test_going_back_is_undone_by_going_back_to_what_was_saved(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    (worktree_of(opened) / "mine.txt").write_text("untracked")
+    before = files(worktree_of(opened))
+    back = await go_back(opened, first.id)
+    await opened.event("build-it", e.ContextCarried)
+    await paused_after(opened, "b")
+    assert back.saved is not None
+    again = await go_back(opened, back.saved)
+    assert again.tasks_done == 2
+    await opened.until("build-it", "completed")
+    assert files(worktree_of(opened)) == {**before, "c.txt": "C"}
+    spoken = [passage.text for passage in (await opened.services.facts.facts(again.workflow_id)).latest]
     assert spoken == ["I decided to use alpaca.", "I decided to use buffalo."]
-    assert "buffalo" in theatre.diary("prompt")[-1]["text"]
+    assert "buffalo" in opened.diary("prompt")[-1]["text"]
 
 
-async def test_the_previous_snapshot_and_a_number_name_a_snapshot_too(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, second = await after_two_tasks(theatre)
-        back = await go_back(theatre, "previous")
-        assert (await theatre.events("build-it", e.WorkflowRewound))[0].checkpoint_id == first.id
-        await theatre.event("build-it", e.ContextCarried)
-        await paused_after(theatre, "b")
-        assert back.saved is not None
-        await go_back(theatre, str(int(second.id[-3:])))
-        assert (await theatre.events("build-it", e.WorkflowRewound))[1].checkpoint_id == second.id
-        await theatre.until("build-it", "completed")
+async def test_the_previous_snapshot_and_a_number_name_a_snapshot_too(opened: Theatre) -> None:
+    first, second = await after_two_tasks(opened)
+    back = await go_back(opened, "previous")
+    assert (await opened.events("build-it", e.WorkflowRewound))[0].checkpoint_id == first.id
+    await opened.event("build-it", e.ContextCarried)
+    await paused_after(opened, "b")
+    assert back.saved is not None
+    await go_back(opened, str(int(second.id[-3:])))
+    assert (await opened.events("build-it", e.WorkflowRewound))[1].checkpoint_id == second.id
+    await opened.until("build-it", "completed")
 
 
-async def test_the_previous_snapshot_is_never_one_that_was_undone(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        await go_back(theatre, first.id)
-        await theatre.event("build-it", e.ContextCarried)
-        await paused_after(theatre, "b")
-        await go_back(theatre, "previous")
-        rewound = await theatre.events("build-it", e.WorkflowRewound)
-        assert [event.checkpoint_id for event in rewound] == [first.id, first.id]
+async def test_the_previous_snapshot_is_never_one_that_was_undone(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    await go_back(opened, first.id)
+    await opened.event("build-it", e.ContextCarried)
+    await paused_after(opened, "b")
+    await go_back(opened, "previous")
+    rewound = await opened.events("build-it", e.WorkflowRewound)
+    assert [event.checkpoint_id for event in rewound] == [first.id, first.id]
 
 
-async def test_a_task_boundary_that_is_no_snapshot_can_be_gone_back_to(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        boundary = (await theatre.events("build-it", e.CheckpointCreated))[1]
-        assert not boundary.snapshot and boundary.checkpoint_id != first.id
-        back = await go_back(theatre, boundary.checkpoint_id, Way.FRESH)
-        assert (back.way, back.tasks_done) == (Way.FRESH, 1)
-        await theatre.until_prompted(3)
-    told = theatre.diary("prompt")[2]["text"]
+async def test_a_task_boundary_that_is_no_snapshot_can_be_gone_back_to(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    boundary = (await opened.events("build-it", e.CheckpointCreated))[1]
+    assert not boundary.snapshot and boundary.checkpoint_id != first.id
+    back = await go_back(opened, boundary.checkpoint_id, Way.FRESH)
+    assert (back.way, back.tasks_done) == (Way.FRESH, 1)
+    await opened.until_prompted(3)
+    told = opened.diary("prompt")[2]["text"]
     assert f"The work was taken back to snapshot {boundary.checkpoint_id}" in told
 
 
-async def test_the_history_that_is_told_leaves_out_what_was_undone(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        await go_back(theatre, first.id, Way.HISTORY)
-        await theatre.until_prompted(3)
-    told = theatre.diary("prompt")[2]["text"]
+async def test_the_history_that_is_told_leaves_out_what_was_undone(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    await go_back(opened, first.id, Way.HISTORY)
+    await opened.until_prompted(3)
+    told = opened.diary("prompt")[2]["text"]
     assert "alpaca" in told and "buffalo" not in told
 
 
-async def test_what_cannot_be_done_is_refused_before_anything_is_touched(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        before, snapshots = files(worktree_of(theatre)), await snapshots_of(theatre)
-        with pytest.raises(CheckpointNotFound):
-            await go_back(theatre, "099")
-        with pytest.raises(WrongState, match="gone beyond the snapshot"):
-            await go_back(theatre, first.id, Way.NATIVE)
-        git(worktree_of(theatre), "switch", "--quiet", "--create", "elsewhere")
-        with pytest.raises(WrongState, match="on branch segue/build-it"):
-            await go_back(theatre, first.id)
-        git(worktree_of(theatre), "switch", "--quiet", "segue/build-it")
-        for ref in git(
-            theatre.repository, "for-each-ref", "--format=%(refname)", "refs/segue/checkpoints"
-        ).splitlines():
-            git(theatre.repository, "update-ref", "-d", ref)
-        git(theatre.repository, "gc", "--quiet", "--prune=now")
-        with pytest.raises(WorkspaceError, match="not in this repository"):
-            await go_back(theatre, first.id)
-        assert files(worktree_of(theatre)) == before
-        assert await snapshots_of(theatre) == snapshots
+async def test_what_cannot_be_done_is_refused_before_anything_is_touched(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    before, snapshots = files(worktree_of(opened)), await snapshots_of(opened)
+    with pytest.raises(CheckpointNotFound):
+        await go_back(opened, "099")
+    with pytest.raises(WrongState, match="gone beyond the snapshot"):
+        await go_back(opened, first.id, Way.NATIVE)
+    git(worktree_of(opened), "switch", "--quiet", "--create", "elsewhere")
+    with pytest.raises(WrongState, match="on branch segue/build-it"):
+        await go_back(opened, first.id)
+    git(worktree_of(opened), "switch", "--quiet", "segue/build-it")
+    for ref in git(opened.repository, "for-each-ref", "--format=%(refname)", "refs/segue/checkpoints").splitlines():
+        git(opened.repository, "update-ref", "-d", ref)
+    git(opened.repository, "gc", "--quiet", "--prune=now")
+    with pytest.raises(WorkspaceError, match="not in this repository"):
+        await go_back(opened, first.id)
+    assert files(worktree_of(opened)) == before
+    assert await snapshots_of(opened) == snapshots
 
 
-async def test_commits_stay_and_are_told(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        git(worktree_of(theatre), "add", "-A")
-        git(worktree_of(theatre), "commit", "--quiet", "--message", "B, spoilt")
-        head = git(worktree_of(theatre), "rev-parse", "HEAD")
-        with looking(theatre) as found:
-            back = await go_back(theatre, first.id)
-        assert git(worktree_of(theatre), "rev-parse", "HEAD") == head
-        assert len(back.divergence) == 1 and back.divergence[0].endswith(", 1 commit ahead.")
-        assert (found["a.txt"], found["old.txt"]) == ("A", "old")
+async def test_commits_stay_and_are_told(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    git(worktree_of(opened), "add", "-A")
+    git(worktree_of(opened), "commit", "--quiet", "--message", "B, spoilt")
+    head = git(worktree_of(opened), "rev-parse", "HEAD")
+    with looking(opened) as found:
+        back = await go_back(opened, first.id)
+    assert git(worktree_of(opened), "rev-parse", "HEAD") == head
+    assert len(back.divergence) == 1 and back.divergence[0].endswith(", 1 commit ahead.")
+    assert (found["a.txt"], found["old.txt"]) == ("A", "old")
 
 
-async def test_an_agent_at_work_is_not_pulled_the_files_from_under_it(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        await go_back(theatre, first.id)
-        await theatre.event("build-it", e.ContextCarried)
-        with pytest.raises(AtWork):
-            await go_back(theatre, first.id)
+async def test_an_agent_at_work_is_not_pulled_the_files_from_under_it(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    await go_back(opened, first.id)
+    await opened.event("build-it", e.ContextCarried)
+    with pytest.raises(AtWork):
+        await go_back(opened, first.id)
 
 
-async def test_an_agent_that_only_talks_makes_room(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        await theatre.prompt("build-it", "Well?")
-        back = await go_back(theatre, first.id)
-        assert (back.session_number, back.status) == (2, "resumed")
-        session = (await theatre.orchestrator.sessions("build-it"))[0]
-        assert session.status is SessionStatus.COMPLETED
+async def test_an_agent_that_only_talks_makes_room(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    await opened.prompt("build-it", "Well?")
+    back = await go_back(opened, first.id)
+    assert (back.session_number, back.status) == (2, "resumed")
+    session = (await opened.orchestrator.sessions("build-it"))[0]
+    assert session.status is SessionStatus.COMPLETED
 
 
-async def test_nobody_starts_an_agent_while_the_files_are_taken_back(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
+async def test_nobody_starts_an_agent_while_the_files_are_taken_back(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
 
-        async def resume() -> None:
-            with suppress(WrongState):
-                await theatre.resume("build-it")
+    async def resume() -> None:
+        with suppress(WrongState):
+            await opened.resume("build-it")
 
-        def meanwhile(name: str) -> None:
-            if name == "rewind.saved":
-                others.start_soon(resume)
-                others.start_soon(resume)
+    def meanwhile(name: str) -> None:
+        if name == "rewind.saved":
+            others.start_soon(resume)
+            others.start_soon(resume)
 
-        async with anyio.create_task_group() as others:
-            crash.arm(meanwhile)
-            try:
-                back = await go_back(theatre, first.id)
-            finally:
-                crash.arm(None)
-        ways = [event.way for event in await theatre.events("build-it", e.RunQueued)]
-        assert ways == [Way.FIRST, Way.NATIVE, Way.CONTEXT]
-        assert back.session_number == 2
+    async with anyio.create_task_group() as others:
+        crash.arm(meanwhile)
+        try:
+            back = await go_back(opened, first.id)
+        finally:
+            crash.arm(None)
+    ways = [event.way for event in await opened.events("build-it", e.RunQueued)]
+    assert ways == [Way.FIRST, Way.NATIVE, Way.CONTEXT]
+    assert back.session_number == 2
 
 
-async def test_words_that_nobody_got_yet_belong_to_what_comes_now(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        session = (await theatre.orchestrator.sessions("build-it"))[-1].id
-        words = e.PromptQueued(prompt_id=PromptId("prompt-x"), text="Mind the gap.")
-        await theatre.services.journal.transact(first.workflow_id, lambda t: t.prompts.queue(words, session, None))
-        await go_back(theatre, first.id)
-        await theatre.until_prompted(4)
-        facts = await theatre.services.facts.facts(first.workflow_id)
-        assert [ask.text for ask in facts.said] == ["Mind the gap."]
-    assert sum("Mind the gap." in entry["text"] for entry in theatre.diary("prompt")[2:3]) == 1
+async def test_words_that_nobody_got_yet_belong_to_what_comes_now(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    session = (await opened.orchestrator.sessions("build-it"))[-1].id
+    words = e.PromptQueued(prompt_id=PromptId("prompt-x"), text="Mind the gap.")
+    await opened.services.journal.transact(first.workflow_id, lambda t: t.prompts.queue(words, session, None))
+    await go_back(opened, first.id)
+    await opened.until_prompted(4)
+    facts = await opened.services.facts.facts(first.workflow_id)
+    assert [ask.text for ask in facts.said] == ["Mind the gap."]
+    assert sum("Mind the gap." in entry["text"] for entry in opened.diary("prompt")[2:3]) == 1
 
 
 async def test_a_server_that_dies_after_the_saving_leaves_the_work_where_it_was(theatre: Theatre) -> None:
@@ -310,9 +294,7 @@ async def test_a_server_that_dies_after_the_saving_leaves_the_work_where_it_was(
         assert second.tasks_completed == 2
 
 
-async def test_a_server_that_dies_with_the_files_back_says_so_and_the_same_again_does_the_rest(
-    theatre: Theatre,
-) -> None:
+async def test_a_server_that_dies_with_the_files_back_completes_when_asked_again(theatre: Theatre) -> None:
     async with theatre.open():
         first, _ = await after_two_tasks(theatre)
         with dying_at("rewind.restored"):

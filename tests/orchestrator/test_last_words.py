@@ -23,9 +23,7 @@ async def say(theatre: Theatre, text: str = "One more thing.") -> Prompted:
         return await theatre.prompt("build-it", text, wait=False)
 
 
-async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_messages_after_the_last_task_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     finishing, waits = Held(monkeypatch, "finish"), noticed(monkeypatch, LEAVING)
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=ONE)
@@ -34,8 +32,7 @@ async def test_who_speaks_when_all_is_done_is_told_that_it_is_over(
             both.start_soon(refused, theatre)
             await waits.wait()
             finishing.go.set()
-        view = await theatre.until("build-it", "completed")
-        assert view.waiting_messages == 0
+        assert (await theatre.until("build-it", "completed")).waiting_messages == 0
         assert len(await theatre.events("build-it", e.PromptQueued)) == 1
 
 
@@ -44,9 +41,7 @@ async def refused(theatre: Theatre) -> None:
         await say(theatre)
 
 
-async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_there(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_work_about_to_end_is_resumable_after_a_crash(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         finishing = Held(patched, "finish")
         async with theatre.open():
@@ -57,14 +52,11 @@ async def test_work_that_only_has_to_leave_can_be_resumed_when_the_server_dies_t
         assert view.status is WorkflowStatus.PAUSED and view.last_snapshot is not None
         snapshot = (await theatre.orchestrator.snapshot("build-it", view.last_snapshot)).checkpoint
         assert (snapshot.trigger, snapshot.clean_boundary) == (Trigger.CRASH, True)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+        await theatre.resume_until("build-it", "completed")
     assert len(theatre.diary("prompt")) == 1
 
 
-async def test_a_resume_another_way_lets_the_last_steps_be_done(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_resume_another_way_completes_the_last_steps(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     finishing, waits = Held(monkeypatch, "finish"), noticed(monkeypatch, LEAVING)
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=ONE)
@@ -81,9 +73,7 @@ async def test_a_resume_another_way_lets_the_last_steps_be_done(
         assert (await theatre.until("build-it", "completed")).runs == 1
 
 
-async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wait_for_nobody(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_taken_but_unsent_messages_end_with_a_cancel(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     speaking = Held(monkeypatch, "take messages", time=2)
     script = "turns: [{match: Do A, do: [{wait_for: go}]}]"
     async with theatre.open():
@@ -93,16 +83,13 @@ async def test_words_that_were_taken_and_not_sent_when_the_work_is_cancelled_wai
         (theatre.root / "worktrees" / "build-it" / "go").touch()
         await speaking.until_there()
         await theatre.cancel("build-it", "not wanted any more")
-        view = await theatre.until("build-it", "cancelled")
-        assert view.waiting_messages == 0
+        assert (await theatre.until("build-it", "cancelled")).waiting_messages == 0
         (said,) = [each for each in await theatre.events("build-it", e.PromptQueued) if each.task_id is None]
         assert [each.prompt_id for each in await theatre.events("build-it", e.PromptNotSent)] == [said.prompt_id]
         await told_as_it_is(theatre)
 
 
-async def test_who_speaks_while_a_cancelled_run_is_torn_away_is_told_that_it_is_over(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_messages_during_a_cancel_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     settling = Held(monkeypatch, "settle")
     async with theatre.open():
         await theatre.begin("turns: [{match: Do A, do: [{hang: true}]}]", plan=ONE)

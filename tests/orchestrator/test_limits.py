@@ -22,26 +22,29 @@ async def stopped(theatre: Theatre) -> tuple[Trigger, str, bool]:
     return snapshot.trigger, snapshot.reason, snapshot.clean_boundary
 
 
-async def test_so_many_tasks_and_then_a_pause(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(tasks=1))
-    async with theatre.open():
-        await theatre.begin(SIMPLE)
-        view = await theatre.until("build-it", "paused")
-        assert view.tasks_done == 1
-        assert await stopped(theatre) == (Trigger.TASK_COMPLETE, "1 task was done, as asked for.", True)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+@pytest.fixture
+async def timed(opened: Theatre) -> Theatre:
+    """Workflow `build-it` that may run for one minute and whose agent waits in its first task."""
+    opened.choices = Choices(limits=Limits(seconds=60))
+    await opened.begin_until(e.ToolFinished, HELD)
+    return opened
 
 
-async def test_a_new_session_at_the_soft_cap_does_not_count_the_tasks_anew(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(tasks=2))
+async def test_so_many_tasks_and_then_a_pause(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(tasks=1))
+    await opened.begin(SIMPLE)
+    assert (await opened.until("build-it", "paused")).tasks_done == 1
+    assert await stopped(opened) == (Trigger.TASK_COMPLETE, "1 task was done, as asked for.", True)
+    await opened.resume_until("build-it", "completed")
+
+
+async def test_a_new_session_at_the_soft_cap_does_not_count_the_tasks_anew(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(tasks=2))
     script = "turns: [{match: Do A, do: [{usage: {used: 81000, size: 100000}}, {say: A is there.}]}]"
-    async with theatre.open():
-        await theatre.begin(script, plan="[{id: a, title: Do A}, {id: b, title: Do B}, {id: c, title: Do C}]")
-        view = await theatre.until("build-it", "paused")
-        assert (view.tasks_done, view.sessions) == (2, 2)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+    await opened.begin(script, plan="[{id: a, title: Do A}, {id: b, title: Do B}, {id: c, title: Do C}]")
+    view = await opened.until("build-it", "paused")
+    assert (view.tasks_done, view.sessions) == (2, 2)
+    await opened.resume_until("build-it", "completed")
 
 
 async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatre: Theatre) -> None:
@@ -51,8 +54,7 @@ async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatr
         await theatre.begin(script)
         await theatre.until_there(worktree_of(theatre) / "here")
         await theatre.clock.advance(40)
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
+        await theatre.go_until("build-it", "paused")
         await theatre.clock.advance(1000)
         await theatre.until_prompted(2)
         since = (
@@ -66,31 +68,22 @@ async def test_what_is_tried_again_by_itself_has_no_more_time_than_before(theatr
         await theatre.cancel("build-it", "seen enough")
 
 
-async def test_a_workflow_pauses_at_the_boundary_after_its_time(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.clock.advance(61)
-        requested = await theatre.event("build-it", e.PauseRequested)
-        assert isinstance(requested.event, e.PauseRequested) and requested.event.trigger is Trigger.TIMEOUT
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
-        trigger, reason, clean = await stopped(theatre)
-        assert (trigger, clean) == (Trigger.TIMEOUT, True)
-        assert "may run for 1 min" in reason
+async def test_a_workflow_pauses_at_the_boundary_after_its_time(timed: Theatre) -> None:
+    await timed.clock.advance(61)
+    assert (await timed.first("build-it", e.PauseRequested)).trigger is Trigger.TIMEOUT
+    await timed.go_until("build-it", "paused")
+    trigger, reason, clean = await stopped(timed)
+    assert (trigger, clean) == (Trigger.TIMEOUT, True)
+    assert "may run for 1 min" in reason
 
 
-async def test_the_time_that_the_machine_is_suspended_counts(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=7200))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        theatre.clock.suspend(7200)
-        await theatre.clock.advance(60)
-        requested = await theatre.event("build-it", e.PauseRequested)
-        assert isinstance(requested.event, e.PauseRequested) and requested.event.trigger is Trigger.TIMEOUT
-        await theatre.cancel("build-it", "seen enough")
+async def test_the_time_that_the_machine_is_suspended_counts(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(seconds=7200))
+    await opened.begin_until(e.ToolFinished, HELD)
+    opened.clock.suspend(7200)
+    await opened.clock.advance(60)
+    assert (await opened.first("build-it", e.PauseRequested)).trigger is Trigger.TIMEOUT
+    await opened.cancel("build-it", "seen enough")
 
 
 async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: Theatre) -> None:
@@ -107,89 +100,62 @@ async def test_work_that_a_talk_became_has_its_whole_time_and_no_more(theatre: T
         await theatre.clock.advance(59)
         assert await theatre.events("build-it", e.PauseRequested) == []
         await theatre.clock.advance(2)
-        requested = (await theatre.event("build-it", e.PauseRequested)).event
-        assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
+        requested = await theatre.first("build-it", e.PauseRequested)
+        assert requested.trigger is Trigger.TIMEOUT
         assert requested.reason == "The workflow has run for 1 min, and may run for 1 min."
         await theatre.cancel("build-it", "seen enough")
 
 
 @pytest.mark.parametrize(("seconds", "over"), [(20, 30), (None, 60), (120, 120)])
-async def test_a_time_that_is_changed_in_the_middle_of_a_task_holds_from_then_on(
-    theatre: Theatre, seconds: float | None, over: float
-) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        begun = theatre.clock.now()
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.clock.advance(30)
-        await theatre.orchestrator.limit("build-it", Limits(seconds=seconds))
-        while (theatre.clock.now() - begun).total_seconds() < over:
-            assert await theatre.events("build-it", e.PauseRequested) == []
-            await theatre.clock.advance(10)
-        requested = (await theatre.event("build-it", e.PauseRequested)).event
-        assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
-        await theatre.cancel("build-it", "seen enough")
+async def test_a_limit_changed_during_a_task_holds_at_once(opened: Theatre, seconds: float | None, over: float) -> None:
+    opened.choices = Choices(limits=Limits(seconds=60))
+    begun = opened.clock.now()
+    await opened.begin_until(e.ToolFinished, HELD)
+    await opened.clock.advance(30)
+    await opened.orchestrator.limit("build-it", Limits(seconds=seconds))
+    while (opened.clock.now() - begun).total_seconds() < over:
+        assert await opened.events("build-it", e.PauseRequested) == []
+        await opened.clock.advance(10)
+    assert (await opened.first("build-it", e.PauseRequested)).trigger is Trigger.TIMEOUT
+    await opened.cancel("build-it", "seen enough")
 
 
-async def test_a_time_that_is_lifted_in_the_middle_of_a_task_is_none_any_more(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.orchestrator.limit("build-it", Limits(seconds=0))
-        await theatre.clock.advance(1000)
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
-        assert await theatre.events("build-it", e.PauseRequested) == []
+async def test_a_time_that_is_lifted_in_the_middle_of_a_task_is_none_any_more(timed: Theatre) -> None:
+    await timed.orchestrator.limit("build-it", Limits(seconds=0))
+    await timed.clock.advance(1000)
+    await timed.go_until("build-it", "completed")
+    assert await timed.events("build-it", e.PauseRequested) == []
 
 
-async def test_money_that_is_added_in_the_middle_of_a_task_may_be_spent_in_it(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.5))
+async def test_money_that_is_added_in_the_middle_of_a_task_may_be_spent_in_it(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.5))
     usage = "{usage: {used: 1000, size: 100000, cost: 0.75}}"
-    async with theatre.open():
-        await theatre.begin(f"turns: [{{match: Do A, do: [{{touch: here}}, {{wait_for: go}}, {usage}]}}]")
-        await theatre.until_there(worktree_of(theatre) / "here")
-        await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
-        assert await theatre.events("build-it", e.PauseRequested) == []
+    await opened.begin(f"turns: [{{match: Do A, do: [{{touch: here}}, {{wait_for: go}}, {usage}]}}]")
+    await opened.until_there(worktree_of(opened) / "here")
+    await opened.orchestrator.limit("build-it", Limits(usd=2.0))
+    await opened.go_until("build-it", "completed")
+    assert await opened.events("build-it", e.PauseRequested) == []
 
 
-@pytest.mark.parametrize("seconds", [600, 0])
-async def test_time_that_is_added_when_it_is_over_takes_the_pause_back(theatre: Theatre, seconds: float) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.clock.advance(61)
-        await theatre.event("build-it", e.PauseRequested)
-        assert not (await theatre.orchestrator.limit("build-it", Limits(seconds=seconds))).pause_requested
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
+@pytest.mark.parametrize(
+    ("over", "seconds", "pausing", "ending"),
+    [
+        pytest.param(61, 600, False, "completed", id="more time takes the pause back"),
+        pytest.param(61, 0, False, "completed", id="no limit takes the pause back"),
+        pytest.param(100, 90, True, "paused", id="too little more leaves the pause"),
+    ],
+)
+async def test_time_added_at_its_end(timed: Theatre, over: float, seconds: float, pausing: bool, ending: str) -> None:
+    await timed.clock.advance(over)
+    await timed.event("build-it", e.PauseRequested)
+    assert (await timed.orchestrator.limit("build-it", Limits(seconds=seconds))).pause_requested is pausing
+    await timed.go_until("build-it", ending)
 
 
-async def test_a_change_that_does_not_suffice_leaves_the_pause(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.clock.advance(100)
-        await theatre.event("build-it", e.PauseRequested)
-        assert (await theatre.orchestrator.limit("build-it", Limits(seconds=90))).pause_requested
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
-
-
-async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.pause("build-it", "lunch")
-        assert (await theatre.orchestrator.limit("build-it", Limits(seconds=0))).pause_requested
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
+async def test_a_limit_that_is_lifted_leaves_a_pause_that_somebody_wants(timed: Theatre) -> None:
+    await timed.pause("build-it", "lunch")
+    assert (await timed.orchestrator.limit("build-it", Limits(seconds=0))).pause_requested
+    await timed.go_until("build-it", "paused")
 
 
 async def wanted_by_a_person(theatre: Theatre) -> None:
@@ -202,85 +168,66 @@ async def wanted_by_a_person(theatre: Theatre) -> None:
     assert asked[1].trigger is Trigger.PAUSE and asked[1].force_at == first.force_at
 
 
-async def test_a_pause_that_somebody_wants_when_the_time_is_over_stays_when_there_is_more_of_it(
-    theatre: Theatre,
-) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.clock.advance(61)
-        await theatre.event("build-it", e.PauseRequested)
-        await theatre.clock.advance(5)
-        await wanted_by_a_person(theatre)
-        assert (await theatre.orchestrator.limit("build-it", Limits(seconds=600))).pause_requested
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
-        assert await stopped(theatre) == (Trigger.PAUSE, "I want it", True)
+async def test_a_requested_pause_stays_when_more_time_is_added(timed: Theatre) -> None:
+    await timed.clock.advance(61)
+    await timed.event("build-it", e.PauseRequested)
+    await timed.clock.advance(5)
+    await wanted_by_a_person(timed)
+    assert (await timed.orchestrator.limit("build-it", Limits(seconds=600))).pause_requested
+    await timed.go_until("build-it", "paused")
+    assert await stopped(timed) == (Trigger.PAUSE, "I want it", True)
 
 
 BROKE = "turns: [{match: Do A, do: [{usage: {used: %s, size: 100000, cost: 0.75}}, {touch: here}, {wait_for: go}]}]"
 
 
 @pytest.mark.parametrize(("used", "ending"), [("1000", "completed"), ("90000", "paused")])
-async def test_money_that_is_added_when_it_is_spent_takes_the_pause_back_where_the_window_has_room(
-    theatre: Theatre, used: str, ending: str
-) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.5))
-    async with theatre.open():
-        await theatre.begin(BROKE % used)
-        await theatre.until_there(worktree_of(theatre) / "here")
-        await theatre.event("build-it", e.PauseRequested)
-        await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", ending)
+async def test_added_money_takes_the_pause_back_if_the_window_has_room(opened: Theatre, used: str, ending: str) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.5))
+    await opened.begin(BROKE % used)
+    await opened.until_there(worktree_of(opened) / "here")
+    await opened.event("build-it", e.PauseRequested)
+    await opened.orchestrator.limit("build-it", Limits(usd=2.0))
+    await opened.go_until("build-it", ending)
 
 
-async def test_a_pause_that_somebody_wants_when_the_money_is_spent_stays_when_there_is_more_of_it(
-    theatre: Theatre,
-) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.5))
-    async with theatre.open():
-        await theatre.begin(BROKE % "1000")
-        await theatre.until_there(worktree_of(theatre) / "here")
-        await wanted_by_a_person(theatre)
-        assert (await theatre.orchestrator.limit("build-it", Limits(usd=2.0))).pause_requested
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
-        assert await stopped(theatre) == (Trigger.PAUSE, "I want it", True)
+async def test_a_requested_pause_stays_when_more_money_is_added(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.5))
+    await opened.begin(BROKE % "1000")
+    await opened.until_there(worktree_of(opened) / "here")
+    await wanted_by_a_person(opened)
+    assert (await opened.orchestrator.limit("build-it", Limits(usd=2.0))).pause_requested
+    await opened.go_until("build-it", "paused")
+    assert await stopped(opened) == (Trigger.PAUSE, "I want it", True)
 
 
 @pytest.mark.parametrize("status", ["completed", "cancelled"])
-async def test_the_limits_of_work_that_is_over_stay_as_they_were(theatre: Theatre, status: str) -> None:
-    async with theatre.open():
-        await theatre.begin(SIMPLE if status == "completed" else HELD)
-        if status == "cancelled":
-            await theatre.cancel("build-it", "seen enough")
-        await theatre.until("build-it", status)
-        with pytest.raises(WrongState, match=f"The workflow is {status}"):
-            await theatre.orchestrator.limit("build-it", Limits(usd=1.3))
-        assert await theatre.events("build-it", e.LimitsChanged) == []
+async def test_the_limits_of_work_that_is_over_stay_as_they_were(opened: Theatre, status: str) -> None:
+    await opened.begin(SIMPLE if status == "completed" else HELD)
+    if status == "cancelled":
+        await opened.cancel("build-it", "seen enough")
+    await opened.until("build-it", status)
+    with pytest.raises(WrongState, match=f"The workflow is {status}"):
+        await opened.orchestrator.limit("build-it", Limits(usd=1.3))
+    assert await opened.events("build-it", e.LimitsChanged) == []
 
 
-async def test_a_time_that_is_over_is_not_hidden_by_money_that_is_spent(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(seconds=60))
-    async with theatre.open():
-        await theatre.begin(BROKE % "1000")
-        await theatre.until_there(worktree_of(theatre) / "here")
-        await theatre.event("build-it", e.UsageReported)
-        await theatre.orchestrator.limit("build-it", Limits(usd=0.5))
-        assert await theatre.events("build-it", e.PauseRequested) == []
-        await theatre.clock.advance(61)
-        requested = (await theatre.event("build-it", e.PauseRequested)).event
-        assert isinstance(requested, e.PauseRequested) and requested.trigger is Trigger.TIMEOUT
-        await theatre.cancel("build-it", "seen enough")
+async def test_a_time_that_is_over_is_not_hidden_by_money_that_is_spent(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(seconds=60))
+    await opened.begin(BROKE % "1000")
+    await opened.until_there(worktree_of(opened) / "here")
+    await opened.event("build-it", e.UsageReported)
+    await opened.orchestrator.limit("build-it", Limits(usd=0.5))
+    assert await opened.events("build-it", e.PauseRequested) == []
+    await opened.clock.advance(61)
+    assert (await opened.first("build-it", e.PauseRequested)).trigger is Trigger.TIMEOUT
+    await opened.cancel("build-it", "seen enough")
 
 
 async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason(theatre: Theatre) -> None:
     theatre.choices = Choices(limits=Limits(seconds=60))
     async with theatre.open(pause_force_after=30.0):
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
+        await theatre.begin_until(e.ToolFinished, HELD)
         await theatre.clock.advance(61)
         await theatre.event("build-it", e.PauseRequested)
         await theatre.as_time_goes_by("build-it", "paused")
@@ -288,67 +235,59 @@ async def test_a_task_that_goes_on_after_its_time_is_interrupted_for_that_reason
         assert (trigger, clean) == (Trigger.TIMEOUT, False)
 
 
-async def test_money_that_is_spent_stops_the_work(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.5))
+async def test_money_that_is_spent_stops_the_work(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.5))
     spends = SIMPLE.replace("do: [", "do: [{usage: {used: 1000, size: 100000, cost: 0.75}}, ", 1)
     assert spends != SIMPLE
-    async with theatre.open():
-        await theatre.begin(spends)
-        await theatre.until("build-it", "paused")
-        trigger, reason, clean = await stopped(theatre)
-        assert (trigger, clean) == (Trigger.EXHAUSTION, True)
-        assert reason == "The work has cost $0.75, and the budget is $0.50."
-        head = (await theatre.event("build-it", e.SnapshotStudied)).seq
-        with pytest.raises(WrongState, match=r"the budget is \$0.50") as refused:
-            await theatre.resume("build-it")
-        assert "--max-cost" in refused.value.hint
-        assert (await theatre.orchestrator.workflow("build-it")).head == head
-        await theatre.orchestrator.limit("build-it", Limits(usd=2.0))
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+    await opened.begin(spends)
+    await opened.until("build-it", "paused")
+    trigger, reason, clean = await stopped(opened)
+    assert (trigger, clean) == (Trigger.EXHAUSTION, True)
+    assert reason == "The work has cost $0.75, and the budget is $0.50."
+    head = (await opened.event("build-it", e.SnapshotStudied)).seq
+    with pytest.raises(WrongState, match=r"the budget is \$0.50") as refused:
+        await opened.resume("build-it")
+    assert "--max-cost" in refused.value.hint
+    assert (await opened.orchestrator.workflow("build-it")).head == head
+    await opened.orchestrator.limit("build-it", Limits(usd=2.0))
+    await opened.resume_until("build-it", "completed")
 
 
 SPENDS = SIMPLE.replace("do: [", "do: [{usage: {input: 100000, output: 10000, cached: 1000000, model: %s}}, ", 1)
 
 
-async def test_money_is_reckoned_from_tokens_where_the_agent_does_not_tell_its_cost(
-    theatre: Theatre, database_url: str
-) -> None:
-    theatre.database_url = database_url
-    theatre.choices = Choices(limits=Limits(usd=0.5))
-    async with theatre.open():
-        await theatre.begin(SPENDS % "claude-opus-5-5")
-        view = await theatre.until("build-it", "paused")
-        trigger, reason, _ = await stopped(theatre)
-        assert (trigger, reason) == (Trigger.EXHAUSTION, "The work has cost about $0.80, and the budget is $0.50.")
-        account = await theatre.orchestrator.usage("build-it")
-        assert (account.workflow_id, account.account, account.account) == (
-            view.id,
-            view.spent,
-            account.models[0].account,
-        )
-        assert (account.account.input_tokens, account.account.cached_tokens) == (100_000, 1_000_000)
-        assert (account.account.cost_source, account.models[0].model) == ("estimated", "claude-opus-5-5")
-        (session,) = await theatre.orchestrator.sessions("build-it")
-        assert session.spent == account.account and session.usage.cached_tokens == 1_000_000
+async def test_money_is_reckoned_from_tokens_where_the_agent_does_not_tell_its_cost(on_each: Theatre) -> None:
+    on_each.choices = Choices(limits=Limits(usd=0.5))
+    await on_each.begin(SPENDS % "claude-opus-5-5")
+    view = await on_each.until("build-it", "paused")
+    trigger, reason, _ = await stopped(on_each)
+    assert (trigger, reason) == (Trigger.EXHAUSTION, "The work has cost about $0.80, and the budget is $0.50.")
+    account = await on_each.orchestrator.usage("build-it")
+    assert (account.workflow_id, account.account, account.account) == (
+        view.id,
+        view.spent,
+        account.models[0].account,
+    )
+    assert (account.account.input_tokens, account.account.cached_tokens) == (100_000, 1_000_000)
+    assert (account.account.cost_source, account.models[0].model) == ("estimated", "claude-opus-5-5")
+    (session,) = await on_each.orchestrator.sessions("build-it")
+    assert session.spent == account.account and session.usage.cached_tokens == 1_000_000
 
 
-async def test_tokens_of_a_model_that_nobody_knows_have_no_price_and_that_is_said(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.01))
-    async with theatre.open():
-        await theatre.begin(SPENDS % "mine")
-        view = await theatre.until("build-it", "completed")
-        (said,) = [event for event in await theatre.events("build-it", e.Warned) if event.code == "limit_unmeasured"]
-        assert "cost" in said.message
-        assert (view.spent.cost_usd, view.spent.cost_source, view.spent.complete) == (None, "unknown", False)
+async def test_tokens_of_a_model_that_nobody_knows_have_no_price_and_that_is_said(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.01))
+    await opened.begin(SPENDS % "mine")
+    view = await opened.until("build-it", "completed")
+    (said,) = [event for event in await opened.events("build-it", e.Warned) if event.code == "limit_unmeasured"]
+    assert "cost" in said.message
+    assert (view.spent.cost_usd, view.spent.cost_source, view.spent.complete) == (None, "unknown", False)
 
 
-async def test_a_limit_that_nobody_can_keep_is_said_once(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(usd=0.01, tokens=1))
-    async with theatre.open():
-        await theatre.begin(HELD.replace(", {wait_for: go}", ""))
-        await theatre.until("build-it", "completed")
-        said = [event for event in await theatre.events("build-it", e.Warned) if event.code == "limit_unmeasured"]
+async def test_a_limit_that_nobody_can_keep_is_said_once(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(usd=0.01, tokens=1))
+    await opened.begin(HELD.replace(", {wait_for: go}", ""))
+    await opened.until("build-it", "completed")
+    said = [event for event in await opened.events("build-it", e.Warned) if event.code == "limit_unmeasured"]
     assert len(said) == 1 and "tokens" in said[0].message
 
 
@@ -360,37 +299,33 @@ async def test_a_limit_that_nobody_can_keep_is_said_once(theatre: Theatre) -> No
         *(Limits(usd=float("inf")), Limits(usd=float("nan")), Limits(usd=1e300), Limits(usd=-0.5)),
     ],
 )
-async def test_a_limit_that_is_none_is_refused(theatre: Theatre, limits: Limits) -> None:
-    theatre.choices = Choices(limits=limits)
-    async with theatre.open():
-        with pytest.raises(BadInput, match="is no limit") as refused:
-            await theatre.begin(SIMPLE)
-        assert "from 0, which is no limit, to " in refused.value.hint
-        theatre.choices = Choices(limits=Limits(seconds=3_153_600_000))
-        view = await theatre.begin(SIMPLE)
-        with pytest.raises(BadInput, match="is no limit"):
-            await theatre.orchestrator.limit(view.id, limits)
-        await theatre.until(view.id, "completed")
+async def test_a_limit_that_is_none_is_refused(opened: Theatre, limits: Limits) -> None:
+    opened.choices = Choices(limits=limits)
+    with pytest.raises(BadInput, match="is no limit") as refused:
+        await opened.begin(SIMPLE)
+    assert "from 0, which is no limit, to " in refused.value.hint
+    opened.choices = Choices(limits=Limits(seconds=3_153_600_000))
+    view = await opened.begin(SIMPLE)
+    with pytest.raises(BadInput, match="is no limit"):
+        await opened.orchestrator.limit(view.id, limits)
+    await opened.until(view.id, "completed")
 
 
-async def test_a_limit_is_lifted_with_nothing(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(tasks=1, usd=5))
-    async with theatre.open():
-        await theatre.begin(SIMPLE)
-        await theatre.until("build-it", "paused")
-        await theatre.orchestrator.limit("build-it", Limits(tasks=0))
-        (changed,) = await theatre.events("build-it", e.LimitsChanged)
-        assert changed.limits == Limits(tasks=0, usd=5)
+async def test_a_limit_is_lifted_with_nothing(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(tasks=1, usd=5))
+    await opened.begin(SIMPLE)
+    await opened.until("build-it", "paused")
+    await opened.orchestrator.limit("build-it", Limits(tasks=0))
+    (changed,) = await opened.events("build-it", e.LimitsChanged)
+    assert changed.limits == Limits(tasks=0, usd=5)
 
 
-async def test_whether_to_wait_for_a_quota_can_be_changed_on_the_way(theatre: Theatre) -> None:
-    theatre.choices = Choices(limits=Limits(tasks=1))
-    async with theatre.open():
-        await theatre.begin(SIMPLE)
-        await theatre.until("build-it", "paused")
-        await theatre.orchestrator.limit("build-it", Limits(), wait_for_quota=True)
-        await theatre.orchestrator.limit("build-it", Limits(tasks=0))
-        last = (await theatre.events("build-it", e.LimitsChanged))[-1]
-        assert (last.limits.tasks, last.wait_for_quota) == (0, True)
-        row = await theatre.services.journal.workflows.get("build-it")
-        assert decode(Choices, row.choices).wait_for_quota
+async def test_whether_to_wait_for_a_quota_can_be_changed_on_the_way(opened: Theatre) -> None:
+    opened.choices = Choices(limits=Limits(tasks=1))
+    await opened.begin(SIMPLE)
+    await opened.until("build-it", "paused")
+    await opened.orchestrator.limit("build-it", Limits(), wait_for_quota=True)
+    await opened.orchestrator.limit("build-it", Limits(tasks=0))
+    last = (await opened.events("build-it", e.LimitsChanged))[-1]
+    assert (last.limits.tasks, last.wait_for_quota) == (0, True)
+    assert decode(Choices, (await opened.services.journal.workflows.get("build-it")).choices).wait_for_quota

@@ -34,9 +34,7 @@ def names(theatre: Theatre) -> set[str]:
     return {path.name for path in worktree_of(theatre).iterdir()} - {".git"}
 
 
-async def test_a_task_whose_worktree_is_gone_is_not_done_and_the_files_of_those_before_come_back(
-    theatre: Theatre,
-) -> None:
+async def test_a_task_without_worktree_is_not_done_and_earlier_files_come_back(theatre: Theatre) -> None:
     async with theatre.open(retry_attempts=3):
         await begun(theatre)
         await theatre.until_there(worktree_of(theatre) / "b.txt")
@@ -50,46 +48,40 @@ async def test_a_task_whose_worktree_is_gone_is_not_done_and_the_files_of_those_
 
 
 @pytest.mark.parametrize("agent", [True, False], ids=["resumed", "without an agent"])
-async def test_a_worktree_that_is_gone_at_a_pause_comes_back_with_its_files(theatre: Theatre, agent: bool) -> None:
-    async with theatre.open():
-        await begun(theatre, tasks=1)
-        await theatre.until("build-it", "paused")
-        (worktree_of(theatre) / "a.txt").write_text("A, but changed since")
-        shutil.rmtree(worktree_of(theatre))
-        (theatre.root / "go").touch()
-        if agent:
-            await theatre.resume("build-it")
-            await theatre.until("build-it", "completed")
-        else:
-            restored = await theatre.orchestrator.restore_workspace("build-it")
-            assert "with the files of checkpoint" in restored.note
-        (told,) = await gone(theatre)
-        assert "what was changed after that is lost" in told
-        assert (worktree_of(theatre) / "a.txt").read_text() == "A"
+async def test_a_worktree_that_is_gone_at_a_pause_comes_back_with_its_files(opened: Theatre, agent: bool) -> None:
+    await begun(opened, tasks=1)
+    await opened.until("build-it", "paused")
+    (worktree_of(opened) / "a.txt").write_text("A, but changed since")
+    shutil.rmtree(worktree_of(opened))
+    (opened.root / "go").touch()
+    if agent:
+        await opened.resume_until("build-it", "completed")
+    else:
+        assert "with the files of checkpoint" in (await opened.orchestrator.restore_workspace("build-it")).note
+    (told,) = await gone(opened)
+    assert "what was changed after that is lost" in told
+    assert (worktree_of(opened) / "a.txt").read_text() == "A"
 
 
-async def test_a_worktree_that_was_not_filled_is_not_taken_for_a_whole_one(theatre: Theatre) -> None:
-    async with theatre.open():
-        await begun(theatre, tasks=1)
-        await theatre.until("build-it", "paused")
-        shutil.rmtree(worktree_of(theatre))
-        with dying_at("worktree.held"):
-            await theatre.orchestrator.restore_workspace("build-it")
-        assert worktree_of(theatre).is_dir() and "a.txt" not in names(theatre)
-        await theatre.orchestrator.restore_workspace("build-it")
-        assert names(theatre) == {"a.txt"}
-        assert "locked" not in git(theatre.repository, "worktree", "list", "--porcelain")
+async def test_a_worktree_that_was_not_filled_is_not_taken_for_a_whole_one(opened: Theatre) -> None:
+    await begun(opened, tasks=1)
+    await opened.until("build-it", "paused")
+    shutil.rmtree(worktree_of(opened))
+    with dying_at("worktree.held"):
+        await opened.orchestrator.restore_workspace("build-it")
+    assert worktree_of(opened).is_dir() and "a.txt" not in names(opened)
+    await opened.orchestrator.restore_workspace("build-it")
+    assert names(opened) == {"a.txt"}
+    assert "locked" not in git(opened.repository, "worktree", "list", "--porcelain")
 
 
-async def test_a_worktree_whose_checkpoints_are_gone_too_is_made_from_its_branch(theatre: Theatre) -> None:
-    async with theatre.open():
-        await begun(theatre, tasks=1)
-        await theatre.until("build-it", "paused")
-        shutil.rmtree(worktree_of(theatre))
-        for ref in git(theatre.repository, "for-each-ref", "--format=%(refname)", "refs/segue/checkpoints").split():
-            git(theatre.repository, "update-ref", "-d", ref)
-        git(theatre.repository, "worktree", "prune")
-        git(theatre.repository, "reflog", "expire", "--expire=now", "--all")
-        git(theatre.repository, "gc", "--quiet", "--prune=now")
-        restored = await theatre.orchestrator.restore_workspace("build-it")
-        assert "since no checkpoint has its files" in restored.note
+async def test_a_worktree_whose_checkpoints_are_gone_too_is_made_from_its_branch(opened: Theatre) -> None:
+    await begun(opened, tasks=1)
+    await opened.until("build-it", "paused")
+    shutil.rmtree(worktree_of(opened))
+    for ref in git(opened.repository, "for-each-ref", "--format=%(refname)", "refs/segue/checkpoints").split():
+        git(opened.repository, "update-ref", "-d", ref)
+    git(opened.repository, "worktree", "prune")
+    git(opened.repository, "reflog", "expire", "--expire=now", "--all")
+    git(opened.repository, "gc", "--quiet", "--prune=now")
+    assert "since no checkpoint has its files" in (await opened.orchestrator.restore_workspace("build-it")).note

@@ -17,23 +17,22 @@ SCRIPT = "turns:\n" + "".join(
 )
 
 
-async def test_work_that_is_paused_after_every_task_is_done_once_and_in_one_session(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(SCRIPT, plan=PLAN)
-        for _ in range(TASKS - 1):
-            await theatre.pause("build-it", "one at a time", wait=True)
-            view = await theatre.until("build-it", "paused", "completed")
-            if view.status == "completed":
-                break
-            await theatre.resume("build-it")
-        view = await theatre.until("build-it", "completed")
-        done = [event.task_id for event in await theatre.events("build-it", e.TaskCompleted)]
-        snapshots = [event for event in await theatre.events("build-it", e.CheckpointCreated) if event.snapshot]
-        pauses = [move for move in await theatre.events("build-it", e.WorkflowMoved) if move.after == "paused"]
+async def test_work_that_is_paused_after_every_task_is_done_once_and_in_one_session(opened: Theatre) -> None:
+    await opened.begin(SCRIPT, plan=PLAN)
+    for _ in range(TASKS - 1):
+        await opened.pause("build-it", "one at a time", wait=True)
+        view = await opened.until("build-it", "paused", "completed")
+        if view.status == "completed":
+            break
+        await opened.resume("build-it")
+    view = await opened.until("build-it", "completed")
+    done = [event.task_id for event in await opened.events("build-it", e.TaskCompleted)]
+    snapshots = [event for event in await opened.events("build-it", e.CheckpointCreated) if event.snapshot]
+    pauses = [move for move in await opened.events("build-it", e.WorkflowMoved) if move.after == "paused"]
     assert done == [f"t{n}" for n in range(1, TASKS + 1)]
     assert view.sessions == 1 and view.runs == len(pauses) + 1
     assert len(snapshots) == view.runs and {move.trigger for move in pauses} == {Trigger.PAUSE}
-    assert len(theatre.diary("prompt")) == TASKS
+    assert len(opened.diary("prompt")) == TASKS
 
 
 async def test_work_that_never_began_is_still_pending_after_a_restart(theatre: Theatre) -> None:
@@ -45,6 +44,5 @@ async def test_work_that_never_began_is_still_pending_after_a_restart(theatre: T
         view = await theatre.orchestrator.workflow("another")
         assert (view.status, view.runs) == ("pending", 1)
         assert await theatre.events("another", e.AgentStarted) == []
-        await theatre.resume("another")
-        view = await theatre.until("another", "completed")
+        view = await theatre.resume_until("another", "completed")
     assert view.sessions == 1

@@ -44,101 +44,91 @@ async def after_one_task(theatre: Theatre, script: str = SCRIPT) -> str:
     return session.token
 
 
+@pytest.fixture
+async def after_one(opened: Theatre) -> Theatre:
+    """Workflow `build-it` that is paused after the first of its two tasks."""
+    await after_one_task(opened)
+    return opened
+
+
 def ways(resumed: Resumed) -> dict[Way, Any]:
     return {price.way: price.tokens if price.possible else price.note for price in resumed.prices}
 
 
-async def test_a_fork_begins_with_a_copy_that_remembers_and_the_original_does_not_move(
-    theatre: Theatre, database_url: str
-) -> None:
-    theatre.database_url = database_url
-    async with theatre.open():
-        token = await after_one_task(theatre)
-        await theatre.until_studied()
-        before = await theatre.orchestrator.workflow("build-it")
-        await fork(theatre)
-        resumed = await theatre.resume(FORK)
-        assert (resumed.way, resumed.session_number, ways(resumed)[Way.FORK]) == (Way.FORK, 1, 5000)
-        await theatre.until(FORK, "completed")
-        (session,) = await theatre.orchestrator.sessions(FORK)
-        assert session.token not in (None, token) and session.carrying is Carrying.NOTHING
-        (queued,) = await theatre.events(FORK, e.RunQueued)
-        assert (queued.way, queued.reason) == (Way.FORK, resumed.reason)
-        assert not await theatre.events(FORK, e.WayChanged)
-        (recalled,) = await theatre.events(FORK, e.AgentMessage)
-        assert "Task 1 of 2: Do A" in recalled.text
-        assert (worktree_of(theatre, FORK) / "where.txt").read_text().strip() == str(worktree_of(theatre, FORK))
-        assert (await theatre.orchestrator.workflow("build-it")).head == before.head
-        assert (await theatre.resume("build-it")).way is Way.NATIVE
-        await theatre.until("build-it", "completed")
-    (copied,) = theatre.diary("forked")
-    told = theatre.diary("prompt")[1]["text"]
+async def test_a_fork_begins_with_a_copy_that_remembers_and_the_original_does_not_move(on_each: Theatre) -> None:
+    token = await after_one_task(on_each)
+    await on_each.until_studied()
+    before = await on_each.orchestrator.workflow("build-it")
+    await fork(on_each)
+    resumed = await on_each.resume(FORK)
+    assert (resumed.way, resumed.session_number, ways(resumed)[Way.FORK]) == (Way.FORK, 1, 5000)
+    await on_each.until(FORK, "completed")
+    (session,) = await on_each.orchestrator.sessions(FORK)
+    assert session.token not in (None, token) and session.carrying is Carrying.NOTHING
+    (queued,) = await on_each.events(FORK, e.RunQueued)
+    assert (queued.way, queued.reason) == (Way.FORK, resumed.reason)
+    assert not await on_each.events(FORK, e.WayChanged)
+    (recalled,) = await on_each.events(FORK, e.AgentMessage)
+    assert "Task 1 of 2: Do A" in recalled.text
+    assert (worktree_of(on_each, FORK) / "where.txt").read_text().strip() == str(worktree_of(on_each, FORK))
+    assert (await on_each.orchestrator.workflow("build-it")).head == before.head
+    assert (await on_each.resume("build-it")).way is Way.NATIVE
+    await on_each.until("build-it", "completed")
+    (copied,) = on_each.diary("forked")
+    told = on_each.diary("prompt")[1]["text"]
     assert (copied["of"], copied["prompts"]) == (token, 1)
-    assert f"You are in {worktree_of(theatre, FORK)} now" in told and f"Leave {worktree_of(theatre)} alone" in told
-    assert [entry["session"] for entry in theatre.diary("prompt")] == [token, session.token, token]
+    assert f"You are in {worktree_of(on_each, FORK)} now" in told and f"Leave {worktree_of(on_each)} alone" in told
+    assert [entry["session"] for entry in on_each.diary("prompt")] == [token, session.token, token]
 
 
-async def test_a_fork_that_is_talked_to_first_is_told_where_it_is(theatre: Theatre) -> None:
-    async with theatre.open():
-        await after_one_task(theatre)
-        await fork(theatre)
-        said = await theatre.prompt(FORK, "What do you remember?")
-        assert (said.status, said.way) == ("sent", Way.FORK)
-        recalled = (await theatre.event(FORK, e.AgentMessage)).event
-        assert isinstance(recalled, e.AgentMessage) and "Task 1 of 2: Do A" in recalled.text
-    assert f"You are in {worktree_of(theatre, FORK)} now" in theatre.diary("prompt")[1]["text"]
+async def test_a_fork_that_is_talked_to_first_is_told_where_it_is(after_one: Theatre) -> None:
+    await fork(after_one)
+    said = await after_one.prompt(FORK, "What do you remember?")
+    assert (said.status, said.way) == ("sent", Way.FORK)
+    assert "Task 1 of 2: Do A" in (await after_one.first(FORK, e.AgentMessage)).text
+    assert f"You are in {worktree_of(after_one, FORK)} now" in after_one.diary("prompt")[1]["text"]
 
 
-async def test_an_agent_that_refuses_to_copy_begins_anew_with_a_compiled_context_and_that_is_said(
-    theatre: Theatre, database_url: str
-) -> None:
-    theatre.database_url = database_url
-    async with theatre.open():
-        await after_one_task(theatre)
-        await fork(theatre)
-        theatre.script.write_text(SCRIPT + "on_load: {reject: true}\n")
-        assert (await theatre.resume(FORK)).way is Way.FORK
-        await theatre.until(FORK, "completed")
-        (changed,) = await theatre.events(FORK, e.WayChanged)
-        assert (changed.before, changed.after) == (Way.FORK, Way.CONTEXT) and "Session not found" in changed.reason
-        (carried,) = await theatre.events(FORK, e.ContextCarried)
-        assert carried.way is Way.CONTEXT and "alpacas" in carried.text
-        (session,) = await theatre.orchestrator.sessions(FORK)
-        assert (session.carrying, session.refused_tokens) == (Carrying.DONE, ())
-        (original,) = await theatre.orchestrator.sessions("build-it")
-        assert (original.status, original.refused_tokens) == (SessionStatus.SUSPENDED, ())
-    assert "This conversation is a copy" not in theatre.diary("prompt")[1]["text"]
+async def test_an_agent_that_refuses_to_copy_begins_anew_with_a_compiled_context(on_each: Theatre) -> None:
+    await after_one_task(on_each)
+    await fork(on_each)
+    on_each.script.write_text(SCRIPT + "on_load: {reject: true}\n")
+    assert (await on_each.resume(FORK)).way is Way.FORK
+    await on_each.until(FORK, "completed")
+    (changed,) = await on_each.events(FORK, e.WayChanged)
+    assert (changed.before, changed.after) == (Way.FORK, Way.CONTEXT) and "Session not found" in changed.reason
+    (carried,) = await on_each.events(FORK, e.ContextCarried)
+    assert carried.way is Way.CONTEXT and "alpacas" in carried.text
+    (session,) = await on_each.orchestrator.sessions(FORK)
+    assert (session.carrying, session.refused_tokens) == (Carrying.DONE, ())
+    (original,) = await on_each.orchestrator.sessions("build-it")
+    assert (original.status, original.refused_tokens) == (SessionStatus.SUSPENDED, ())
+    assert "This conversation is a copy" not in on_each.diary("prompt")[1]["text"]
 
 
-async def test_a_conversation_that_has_gone_beyond_the_snapshot_is_not_copied(theatre: Theatre) -> None:
-    async with theatre.open():
-        await after_one_task(theatre)
-        await fork(theatre)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-        resumed = await theatre.resume(FORK)
-        assert resumed.way is Way.CONTEXT
-        assert ways(resumed)[Way.FORK] == "the original's conversation has gone beyond the snapshot"
-        assert (await theatre.until(FORK, "completed")).status is WorkflowStatus.COMPLETED
+async def test_a_conversation_that_has_gone_beyond_the_snapshot_is_not_copied(after_one: Theatre) -> None:
+    await fork(after_one)
+    await after_one.resume_until("build-it", "completed")
+    resumed = await after_one.resume(FORK)
+    assert resumed.way is Way.CONTEXT
+    assert ways(resumed)[Way.FORK] == "the original's conversation has gone beyond the snapshot"
+    assert (await after_one.until(FORK, "completed")).status is WorkflowStatus.COMPLETED
 
 
-async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatre: Theatre) -> None:
-    async with theatre.open():
-        await after_one_task(theatre)
-        view = (await fork(theatre)).workflow
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(after_one: Theatre) -> None:
+    view = (await fork(after_one)).workflow
+    await after_one.resume_until("build-it", "completed")
 
-        def as_planned_before(t: Transaction) -> None:
-            t.sessions.set_carrying(t.sessions.current().id, Carrying.NOTHING)
-            t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="resumed")
-            theatre.queue_fork(t, "the original stood still then")
+    def as_planned_before(t: Transaction) -> None:
+        t.sessions.set_carrying(t.sessions.current().id, Carrying.NOTHING)
+        t.move_workflow(WorkflowStatus.IN_PROGRESS, reason="resumed")
+        after_one.queue_fork(t, "the original stood still then")
 
-        await theatre.services.journal.transact(view.id, as_planned_before)
-        await theatre.until(FORK, "completed")
-        (changed,) = await theatre.events(FORK, e.WayChanged)
-        assert changed.reason == "The original's conversation went on before it was copied."
-        assert [carried.way for carried in await theatre.events(FORK, e.ContextCarried)] == [Way.CONTEXT]
+    await after_one.services.journal.transact(view.id, as_planned_before)
+    await after_one.until(FORK, "completed")
+    (changed,) = await after_one.events(FORK, e.WayChanged)
+    assert changed.reason == "The original's conversation went on before it was copied."
+    assert [carried.way for carried in await after_one.events(FORK, e.ContextCarried)] == [Way.CONTEXT]
 
 
 @pytest.mark.parametrize(
@@ -148,16 +138,13 @@ async def test_a_conversation_that_goes_on_while_it_is_copied_is_not_used(theatr
         ("", "understudy", "understudy cannot copy a conversation of rehearsal"),
     ],
 )
-async def test_what_keeps_a_conversation_from_being_copied_is_said(
-    theatre: Theatre, script: str, agent: str | None, why: str
-) -> None:
-    async with theatre.open():
-        await after_one_task(theatre, SCRIPT + script)
-        await fork(theatre, await session_of(theatre), agent=agent)
-        resumed = await theatre.resume(FORK)
-        assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, why)
-        assert why in resumed.reason
-        await theatre.until(FORK, "completed")
+async def test_the_reason_for_no_copy_is_said(opened: Theatre, script: str, agent: str | None, why: str) -> None:
+    await after_one_task(opened, SCRIPT + script)
+    await fork(opened, await session_of(opened), agent=agent)
+    resumed = await opened.resume(FORK)
+    assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, why)
+    assert why in resumed.reason
+    await opened.until(FORK, "completed")
 
 
 async def test_copying_is_off_for_an_agent_that_was_not_seen_to_do_it_well(theatre: Theatre) -> None:
@@ -171,13 +158,11 @@ async def test_copying_is_off_for_an_agent_that_was_not_seen_to_do_it_well(theat
         await theatre.until(FORK, "completed")
 
 
-async def test_the_compiled_context_can_be_asked_for_in_place_of_the_copy(theatre: Theatre) -> None:
-    async with theatre.open():
-        await after_one_task(theatre)
-        await fork(theatre)
-        resumed = await theatre.resume(FORK, way=Way.CONTEXT)
-        assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, 5000)
-        await theatre.until(FORK, "completed")
-        (session,) = await theatre.orchestrator.sessions(FORK)
-        assert session.carrying is Carrying.DONE
-    assert not theatre.diary("forked")
+async def test_the_compiled_context_can_be_asked_for_in_place_of_the_copy(after_one: Theatre) -> None:
+    await fork(after_one)
+    resumed = await after_one.resume(FORK, way=Way.CONTEXT)
+    assert (resumed.way, ways(resumed)[Way.FORK]) == (Way.CONTEXT, 5000)
+    await after_one.until(FORK, "completed")
+    (session,) = await after_one.orchestrator.sessions(FORK)
+    assert session.carrying is Carrying.DONE
+    assert not after_one.diary("forked")

@@ -75,71 +75,61 @@ async def told_as_it_is(theatre: Theatre) -> list[e.WorkflowMoved]:
     return [record.event for record in records if isinstance(record.event, e.WorkflowMoved)]
 
 
-async def test_ten_pauses_at_once_give_one_snapshot(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.until_prompted(1)
-        answers = await at_once(*[pausing(theatre)] * 10, partial(let_go, theatre))
-        await theatre.until("build-it", "paused")
-        snapshots = {answer.snapshot_id for answer in answers if isinstance(answer, Action) and answer.snapshot_id}
-        moves = await told_as_it_is(theatre)
-        made = [event for event in await theatre.events("build-it", e.CheckpointCreated) if event.snapshot]
+async def test_ten_pauses_at_once_give_one_snapshot(opened: Theatre) -> None:
+    await opened.begin(HELD)
+    await opened.until_prompted(1)
+    answers = await at_once(*[pausing(opened)] * 10, partial(let_go, opened))
+    await opened.until("build-it", "paused")
+    snapshots = {answer.snapshot_id for answer in answers if isinstance(answer, Action) and answer.snapshot_id}
+    moves = await told_as_it_is(opened)
+    made = [event for event in await opened.events("build-it", e.CheckpointCreated) if event.snapshot]
     assert len(snapshots) == len(made) == 1
     assert [move.after for move in moves] == ["in_progress", "paused"]
     assert moves[-1].trigger is Trigger.PAUSE
 
 
-async def test_a_pause_that_races_with_the_last_task_ends_in_one_of_the_two(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(LAST)
-        await theatre.until_prompted(2)
-        (answer,) = [each for each in await at_once(pausing(theatre), partial(let_go, theatre)) if not _asked(each)]
-        view = await theatre.until("build-it", "paused", "completed")
-        moves = await told_as_it_is(theatre)
-    assert len(moves) == 2
+async def test_a_pause_that_races_with_the_last_task_ends_in_one_of_the_two(opened: Theatre) -> None:
+    await opened.begin(LAST)
+    await opened.until_prompted(2)
+    (answer,) = [each for each in await at_once(pausing(opened), partial(let_go, opened)) if not _asked(each)]
+    view = await opened.until("build-it", "paused", "completed")
+    assert len(await told_as_it_is(opened)) == 2
     # With nothing left to do there is nothing to pause, and that is what the answer says.
     assert (view.status == "paused") == isinstance(answer, Action)
 
 
-async def test_a_pause_and_a_cancel_at_once_end_in_a_cancelled_workflow(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.until_prompted(1)
-        answers = await at_once(pausing(theatre), cancelling(theatre), pausing(theatre))
-        view = await theatre.until("build-it", "cancelled")
-        moves = await told_as_it_is(theatre)
-    assert moves[-1].after == view.status == "cancelled"
+async def test_a_pause_and_a_cancel_at_once_end_in_a_cancelled_workflow(opened: Theatre) -> None:
+    await opened.begin(HELD)
+    await opened.until_prompted(1)
+    answers = await at_once(pausing(opened), cancelling(opened), pausing(opened))
+    view = await opened.until("build-it", "cancelled")
+    assert (await told_as_it_is(opened))[-1].after == view.status == "cancelled"
     assert [each.status for each in answers if isinstance(each, Action)].count("cancelled") == 1
-    assert theatre.services.live == {}
+    assert opened.services.live == {}
 
 
-async def test_a_cancel_that_races_with_the_last_task_ends_in_one_of_the_two(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(LAST)
-        await theatre.until_prompted(2)
-        await at_once(cancelling(theatre), partial(let_go, theatre))
-        view = await theatre.until("build-it", "cancelled", "completed")
-        moves = await told_as_it_is(theatre)
-    assert [move.after for move in moves] == ["in_progress", view.status]
+async def test_a_cancel_that_races_with_the_last_task_ends_in_one_of_the_two(opened: Theatre) -> None:
+    await opened.begin(LAST)
+    await opened.until_prompted(2)
+    await at_once(cancelling(opened), partial(let_go, opened))
+    view = await opened.until("build-it", "cancelled", "completed")
+    assert [move.after for move in (await told_as_it_is(opened))] == ["in_progress", view.status]
 
 
-async def test_a_resume_that_races_with_a_cancel_leaves_nobody_at_work(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.until_prompted(1)
-        go(theatre)
-        await theatre.pause("build-it", wait=True)
-        await theatre.until("build-it", "paused")
+async def test_a_resume_that_races_with_a_cancel_leaves_nobody_at_work(opened: Theatre) -> None:
+    await opened.begin(HELD)
+    await opened.until_prompted(1)
+    go(opened)
+    await opened.pause("build-it", wait=True)
+    await opened.until("build-it", "paused")
 
-        async def resume() -> Action:
-            resumed = await theatre.resume("build-it")
-            return Action(status="pause_requested", workflow_id=resumed.workflow_id)
+    async def resume() -> Action:
+        return Action(status="pause_requested", workflow_id=(await opened.resume("build-it")).workflow_id)
 
-        await at_once(resume, cancelling(theatre))
-        await theatre.until("build-it", "cancelled")
-        await told_as_it_is(theatre)
-        assert theatre.services.live == {}
-        assert theatre.services.environments == {}
+    await at_once(resume, cancelling(opened))
+    await opened.until("build-it", "cancelled")
+    await told_as_it_is(opened)
+    assert (opened.services.live, opened.services.environments) == ({}, {})
 
 
 def _asked(answer: Action | WrongState) -> bool:

@@ -37,29 +37,25 @@ def seen(theatre: Theatre) -> list[object]:
     return [each.details.get("images", 0) for each in theatre.diary("prompt") if "Like this" in each["text"]]
 
 
-async def test_a_picture_comes_with_the_words_and_both_are_told_of_later(theatre: Theatre) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        prompted = await show(theatre, SKETCH)
-        [said] = [each for each in await theatre.events("build-it", e.PromptQueued) if each.task_id is None]
-        assert (prompted.status, said.text, said.pictures) == ("sent", WORDS, (SEEN,))
-        await standing_still(theatre)
-        assert seen(theatre) == [1]
-        files = await theatre.orchestrator.session_files(await session_of(theatre))
-        assert "[Picture: the sketch.png]" in Path(files.history).read_text()
-        assert (await theatre.orchestrator.verify("build-it")).verified
+async def test_a_picture_comes_with_the_words_and_both_are_told_of_later(between: Theatre) -> None:
+    prompted = await show(between, SKETCH)
+    [said] = [each for each in await between.events("build-it", e.PromptQueued) if each.task_id is None]
+    assert (prompted.status, said.text, said.pictures) == ("sent", WORDS, (SEEN,))
+    await standing_still(between)
+    assert seen(between) == [1]
+    files = await between.orchestrator.session_files(await session_of(between))
+    assert "[Picture: the sketch.png]" in Path(files.history).read_text()
+    assert (await between.orchestrator.verify("build-it")).verified
 
 
 async def test_pictures_that_wait_survive_a_restart_and_are_shown_once(theatre: Theatre) -> None:
     async with theatre.open():
-        await theatre.begin(SCRIPT)
-        await theatre.event("build-it", e.ToolFinished)
+        await theatre.begin_until(e.ToolFinished, SCRIPT)
         assert (await show(theatre, SKETCH, wait=False)).status == "waiting"
     assert seen(theatre) == []
     (worktree_of(theatre) / "go").touch()
     async with theatre.open():
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+        await theatre.resume_until("build-it", "completed")
     assert seen(theatre) == [1]
 
 
@@ -72,54 +68,43 @@ async def test_pictures_that_wait_survive_a_restart_and_are_shown_once(theatre: 
         ((SKETCH,) * 6, "5 pictures go with one prompt at most, not 6"),
     ],
 )
-async def test_what_cannot_be_shown_is_refused_and_nothing_is_said(
-    theatre: Theatre, shown: tuple[Shown, ...], told: str
-) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        await theatre.until_studied()
-        before = (await theatre.orchestrator.workflow("build-it")).head
-        with pytest.raises(BadInput, match=told):
-            await show(theatre, *shown)
-        assert (await theatre.orchestrator.workflow("build-it")).head == before
+async def test_unusable_pictures_are_refused_unsent(between: Theatre, shown: tuple[Shown, ...], told: str) -> None:
+    await between.until_studied()
+    before = (await between.orchestrator.workflow("build-it")).head
+    with pytest.raises(BadInput, match=told):
+        await show(between, *shown)
+    assert (await between.orchestrator.workflow("build-it")).head == before
 
 
-async def test_an_agent_that_is_known_to_take_no_pictures_is_not_shown_any(theatre: Theatre) -> None:
-    async with theatre.open():
-        await paused(theatre, BLIND)
-        await theatre.until_studied()
-        before = (await theatre.orchestrator.workflow("build-it")).head
-        with pytest.raises(BadInput, match="rehearsal takes no pictures"):
-            await show(theatre, SKETCH)
-        assert (await theatre.orchestrator.workflow("build-it")).head == before
-        assert (await show(theatre)).status == "sent"
+async def test_an_agent_that_is_known_to_take_no_pictures_is_not_shown_any(opened: Theatre) -> None:
+    await paused(opened, BLIND)
+    await opened.until_studied()
+    before = (await opened.orchestrator.workflow("build-it")).head
+    with pytest.raises(BadInput, match="rehearsal takes no pictures"):
+        await show(opened, SKETCH)
+    assert (await opened.orchestrator.workflow("build-it")).head == before
+    assert (await show(opened)).status == "sent"
 
 
-async def test_pictures_that_an_agent_turns_out_not_to_take_are_given_back_with_their_words(theatre: Theatre) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        theatre.script.write_text(theatre.script.read_text() + BLIND)
-        prompted = await show(theatre, SKETCH)
-        assert (prompted.status, prompted.reason) == ("not_delivered", NO_PICTURES)
-        assert [each.reason for each in await theatre.events("build-it", e.PromptNotSent)] == [NO_PICTURES]
-        assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 0
-        assert (await show(theatre)).status == "sent"
-        await theatre.until_noted(lambda: bool(seen(theatre)))
-    assert seen(theatre) == [0]
+async def test_pictures_that_an_agent_turns_out_not_to_take_are_given_back_with_their_words(between: Theatre) -> None:
+    between.script.write_text(between.script.read_text() + BLIND)
+    prompted = await show(between, SKETCH)
+    assert (prompted.status, prompted.reason) == ("not_delivered", NO_PICTURES)
+    assert [each.reason for each in await between.events("build-it", e.PromptNotSent)] == [NO_PICTURES]
+    assert (await between.orchestrator.workflow("build-it")).waiting_messages == 0
+    assert (await show(between)).status == "sent"
+    await between.until_noted(lambda: bool(seen(between)))
+    assert seen(between) == [0]
 
 
-async def test_while_pictures_are_read_there_is_nothing_to_interrupt_yet(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        reading = Held(monkeypatch, "read pictures")
-        async with anyio.create_task_group() as group:
-            group.start_soon(show, theatre, SKETCH)
-            await reading.until_there()
-            said = await theatre.prompt("build-it", "Use tabs.", wait=False, now=True)
-            assert (said.interrupted, said.reason) == (False, BETWEEN_TURNS)
-            reading.go.set()
-        await theatre.until_prompted(3)
-        await standing_still(theatre)
-        assert [each["text"] for each in theatre.diary("prompt")][-2:] == [WORDS, "Use tabs."]
+async def test_reading_pictures_leaves_nothing_to_interrupt(between: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = Held(monkeypatch, "read pictures")
+    async with anyio.create_task_group() as group:
+        group.start_soon(show, between, SKETCH)
+        await reading.until_there()
+        said = await between.prompt("build-it", "Use tabs.", wait=False, now=True)
+        assert (said.interrupted, said.reason) == (False, BETWEEN_TURNS)
+        reading.go.set()
+    await between.until_prompted(3)
+    await standing_still(between)
+    assert [each["text"] for each in between.diary("prompt")][-2:] == [WORDS, "Use tabs."]

@@ -78,8 +78,7 @@ async def test_whoever_waits_when_the_places_are_closed_is_sent_away() -> None:
 async def claims(theatre: Theatre) -> list[tuple[str, str]]:
     """Which runs were started and ended, of all workflows, in the order of the commits."""
     query = "SELECT workflow_id, kind FROM events WHERE kind IN ('run.started', 'run.ended') ORDER BY rowid"
-    rows = await execute(theatre.services.journal, query)
-    return [(row.workflow_id, row.kind) for row in rows]
+    return [(row.workflow_id, row.kind) for row in (await execute(theatre.services.journal, query))]
 
 
 async def test_twelve_workflows_on_two_places_all_finish_about_in_order(theatre: Theatre) -> None:
@@ -138,7 +137,6 @@ async def test_a_server_that_stops_starts_nobody_who_stood_in_line(theatre: Thea
         waiting = await theatre.begin(HOLDS, plan=None, title="Wait for it")
     assert len(theatre.diary("started")) == 1
     async with theatre.open(agents_at_once=1):
-        view = await theatre.orchestrator.workflow(waiting.id)
-        assert view.status is WorkflowStatus.PENDING
+        assert (await theatre.orchestrator.workflow(waiting.id)).status is WorkflowStatus.PENDING
         await theatre.resume(waiting.id)
         await theatre.until(waiting.id, "completed")

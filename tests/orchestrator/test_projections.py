@@ -8,7 +8,7 @@ import pytest
 
 from segue.model.agents import Choices
 from segue.model.views import SessionFiles
-from tests.orchestrator.test_resuming import paused, session_of
+from tests.orchestrator.test_resuming import session_of
 from tests.orchestrator.theatre import Theatre
 
 pytestmark = pytest.mark.anyio
@@ -22,23 +22,18 @@ async def rebuilt(theatre: Theatre) -> SessionFiles:
     return await theatre.orchestrator.session_files(await session_of(theatre))
 
 
-async def test_what_was_said_is_there_to_read_when_a_run_is_over(theatre: Theatre) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        file = theatre.root / "sessions" / f"{await session_of(theatre)}.jsonl"
-        first = [entry["type"] for entry in lines(file)]
-        assert first == ["user_message", "tool_call", "tool_result", "agent_message", "turn_end"]
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-        assert [entry["type"] for entry in lines(file)][len(first) :][:1] == ["user_message"]
-        assert file.stat().st_mode & 0o777 == 0o600
-        assert (await rebuilt(theatre)).were_right
+async def test_what_was_said_is_there_to_read_when_a_run_is_over(between: Theatre) -> None:
+    file = between.root / "sessions" / f"{await session_of(between)}.jsonl"
+    first = [entry["type"] for entry in lines(file)]
+    assert first == ["user_message", "tool_call", "tool_result", "agent_message", "turn_end"]
+    await between.resume_until("build-it", "completed")
+    assert [entry["type"] for entry in lines(file)][len(first) :][:1] == ["user_message"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (await rebuilt(between)).were_right
 
 
-async def test_the_whole_conversation_pairs_calls_and_results(theatre: Theatre) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        document = json.loads(Path((await rebuilt(theatre)).session).read_text())
+async def test_the_whole_conversation_pairs_calls_and_results(between: Theatre) -> None:
+    document = json.loads(Path((await rebuilt(between)).session).read_text())
     assert [message["role"] for message in document["messages"]] == ["user", "assistant", "user", "assistant"]
     call, result = document["messages"][1]["content"][0], document["messages"][2]["content"][0]
     assert call["tool_use"]["id"] == result["tool_result"]["tool_use_id"]
@@ -47,33 +42,27 @@ async def test_the_whole_conversation_pairs_calls_and_results(theatre: Theatre) 
     assert (metadata["status"], metadata["turnCount"], metadata["lastStopReason"]) == ("paused", 1, "end_turn")
 
 
-async def test_the_document_names_the_model_as_the_agent_called_it(theatre: Theatre) -> None:
-    theatre.choices = Choices(model="large")
+async def test_the_document_names_the_model_as_the_agent_called_it(opened: Theatre) -> None:
+    opened.choices = Choices(model="large")
     counted = "turns: [{match: Do A, do: [{usage: {used: 10, size: 100}}, {say: A is done.}]}]"
-    async with theatre.open():
-        await theatre.begin(f"models: [small, large]\n{counted}")
-        await theatre.until("build-it", "completed")
-        document = json.loads(Path((files := await rebuilt(theatre)).session).read_text())
+    await opened.begin(f"models: [small, large]\n{counted}")
+    await opened.until("build-it", "completed")
+    document = json.loads(Path((files := await rebuilt(opened)).session).read_text())
     assert files.were_right and document["metadata"]["model"] == "large"
 
 
 @pytest.mark.parametrize("damage", [b"", b"{torn", b"\0\0\0\0", b'{"seq": "nonsense"}\n'])
-async def test_a_damaged_file_is_noticed_and_written_again(theatre: Theatre, damage: bytes) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        files = await rebuilt(theatre)
-        before = Path(files.history).read_bytes()
-        Path(files.history).write_bytes(before[:-20] + damage if damage else b"")
-        assert not (await rebuilt(theatre)).were_right
-        assert Path(files.history).read_bytes() == before
-        assert (await rebuilt(theatre)).were_right
+async def test_a_damaged_file_is_noticed_and_written_again(between: Theatre, damage: bytes) -> None:
+    files = await rebuilt(between)
+    before = Path(files.history).read_bytes()
+    Path(files.history).write_bytes(before[:-20] + damage if damage else b"")
+    assert not (await rebuilt(between)).were_right
+    assert Path(files.history).read_bytes() == before
+    assert (await rebuilt(between)).were_right
 
 
-async def test_a_torn_last_line_costs_nothing_at_the_next_run(theatre: Theatre) -> None:
-    async with theatre.open():
-        await paused(theatre)
-        file = Path((await rebuilt(theatre)).history)
-        file.write_bytes(file.read_bytes()[:-7])
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-        assert (await rebuilt(theatre)).were_right
+async def test_a_torn_last_line_costs_nothing_at_the_next_run(between: Theatre) -> None:
+    file = Path((await rebuilt(between)).history)
+    file.write_bytes(file.read_bytes()[:-7])
+    await between.resume_until("build-it", "completed")
+    assert (await rebuilt(between)).were_right

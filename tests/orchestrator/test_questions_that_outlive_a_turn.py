@@ -46,8 +46,7 @@ async def told(theatre: Theatre) -> list[tuple[str, str | None]]:
 
 async def left_open(theatre: Theatre) -> None:
     """The turn of the first task is over, and its question was not answered."""
-    await theatre.begin(LEFT_OPEN, permissions="ask")
-    await theatre.event("build-it", e.PermissionRequested)
+    await theatre.begin_until(e.PermissionRequested, LEFT_OPEN, permissions="ask")
     (worktree_of(theatre) / "asked").touch()
 
 
@@ -61,18 +60,14 @@ async def asked_between(theatre: Theatre) -> None:
     await theatre.event("build-it", e.PermissionRequested)
 
 
-async def test_a_question_that_is_open_at_the_end_of_its_turn_is_taken_back_and_the_agent_told(
-    theatre: Theatre,
-) -> None:
-    async with theatre.open():
-        await left_open(theatre)
-        await theatre.event("build-it", e.TaskCompleted)
-        assert await answers(theatre) == [("interrupted", "segue")]
-        assert await told(theatre) == [("cancelled", None)]
-        with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", ApproveRequest())
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
+async def test_a_question_that_is_open_at_the_end_of_its_turn_is_taken_back_and_the_agent_told(opened: Theatre) -> None:
+    await left_open(opened)
+    await opened.event("build-it", e.TaskCompleted)
+    assert await answers(opened) == [("interrupted", "segue")]
+    assert await told(opened) == [("cancelled", None)]
+    with pytest.raises(NothingToAnswer):
+        await opened.orchestrator.answer("build-it", ApproveRequest())
+    await opened.go_until("build-it", "completed")
 
 
 async def test_a_question_of_a_turn_that_is_over_excuses_no_silence(theatre: Theatre) -> None:
@@ -83,16 +78,14 @@ async def test_a_question_of_a_turn_that_is_over_excuses_no_silence(theatre: The
             async with theatre.time_going_by(60):
                 await theatre.event("build-it", e.Warned)
         assert {each.code for each in await theatre.events("build-it", e.Warned)} == {"stalled"}
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "completed")
+        await theatre.go_until("build-it", "completed")
 
 
 async def test_what_is_asked_between_two_turns_can_be_answered_in_the_next(theatre: Theatre) -> None:
     async with theatre.open(talk_linger=600.0):
         await asked_between(theatre)
         assert await say(theatre, "Slowly") == "sent"
-        answered = await theatre.orchestrator.answer("build-it", ApproveRequest())
-        assert answered.status == "approved"
+        assert (await theatre.orchestrator.answer("build-it", ApproveRequest())).status == "approved"
         assert await told(theatre) == [("selected", "allow")]
         (worktree_of(theatre) / "go").touch()
         await standing_still(theatre)
@@ -117,9 +110,7 @@ async def test_what_nobody_answers_between_two_turns_is_denied_and_the_agent_tol
         assert await told(theatre) == [("selected", "reject")]
 
 
-async def test_words_that_came_too_late_to_be_an_answer_are_said_to_the_agent(
-    asking: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_is_too_late_becomes_a_message(asking: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = AcpAgent.answer
 
     async def too_late(agent: AcpAgent, request_id, option, words="") -> None:
@@ -128,11 +119,8 @@ async def test_words_that_came_too_late_to_be_an_answer_are_said_to_the_agent(
 
     monkeypatch.setattr(AcpAgent, "answer", too_late)
     async with asking.open():
-        await asking.begin("turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
-        await asking.event("build-it", e.PermissionRequested)
-        said = await asking.prompt("build-it", "Call it segue.")
-        assert said.status == "answered"
-        warned = (await asking.event("build-it", e.Warned)).event
-        assert isinstance(warned, e.Warned) and warned.code == "answer_too_late"
+        await asking.begin_until(e.PermissionRequested, "turns: []", plan=ONE_TASK, agent="graph", permissions="ask")
+        assert (await asking.prompt("build-it", "Call it segue.")).status == "answered"
+        assert (await asking.first("build-it", e.Warned)).code == "answer_too_late"
         queued = await asking.events("build-it", e.PromptQueued)
         assert [each.text for each in queued[1:]] == ["Call it segue."]

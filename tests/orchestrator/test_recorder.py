@@ -21,8 +21,7 @@ async def recorder(tmp_path):
 
 
 async def written(recorder: Recorder) -> list[object]:
-    records = await recorder.journal.records(recorder.workflow_id)
-    return [record.event for record in records[4:]]
+    return [record.event for record in (await recorder.journal.records(recorder.workflow_id))[4:]]
 
 
 def said(text: str) -> TextDelta:
@@ -78,8 +77,7 @@ async def test_a_private_key_in_many_pieces_is_still_recognised(recorder: Record
         await recorder.add_text(said(line))
         await recorder.flush_whole_words()
     await recorder.flush()
-    text = "".join(event.text for event in await written(recorder))
-    assert text == "Look: [redacted:private-key]"
+    assert "".join(event.text for event in await written(recorder)) == "Look: [redacted:private-key]"
 
 
 async def test_text_without_end_is_written_before_it_fills_the_memory(recorder: Recorder) -> None:

@@ -25,6 +25,11 @@ BY_HAND = {"sweep_interval": 1e9}
 """The sweep comes when the test calls it, and not in between."""
 
 
+@pytest.fixture
+def server_settings() -> dict[str, float]:
+    return BY_HAND
+
+
 async def talked(theatre: Theatre) -> None:
     """A workflow that stands still, whose session waits for a word, and whose agent is gone."""
     await paused(theatre)
@@ -60,32 +65,27 @@ HERE, ARCHIVED = (True, True, False, False), (False, False, True, True)
 # ── idle ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_session_is_idle_then_expires_and_the_work_goes_on_in_a_child(
-    theatre: Theatre, database_url: str
-) -> None:
-    theatre.database_url = database_url
-    async with theatre.open(**BY_HAND):
-        await talked(theatre)
-        first = await session_of(theatre)
-        before = await theatre.orchestrator.workflow("build-it")
-        assert await after(theatre, IDLE - 120) is SessionStatus.WAITING_FOR_INPUT
-        assert await after(theatre, 240) is SessionStatus.SUSPENDED
-        moved = (await theatre.events("build-it", e.SessionMoved))[-1]
-        assert (moved.before, moved.after, moved.reason) == ("waiting_for_input", "suspended", "idle")
-        assert await after(theatre, TTL - 60) is SessionStatus.SUSPENDED
-        assert await after(theatre, 120) is SessionStatus.EXPIRED
-        resting = await theatre.orchestrator.workflow("build-it")
-        assert (resting.status, resting.last_snapshot) == (WorkflowStatus.PAUSED, before.last_snapshot)
-        assert put_away(theatre, first) == ARCHIVED
+async def test_a_session_is_idle_then_expires_and_the_work_goes_on_in_a_child(on_each: Theatre) -> None:
+    await talked(on_each)
+    first = await session_of(on_each)
+    before = await on_each.orchestrator.workflow("build-it")
+    assert await after(on_each, IDLE - 120) is SessionStatus.WAITING_FOR_INPUT
+    assert await after(on_each, 240) is SessionStatus.SUSPENDED
+    moved = (await on_each.events("build-it", e.SessionMoved))[-1]
+    assert (moved.before, moved.after, moved.reason) == ("waiting_for_input", "suspended", "idle")
+    assert await after(on_each, TTL - 60) is SessionStatus.SUSPENDED
+    assert await after(on_each, 120) is SessionStatus.EXPIRED
+    resting = await on_each.orchestrator.workflow("build-it")
+    assert (resting.status, resting.last_snapshot) == (WorkflowStatus.PAUSED, before.last_snapshot)
+    assert put_away(on_each, first) == ARCHIVED
 
-        resumed = await theatre.resume("build-it")
-        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
-        assert "the last session expired" in resumed.reason
-        view = await theatre.until("build-it", "completed")
-        assert view.tasks_done == 2
-        (_, child) = await theatre.orchestrator.sessions("build-it")
-        assert child.parent == first
-    assert len(theatre.diary("started")) == 2
+    resumed = await on_each.resume("build-it")
+    assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+    assert "the last session expired" in resumed.reason
+    assert (await on_each.until("build-it", "completed")).tasks_done == 2
+    (_, child) = await on_each.orchestrator.sessions("build-it")
+    assert child.parent == first
+    assert len(on_each.diary("started")) == 2
 
 
 async def test_an_agent_that_is_awake_keeps_its_session(theatre: Theatre) -> None:
@@ -96,12 +96,11 @@ async def test_an_agent_that_is_awake_keeps_its_session(theatre: Theatre) -> Non
         assert await after(theatre, 120) is SessionStatus.WAITING_FOR_INPUT
 
 
-async def test_an_idle_session_goes_on_in_its_own_conversation(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await talked(theatre)
-        assert await after(theatre, IDLE + 60) is SessionStatus.SUSPENDED
-        assert (await theatre.resume("build-it")).way is Way.NATIVE
-        await theatre.until("build-it", "completed")
+async def test_an_idle_session_goes_on_in_its_own_conversation(opened: Theatre) -> None:
+    await talked(opened)
+    assert await after(opened, IDLE + 60) is SessionStatus.SUSPENDED
+    assert (await opened.resume("build-it")).way is Way.NATIVE
+    await opened.until("build-it", "completed")
 
 
 # ── what does not expire ────────────────────────────────────────────────────────────────────────────
@@ -109,54 +108,45 @@ async def test_an_idle_session_goes_on_in_its_own_conversation(theatre: Theatre)
 
 async def test_words_that_wait_for_an_agent_keep_their_session(theatre: Theatre) -> None:
     async with theatre.open(**BY_HAND):
-        await theatre.begin("turns: [{match: Do A, do: [{say: At it.}, {hang: true}]}]")
-        await theatre.event("build-it", e.PromptAcknowledged)
+        await theatre.begin_until(e.PromptAcknowledged, "turns: [{match: Do A, do: [{say: At it.}, {hang: true}]}]")
         await theatre.prompt("build-it", "What now?", wait=False)
     async with theatre.open(**BY_HAND):
         assert (await theatre.orchestrator.workflow("build-it")).waiting_messages == 1
         assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
 
 
-async def test_a_plan_that_waits_for_approval_keeps_its_session(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await paused(theatre)
-        workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-        await theatre.services.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
-        assert await after(theatre, 2 * TTL) is SessionStatus.SUSPENDED
+async def test_a_plan_that_waits_for_approval_keeps_its_session(between: Theatre) -> None:
+    workflow_id = (await between.orchestrator.workflow("build-it")).id
+    await between.services.journal.transact(workflow_id, lambda t: t.move_workflow(WorkflowStatus.BLOCKED))
+    assert await after(between, 2 * TTL) is SessionStatus.SUSPENDED
 
 
-async def test_any_sign_of_life_counts(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await paused(theatre)
-        workflow_id = (await theatre.orchestrator.workflow("build-it")).id
-        await pass_time(theatre, TTL - 60)
-        await theatre.services.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
-        assert await after(theatre, 120) is SessionStatus.SUSPENDED
-        assert await after(theatre, TTL) is SessionStatus.EXPIRED
+async def test_any_sign_of_life_counts(between: Theatre) -> None:
+    workflow_id = (await between.orchestrator.workflow("build-it")).id
+    await pass_time(between, TTL - 60)
+    await between.services.journal.append(workflow_id, e.Warned(code="looked", message="Somebody was here."))
+    assert await after(between, 120) is SessionStatus.SUSPENDED
+    assert await after(between, TTL) is SessionStatus.EXPIRED
 
 
 @pytest.mark.parametrize("first", ["sweep", "resume"])
-async def test_a_resume_and_the_sweep_at_the_same_moment_have_one_winner(
-    theatre: Theatre, database_url: str, first: str
-) -> None:
+async def test_a_resume_and_the_sweep_at_the_same_moment_have_one_winner(on_each: Theatre, first: str) -> None:
     """Whoever comes second sees what the first one did: there is never an agent in an expired session."""
-    theatre.database_url = database_url
-    theatre.choices = Choices(limits=Limits(tasks=1))
-    async with theatre.open(**BY_HAND):
-        view = await theatre.begin("turns: [{do: [{say: Done.}]}]")
-        await theatre.until(view.id, "paused")
-        await pass_time(theatre, TTL + 60)
-        async with anyio.create_task_group() as both:
-            if first == "sweep":
-                both.start_soon(theatre.sweep)
-            both.start_soon(theatre.resume, view.id)
-            if first == "resume":
-                both.start_soon(theatre.sweep)
-        done = await theatre.until(view.id, "completed")
-        sessions = [session.status for session in await theatre.orchestrator.sessions(view.id)]
-        assert sessions in ([SessionStatus.COMPLETED], [SessionStatus.EXPIRED, SessionStatus.COMPLETED])
-        assert (done.tasks_done, done.runs) == (2, 2)
-    assert len(theatre.diary("prompt")) == 2
+    on_each.choices = Choices(limits=Limits(tasks=1))
+    view = await on_each.begin("turns: [{do: [{say: Done.}]}]")
+    await on_each.until(view.id, "paused")
+    await pass_time(on_each, TTL + 60)
+    async with anyio.create_task_group() as both:
+        if first == "sweep":
+            both.start_soon(on_each.sweep)
+        both.start_soon(on_each.resume, view.id)
+        if first == "resume":
+            both.start_soon(on_each.sweep)
+    done = await on_each.until(view.id, "completed")
+    sessions = [session.status for session in await on_each.orchestrator.sessions(view.id)]
+    assert sessions in ([SessionStatus.COMPLETED], [SessionStatus.EXPIRED, SessionStatus.COMPLETED])
+    assert (done.tasks_done, done.runs) == (2, 2)
+    assert len(on_each.diary("prompt")) == 2
 
 
 # ── sessions that no agent ever took up ─────────────────────────────────────────────────────────────
@@ -173,39 +163,35 @@ async def test_a_session_whose_agent_never_came_up_can_expire_and_be_followed(th
         await theatre.until(view.id, "completed")
 
 
-async def test_a_fork_that_nobody_took_up_can_expire_and_be_followed(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await paused(theatre)
-        (worktree_of(theatre) / "go").touch()
-        request = ForkRequest(environment=theatre.environment)
-        fork = (await theatre.orchestrator.fork(await session_of(theatre), request)).workflow
-        await pass_time(theatre, TTL + 60)
-        await theatre.sweep()
-        (session,) = await theatre.orchestrator.sessions(fork.id)
-        assert session.status is SessionStatus.EXPIRED
-        resumed = await theatre.resume(fork.id)
-        assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
-        await theatre.until(fork.id, "completed")
+async def test_a_fork_that_nobody_took_up_can_expire_and_be_followed(between: Theatre) -> None:
+    (worktree_of(between) / "go").touch()
+    request = ForkRequest(environment=between.environment)
+    fork = (await between.orchestrator.fork(await session_of(between), request)).workflow
+    await pass_time(between, TTL + 60)
+    await between.sweep()
+    (session,) = await between.orchestrator.sessions(fork.id)
+    assert session.status is SessionStatus.EXPIRED
+    resumed = await between.resume(fork.id)
+    assert (resumed.way, resumed.session_number) == (Way.CONTEXT, 2)
+    await between.until(fork.id, "completed")
 
 
 # ── the archive ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_files_in_the_archive_can_be_written_again_and_stay_there(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await paused(theatre)
-        session_id = await session_of(theatre)
-        said = (theatre.root / "sessions" / f"{session_id}.jsonl").read_bytes()
-        await after(theatre, TTL + 60)
-        files = await theatre.orchestrator.session_files(session_id)
-        assert files.were_right and Path(files.history).read_bytes() == said
-        assert json.loads(Path(files.session).read_text())["metadata"]["status"] == "expired"
-        Path(files.history).write_bytes(b"{torn")
-        assert not (await theatre.orchestrator.session_files(session_id)).were_right
-        assert Path(files.history).read_bytes() == said
-        assert put_away(theatre, session_id) == ARCHIVED
-        await theatre.sweep()
-        assert put_away(theatre, session_id) == ARCHIVED
+async def test_files_in_the_archive_can_be_written_again_and_stay_there(between: Theatre) -> None:
+    session_id = await session_of(between)
+    said = (between.root / "sessions" / f"{session_id}.jsonl").read_bytes()
+    await after(between, TTL + 60)
+    files = await between.orchestrator.session_files(session_id)
+    assert files.were_right and Path(files.history).read_bytes() == said
+    assert json.loads(Path(files.session).read_text())["metadata"]["status"] == "expired"
+    Path(files.history).write_bytes(b"{torn")
+    assert not (await between.orchestrator.session_files(session_id)).were_right
+    assert Path(files.history).read_bytes() == said
+    assert put_away(between, session_id) == ARCHIVED
+    await between.sweep()
+    assert put_away(between, session_id) == ARCHIVED
 
 
 @pytest.mark.parametrize("moved", ["nothing", "the document"])
@@ -230,35 +216,30 @@ async def test_an_archive_that_was_cut_off_is_finished_by_the_next_sweep(theatre
         assert not (theatre.root / "agent-sessions" / session_id).exists()
 
 
-async def test_a_session_whose_files_cannot_be_moved_does_not_keep_the_others(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await paused(theatre)
-        session_id = await session_of(theatre)
-        obstacle = theatre.root / "archive"
-        obstacle.write_text("a file where a folder should be")
-        assert await after(theatre, TTL + 60) is SessionStatus.EXPIRED
-        assert put_away(theatre, session_id) == HERE
-        obstacle.unlink()
-        await theatre.sweep()
-        assert put_away(theatre, session_id) == ARCHIVED
+async def test_a_session_whose_files_cannot_be_moved_does_not_keep_the_others(between: Theatre) -> None:
+    session_id = await session_of(between)
+    obstacle = between.root / "archive"
+    obstacle.write_text("a file where a folder should be")
+    assert await after(between, TTL + 60) is SessionStatus.EXPIRED
+    assert put_away(between, session_id) == HERE
+    obstacle.unlink()
+    await between.sweep()
+    assert put_away(between, session_id) == ARCHIVED
 
 
 @pytest.mark.parametrize("end", ["completed", "cancelled"])
-async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(theatre: Theatre, end: str) -> None:
-    async with theatre.open(**BY_HAND):
-        await paused(theatre)
-        if end == "completed":
-            await theatre.resume("build-it")
-            await theatre.until("build-it", "completed")
-        else:
-            await theatre.cancel("build-it")
-        session_id = await session_of(theatre)
-        assert await after(theatre, TTL - 60) == end
-        assert put_away(theatre, session_id) == HERE
-        assert await after(theatre, 120) == end
-        assert put_away(theatre, session_id) == ARCHIVED
-        assert list((theatre.root / "sessions").glob("*.jsonl")) == []
-        assert list((theatre.root / "agent-sessions").glob("*/session.json")) == []
+async def test_sessions_of_a_workflow_that_ended_are_put_away_as_they_are(between: Theatre, end: str) -> None:
+    if end == "completed":
+        await between.resume_until("build-it", "completed")
+    else:
+        await between.cancel("build-it")
+    session_id = await session_of(between)
+    assert await after(between, TTL - 60) == end
+    assert put_away(between, session_id) == HERE
+    assert await after(between, 120) == end
+    assert put_away(between, session_id) == ARCHIVED
+    assert list((between.root / "sessions").glob("*.jsonl")) == []
+    assert list((between.root / "agent-sessions").glob("*/session.json")) == []
 
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────────────────
@@ -270,24 +251,23 @@ def remembered(theatre: Theatre, workflow_id: WorkflowId) -> tuple[bool, bool]:
     return workflow_id in journal._states, workflow_id in hearings._kept  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_what_nobody_comes_back_to_makes_room_in_memory(theatre: Theatre) -> None:
-    async with theatre.open(**BY_HAND):
-        await talked(theatre)
-        view = await theatre.orchestrator.workflow("build-it")
-        # Idle, expired and put away, in two sweeps; whoever looks in between has it read anew.
-        for seconds in (IDLE + 60, TTL + 60):
-            await pass_time(theatre, seconds)
-            await theatre.orchestrator.context(view.id, None)
-            assert remembered(theatre, view.id) == (True, True)
-            await theatre.sweep()
-            assert remembered(theatre, view.id) == (False, False)
+async def test_what_nobody_comes_back_to_makes_room_in_memory(opened: Theatre) -> None:
+    await talked(opened)
+    view = await opened.orchestrator.workflow("build-it")
+    # Idle, expired and put away, in two sweeps; whoever looks in between has it read anew.
+    for seconds in (IDLE + 60, TTL + 60):
+        await pass_time(opened, seconds)
+        await opened.orchestrator.context(view.id, None)
+        assert remembered(opened, view.id) == (True, True)
+        await opened.sweep()
+        assert remembered(opened, view.id) == (False, False)
 
 
 # ── what killed agents left ─────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", ["segue-amp", "segue-claude"])
-async def test_what_a_killed_agent_kept_from_others_is_taken_away_by_the_sweep(
+async def test_the_sweep_removes_private_files_of_killed_agents(
     theatre: Theatre, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place := theatre.root / "tmp").mkdir()

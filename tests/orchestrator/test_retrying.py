@@ -24,10 +24,22 @@ CRASHES_ONCE = "turns: [{match: Do A, do: [{write: {path: a.txt, content: A}}, {
 ALWAYS_CRASHES = "turns: [{match: Do A, do: [{say: Now.}, {crash: true}]}]"
 
 
+@pytest.fixture
+def server_settings() -> dict[str, int]:
+    return {"retry_attempts": 3}
+
+
 async def failed(theatre: Theatre, script: str = CRASHES_ONCE) -> WorkflowView:
     """A workflow whose agent has failed, and which is to be tried again."""
     await theatre.begin(script)
     return await theatre.until("build-it", "paused")
+
+
+@pytest.fixture
+async def retrying(opened: Theatre) -> Theatre:
+    """Workflow `build-it` whose agent has failed, and which is tried again in a second."""
+    await failed(opened)
+    return opened
 
 
 async def retries(theatre: Theatre) -> list[tuple[str, int, int]]:
@@ -35,35 +47,33 @@ async def retries(theatre: Theatre) -> list[tuple[str, int, int]]:
     return [(each.step, each.attempt, each.of) for each in found]
 
 
-async def test_an_agent_that_dies_is_brought_back_by_itself_and_told_what_happened(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        view = await failed(theatre)
-        assert view.retry is not None and (view.retry.attempt, view.retry.of, view.retry.step) == (2, 3, "a")
-        assert view.retry.at == theatre.clock.now() + timedelta(seconds=1)
-        assert view.failure is not None and view.failure.failure is Failure.PROCESS_EXITED
-        await theatre.clock.advance(1)
-        view = await theatre.until("build-it", "completed")
-        assert (view.retry, view.sessions, view.runs) == (None, 1, 2)
-    prompts = [entry["text"] for entry in theatre.diary("prompt")]
+async def test_an_agent_that_dies_is_brought_back_by_itself_and_told_what_happened(opened: Theatre) -> None:
+    view = await failed(opened)
+    assert view.retry is not None and (view.retry.attempt, view.retry.of, view.retry.step) == (2, 3, "a")
+    assert view.retry.at == opened.clock.now() + timedelta(seconds=1)
+    assert view.failure is not None and view.failure.failure is Failure.PROCESS_EXITED
+    await opened.clock.advance(1)
+    view = await opened.until("build-it", "completed")
+    assert (view.retry, view.sessions, view.runs) == (None, 1, 2)
+    prompts = [entry["text"] for entry in opened.diary("prompt")]
     assert len(prompts) == 3
     assert "It goes on now in the same conversation." in prompts[1]
     assert "interrupted in the middle" in prompts[1]
 
 
-async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts(theatre: Theatre) -> None:
-    theatre.choices = Choices(fixer="off")
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre, ALWAYS_CRASHES)
-        for seconds in (1, 2):
-            before = await theatre.orchestrator.workflow("build-it")
-            assert before.retry is not None
-            await theatre.clock.advance(seconds)
-            await theatre.event("build-it", e.RunStarted, after=before.head)
-            view = await theatre.until("build-it", "paused")
-        assert view.retry is None
-        assert await retries(theatre) == [("a", 2, 3), ("a", 3, 3)]
-        assert [each.step for each in await theatre.events("build-it", e.StepFailed)] == ["a"] * 3
-        assert await theatre.services.journal.workflows.scheduled_retries() == []
+async def test_what_fails_again_and_again_is_left_to_a_person_after_all_attempts(opened: Theatre) -> None:
+    opened.choices = Choices(fixer="off")
+    await failed(opened, ALWAYS_CRASHES)
+    for seconds in (1, 2):
+        before = await opened.orchestrator.workflow("build-it")
+        assert before.retry is not None
+        await opened.clock.advance(seconds)
+        await opened.event("build-it", e.RunStarted, after=before.head)
+        view = await opened.until("build-it", "paused")
+    assert view.retry is None
+    assert await retries(opened) == [("a", 2, 3), ("a", 3, 3)]
+    assert [each.step for each in await opened.events("build-it", e.StepFailed)] == ["a"] * 3
+    assert await opened.services.journal.workflows.scheduled_retries() == []
 
 
 async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -> None:
@@ -73,8 +83,7 @@ async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -
         await theatre.clock.advance(1)
         await theatre.event("build-it", e.RunStarted, after=before.head)
         assert (await theatre.until("build-it", "paused")).retry is None
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", "paused")
+        view = await theatre.resume_until("build-it", "paused")
         assert view.retry is not None and view.retry.attempt == 2
 
 
@@ -85,140 +94,119 @@ async def test_a_person_who_resumes_opens_all_attempts_again(theatre: Theatre) -
         ("'Amp answered for thread T-1, not T-2.'", "review", "other_conversation"),
     ],
 )
-async def test_what_would_fail_again_is_not_tried_again(theatre: Theatre, how: str, status: str, what: str) -> None:
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin(f"turns: [{{match: Do A, do: [{{fail: {how}, once: true}}]}}]")
-        view = await theatre.until("build-it", status)
-        assert view.retry is None
-        (told,) = await theatre.events("build-it", e.StepFailed)
-        assert (told.step, told.what) == ("a", what)
+async def test_what_would_fail_again_is_not_tried_again(opened: Theatre, how: str, status: str, what: str) -> None:
+    await opened.begin(f"turns: [{{match: Do A, do: [{{fail: {how}, once: true}}]}}]")
+    assert (await opened.until("build-it", status)).retry is None
+    (told,) = await opened.events("build-it", e.StepFailed)
+    assert (told.step, told.what) == ("a", what)
 
 
-async def test_a_first_start_that_fails_is_tried_again_in_the_worktree_that_is_there(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        view = await failed(theatre, "on_new: {exit: 3}")
-        assert view.retry is not None and view.retry.step == "start"
-        assert view.worktree is not None and view.session is not None
-        assert view.session.status is SessionStatus.FAILED
-        theatre.script.write_text("turns: []")
-        await theatre.clock.advance(1)
-        view = await theatre.until("build-it", "completed")
-        assert view.tasks_done == 2
+async def test_a_first_start_that_fails_is_tried_again_in_the_worktree_that_is_there(opened: Theatre) -> None:
+    view = await failed(opened, "on_new: {exit: 3}")
+    assert view.retry is not None and view.retry.step == "start"
+    assert view.worktree is not None and view.session is not None
+    assert view.session.status is SessionStatus.FAILED
+    opened.script.write_text("turns: []")
+    await opened.clock.advance(1)
+    view = await opened.until("build-it", "completed")
+    assert view.tasks_done == 2
 
 
-async def test_nothing_is_tried_again_when_a_pause_was_asked_for(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin("turns: [{match: Do A, do: [{say: Hm.}, {wait_for: go}, {crash: true, once: true}]}]")
-        await theatre.event("build-it", e.PromptAcknowledged)
-        await theatre.pause("build-it", "lunch")
-        (worktree_of(theatre) / "go").touch()
-        view = await theatre.until("build-it", "paused")
-        assert view.retry is None and len(await theatre.events("build-it", e.StepFailed)) == 1
+async def test_nothing_is_tried_again_when_a_pause_was_asked_for(opened: Theatre) -> None:
+    await opened.begin_until(
+        e.PromptAcknowledged, "turns: [{match: Do A, do: [{say: Hm.}, {wait_for: go}, {crash: true, once: true}]}]"
+    )
+    await opened.pause("build-it", "lunch")
+    view = await opened.go_until("build-it", "paused")
+    assert view.retry is None and len(await opened.events("build-it", e.StepFailed)) == 1
 
 
-async def test_an_agent_that_fails_while_people_only_talk_to_it_is_not_tried_again(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}, {do: [{crash: true}]}]")
-        await theatre.prompt("build-it", "How are you?")
-        view = await theatre.until("build-it", "paused")
-        assert view.runs == 2 and view.retry is None
-        assert len(await theatre.events("build-it", e.StepFailed)) == 1
+async def test_an_agent_that_fails_while_people_only_talk_to_it_is_not_tried_again(opened: Theatre) -> None:
+    await failed(opened, "turns: [{match: Do A, do: [{fail: {kind: login}, once: true}]}, {do: [{crash: true}]}]")
+    await opened.prompt("build-it", "How are you?")
+    view = await opened.until("build-it", "paused")
+    assert view.runs == 2 and view.retry is None
+    assert len(await opened.events("build-it", e.StepFailed)) == 1
 
 
 # ── calling it off, and being quicker ───────────────────────────────────────────────────────────────
 
 
-async def test_pause_calls_a_retry_off(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre)
-        answer = await theatre.pause("build-it", "not today", wait=True)
-        again = await theatre.pause("build-it", "not today", wait=True)
-        assert (answer.status, answer.snapshot_id) == (again.status, again.snapshot_id)
-        assert (answer.retry_called_off, again.retry_called_off) == (True, False)
-        (cancelled,) = await theatre.events("build-it", e.RetryCancelled)
-        assert (cancelled.step, cancelled.reason) == ("a", "not today")
-        await theatre.clock.advance(100)
-        view = await theatre.orchestrator.workflow("build-it")
-        assert (view.status, view.retry, view.runs) == (WorkflowStatus.PAUSED, None, 1)
-        assert not theatre.orchestrator.busy
+async def test_pause_calls_a_retry_off(retrying: Theatre) -> None:
+    answer = await retrying.pause("build-it", "not today", wait=True)
+    again = await retrying.pause("build-it", "not today", wait=True)
+    assert (answer.status, answer.snapshot_id) == (again.status, again.snapshot_id)
+    assert (answer.retry_called_off, again.retry_called_off) == (True, False)
+    (cancelled,) = await retrying.events("build-it", e.RetryCancelled)
+    assert (cancelled.step, cancelled.reason) == ("a", "not today")
+    await retrying.clock.advance(100)
+    view = await retrying.orchestrator.workflow("build-it")
+    assert (view.status, view.retry, view.runs) == (WorkflowStatus.PAUSED, None, 1)
+    assert not retrying.orchestrator.busy
 
 
-async def test_resume_makes_a_retry_now_and_it_still_counts(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre, ALWAYS_CRASHES)
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", "paused")
-        assert view.retry is not None and view.retry.attempt == 3
-        assert view.runs == 2
+async def test_resume_makes_a_retry_now_and_it_still_counts(opened: Theatre) -> None:
+    await failed(opened, ALWAYS_CRASHES)
+    view = await opened.resume_until("build-it", "paused")
+    assert view.retry is not None and view.retry.attempt == 3
+    assert view.runs == 2
 
 
-async def test_cancel_drops_a_retry(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre)
-        await theatre.cancel("build-it", "never mind")
-        await theatre.clock.advance(100)
-        view = await theatre.orchestrator.workflow("build-it")
-        assert (view.status, view.retry, view.runs) == (WorkflowStatus.CANCELLED, None, 1)
+async def test_cancel_drops_a_retry(retrying: Theatre) -> None:
+    await retrying.cancel("build-it", "never mind")
+    await retrying.clock.advance(100)
+    view = await retrying.orchestrator.workflow("build-it")
+    assert (view.status, view.retry, view.runs) == (WorkflowStatus.CANCELLED, None, 1)
 
 
-async def test_a_retry_waits_while_people_talk_and_goes_on_with_the_agent_that_is_awake(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre)
-        await theatre.prompt("build-it", "How are you?")
-        await theatre.event("build-it", e.TurnEnded)
-        view = await theatre.orchestrator.workflow("build-it")
-        assert view.retry is not None
-        await theatre.clock.advance(1)
-        view = await theatre.until("build-it", "completed")
-        assert (view.runs, view.retry) == (2, None)
-        assert not theatre.orchestrator.busy
+async def test_a_retry_waits_while_people_talk_and_goes_on_with_the_agent_that_is_awake(retrying: Theatre) -> None:
+    await retrying.prompt("build-it", "How are you?")
+    await retrying.event("build-it", e.TurnEnded)
+    view = await retrying.orchestrator.workflow("build-it")
+    assert view.retry is not None
+    await retrying.clock.advance(1)
+    view = await retrying.until("build-it", "completed")
+    assert (view.runs, view.retry) == (2, None)
+    assert not retrying.orchestrator.busy
 
 
-async def test_a_pause_and_a_retry_that_is_due_have_one_winner(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre)
-        async with anyio.create_task_group() as group:
-            group.start_soon(theatre.clock.advance, 1)
-            group.start_soon(partial(theatre.pause, "build-it", "not today", wait=True))
-        view = await theatre.until("build-it", "paused", "completed")
-        assert view.retry is None
-        called_off = len(await theatre.events("build-it", e.RetryCancelled))
-        assert view.runs == 2 - called_off
+async def test_a_pause_and_a_retry_that_is_due_have_one_winner(retrying: Theatre) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(retrying.clock.advance, 1)
+        group.start_soon(partial(retrying.pause, "build-it", "not today", wait=True))
+    view = await retrying.until("build-it", "paused", "completed")
+    assert view.retry is None
+    assert view.runs == 2 - len(await retrying.events("build-it", e.RetryCancelled))
 
 
-async def test_a_resume_and_a_retry_that_is_due_make_one_launch(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre)
-        answers: list[Resumed | None] = []
+async def test_a_resume_and_a_retry_that_is_due_make_one_launch(retrying: Theatre) -> None:
+    answers: list[Resumed | None] = []
 
-        async def resume() -> None:
-            try:
-                answers.append(await theatre.resume("build-it"))
-            except WrongState:  # the retry was quicker, and the agent is at work already
-                answers.append(None)
+    async def resume() -> None:
+        try:
+            answers.append(await retrying.resume("build-it"))
+        except WrongState:  # the retry was quicker, and the agent is at work already
+            answers.append(None)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(theatre.clock.advance, 1)
-            group.start_soon(resume)
-            group.start_soon(resume)
-        view = await theatre.until("build-it", "completed")
-        assert (view.runs, len(answers)) == (2, 2)
+    async with anyio.create_task_group() as group:
+        group.start_soon(retrying.clock.advance, 1)
+        group.start_soon(resume)
+        group.start_soon(resume)
+    assert ((await retrying.until("build-it", "completed")).runs, len(answers)) == (2, 2)
 
 
-async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre)
-        answers: list[Action] = []
+async def test_a_cancel_and_a_retry_that_is_due_have_one_winner(retrying: Theatre) -> None:
+    answers: list[Action] = []
 
-        async def cancel() -> None:
-            answers.append(await theatre.cancel("build-it", "never mind"))
+    async def cancel() -> None:
+        answers.append(await retrying.cancel("build-it", "never mind"))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(theatre.clock.advance, 1)
-            group.start_soon(cancel)
-        view = await theatre.until("build-it", "cancelled")
-        assert answers and view.retry is None
-        assert await theatre.services.journal.workflows.scheduled_retries() == []
+    async with anyio.create_task_group() as group:
+        group.start_soon(retrying.clock.advance, 1)
+        group.start_soon(cancel)
+    view = await retrying.until("build-it", "cancelled")
+    assert answers and view.retry is None
+    assert await retrying.services.journal.workflows.scheduled_retries() == []
 
 
 async def test_a_retry_that_nobody_was_told_of_is_found_by_the_next_sweep(theatre: Theatre) -> None:
@@ -246,48 +234,45 @@ async def two_that_failed(theatre: Theatre) -> None:
     await theatre.until("another", "paused")
 
 
-async def test_a_retry_that_goes_wrong_inside_segue_is_called_off_and_the_others_are_made(theatre: Theatre) -> None:
+async def test_a_retry_that_goes_wrong_inside_segue_is_called_off_and_the_others_are_made(opened: Theatre) -> None:
     def fail_once(name: str) -> None:
         if name == "resume.before":
             crash.arm(None)
             raise RuntimeError("a mistake")
 
-    async with theatre.open(retry_attempts=3):
-        await two_that_failed(theatre)
-        crash.arm(fail_once)
-        try:
-            await theatre.clock.advance(1)
-            await theatre.until("another", "completed")
-        finally:
-            crash.arm(None)
-        view = await theatre.orchestrator.workflow("build-it")
-        assert (view.status, view.retry) == (WorkflowStatus.PAUSED, None)
-        (told,) = await theatre.events("build-it", e.RetryCancelled)
-        assert told.reason == "something went wrong inside Segue; the server's log has it"
+    await two_that_failed(opened)
+    crash.arm(fail_once)
+    try:
+        await opened.clock.advance(1)
+        await opened.until("another", "completed")
+    finally:
+        crash.arm(None)
+    view = await opened.orchestrator.workflow("build-it")
+    assert (view.status, view.retry) == (WorkflowStatus.PAUSED, None)
+    (told,) = await opened.events("build-it", e.RetryCancelled)
+    assert told.reason == "something went wrong inside Segue; the server's log has it"
 
 
-async def test_a_retry_of_a_workflow_that_cannot_even_be_read_lets_the_others_go_first(theatre: Theatre) -> None:
-    async with theatre.open(retry_attempts=3):
-        await two_that_failed(theatre)
-        broken = await theatre.orchestrator.workflow("build-it")
-        spoil = "UPDATE events SET body = 'spoilt' WHERE workflow_id = :id AND seq = 1"
-        await execute(theatre.services.journal, spoil, id=broken.id)
-        theatre.services.journal.forget(broken.id)
-        await theatre.clock.advance(1)
-        await theatre.until("another", "completed")
+async def test_a_retry_of_a_workflow_that_cannot_even_be_read_lets_the_others_go_first(opened: Theatre) -> None:
+    await two_that_failed(opened)
+    broken = await opened.orchestrator.workflow("build-it")
+    spoil = "UPDATE events SET body = 'spoilt' WHERE workflow_id = :id AND seq = 1"
+    await execute(opened.services.journal, spoil, id=broken.id)
+    opened.services.journal.forget(broken.id)
+    await opened.clock.advance(1)
+    await opened.until("another", "completed")
 
 
 # ── a machine that sleeps ───────────────────────────────────────────────────────────────────────────
 
 
-async def test_what_a_machine_spends_suspended_counts(theatre: Theatre) -> None:
-    theatre.choices = Choices(wait_for_quota=True)
-    reset = theatre.clock.now() + timedelta(hours=3)
-    async with theatre.open(retry_attempts=3):
-        await failed(theatre, out_of_quota(reset))
-        theatre.clock.suspend(4 * 3600)
-        await theatre.clock.advance(60)
-        await theatre.until("build-it", "completed")
+async def test_what_a_machine_spends_suspended_counts(opened: Theatre) -> None:
+    opened.choices = Choices(wait_for_quota=True)
+    reset = opened.clock.now() + timedelta(hours=3)
+    await failed(opened, out_of_quota(reset))
+    opened.clock.suspend(4 * 3600)
+    await opened.clock.advance(60)
+    await opened.until("build-it", "completed")
 
 
 # ── across restarts ─────────────────────────────────────────────────────────────────────────────────
@@ -309,8 +294,7 @@ async def test_a_retry_that_cannot_be_made_is_called_off_with_the_reason(theatre
     theatre.commands["rehearsal"] = ("no-such-program-anywhere",)
     async with theatre.open(retry_attempts=3, environment=theatre.environment):
         await theatre.clock.advance(1)
-        told = (await theatre.event("build-it", e.RetryCancelled)).event
-        assert isinstance(told, e.RetryCancelled) and "no-such-program-anywhere" in told.reason
+        assert "no-such-program-anywhere" in (await theatre.first("build-it", e.RetryCancelled)).reason
         view = await theatre.orchestrator.workflow("build-it")
         assert (view.status, view.retry, view.runs) == (WorkflowStatus.PAUSED, None, 1)
 
@@ -337,17 +321,16 @@ def out_of_quota(reset: datetime | None) -> str:
     return f"turns: [{{match: Do A, do: [{{fail: {{kind: quota{told}}}, once: true}}]}}]"
 
 
-async def test_a_used_up_quota_is_waited_for_where_that_was_chosen(theatre: Theatre) -> None:
-    theatre.choices = Choices(wait_for_quota=True)
-    reset = (theatre.clock.now() + timedelta(hours=3)).replace(microsecond=0)
-    async with theatre.open(retry_attempts=3):
-        view = await failed(theatre, out_of_quota(reset))
-        assert view.retry is not None and view.retry.at == reset
-        assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
-        await theatre.clock.advance(3 * 3600 - 60)
-        assert (await theatre.orchestrator.workflow("build-it")).runs == 1
-        await theatre.clock.advance(60)
-        await theatre.until("build-it", "completed")
+async def test_a_used_up_quota_is_waited_for_where_that_was_chosen(opened: Theatre) -> None:
+    opened.choices = Choices(wait_for_quota=True)
+    reset = (opened.clock.now() + timedelta(hours=3)).replace(microsecond=0)
+    view = await failed(opened, out_of_quota(reset))
+    assert view.retry is not None and view.retry.at == reset
+    assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
+    await opened.clock.advance(3 * 3600 - 60)
+    assert (await opened.orchestrator.workflow("build-it")).runs == 1
+    await opened.clock.advance(60)
+    await opened.until("build-it", "completed")
 
 
 async def test_a_quota_that_is_full_again_in_so_many_hours_is_reckoned_by_the_same_clock(theatre: Theatre) -> None:
@@ -360,12 +343,11 @@ async def test_a_quota_that_is_full_again_in_so_many_hours_is_reckoned_by_the_sa
 
 
 @pytest.mark.parametrize(("chosen", "known"), [(False, True), (True, False)])
-async def test_a_used_up_quota_is_otherwise_left_to_a_person(theatre: Theatre, chosen: bool, known: bool) -> None:
-    theatre.choices = Choices(wait_for_quota=chosen)
-    reset = theatre.clock.now() + timedelta(hours=3)
-    async with theatre.open(retry_attempts=3):
-        view = await failed(theatre, out_of_quota(reset if known else None))
-        assert view.retry is None and view.status is WorkflowStatus.PAUSED
+async def test_a_used_up_quota_is_otherwise_left_to_a_person(opened: Theatre, chosen: bool, known: bool) -> None:
+    opened.choices = Choices(wait_for_quota=chosen)
+    reset = opened.clock.now() + timedelta(hours=3)
+    view = await failed(opened, out_of_quota(reset if known else None))
+    assert view.retry is None and view.status is WorkflowStatus.PAUSED
 
 
 async def test_whoever_then_asks_to_wait_for_the_quota_waits_and_starts_nobody(theatre: Theatre) -> None:
@@ -387,21 +369,18 @@ async def test_a_quota_that_must_be_full_by_now_is_not_waited_for(theatre: Theat
     async with theatre.open():
         await failed(theatre, out_of_quota(theatre.clock.now() + timedelta(hours=3)))
         await theatre.clock.advance(3 * 3600)
-        answer = await theatre.resume("build-it", wait_for_quota=True)
-        assert answer.status == "resumed"
+        assert (await theatre.resume("build-it", wait_for_quota=True)).status == "resumed"
         await theatre.until("build-it", "completed")
 
 
-async def test_an_agent_that_is_killed_is_brought_back_by_its_own_conversation(theatre: Theatre) -> None:
+async def test_an_agent_that_is_killed_is_brought_back_by_its_own_conversation(opened: Theatre) -> None:
     script = "turns: [{match: Do A, do: [{say: Working., once: true}, {wait_for: go}]}]"
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin(script)
-        started = (await theatre.event("build-it", e.AgentStarted)).event
-        assert isinstance(started, e.AgentStarted)
-        await theatre.event("build-it", e.PromptAcknowledged)
-        os.kill(started.pid, signal.SIGKILL)
-        await theatre.until("build-it", "paused")
-        (worktree_of(theatre) / "go").touch()
-        await theatre.clock.advance(1)
-        await theatre.until("build-it", "completed")
-        assert [each.way for each in await theatre.events("build-it", e.RunQueued)] == [Way.FIRST, Way.NATIVE]
+    await opened.begin(script)
+    started = await opened.first("build-it", e.AgentStarted)
+    await opened.event("build-it", e.PromptAcknowledged)
+    os.kill(started.pid, signal.SIGKILL)
+    await opened.until("build-it", "paused")
+    (worktree_of(opened) / "go").touch()
+    await opened.clock.advance(1)
+    await opened.until("build-it", "completed")
+    assert [each.way for each in await opened.events("build-it", e.RunQueued)] == [Way.FIRST, Way.NATIVE]

@@ -1,7 +1,7 @@
 """The work is taken back by itself, and somebody decides otherwise meanwhile, or something fails: it is taken back as a
 whole or not at all, and the journal says which."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -60,6 +60,13 @@ def reviewed(theatre: Theatre) -> None:
     theatre.choices = replace(theatre.choices, review=Review(agent="same"), approve_plan=True, fixer="off")
 
 
+@pytest.fixture
+async def reviewing(theatre: Theatre) -> AsyncGenerator[Theatre]:
+    reviewed(theatre)
+    async with theatre.open(retry_attempts=3):
+        yield theatre
+
+
 def names(theatre: Theatre) -> list[str]:
     return sorted(path.name for path in worktree_of(theatre).iterdir() if path.name != ".git")
 
@@ -81,120 +88,98 @@ def failing_at(point: str, error: Exception) -> Generator[None]:
 
 
 @pytest.mark.parametrize("before", [True, False])
-async def test_a_pause_in_the_middle_comes_after_it(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch, before: bool
-) -> None:
+async def test_a_pause_in_between_waits(reviewing: Theatre, monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
     held = HeldRewind(monkeypatch, after=not before)
-    reviewed(theatre)
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin(SCRIPT)
-        await held.while_time_goes_by(theatre)
-        answer = await held.let_go_while(lambda: theatre.pause("build-it", "stop it", wait=True))
-        view = await theatre.until("build-it", "paused")
-        assert (answer.status, answer.snapshot_id, answer.retry_called_off) == ("paused", view.last_snapshot, False)
-        (rewound,) = await theatre.events("build-it", e.WorkflowRewound)
-        assert names(theatre) == ["a.txt"] and "b.txt" in " ".join(rewound.undone)
-        assert len(await theatre.events("build-it", e.PlanReopened)) == 1
-        await told_as_it_is(theatre)
-        assert (await theatre.resume("build-it")).divergence == ()
-        await theatre.until("build-it", "completed")
-    assert "disappeared" not in "".join(entry["text"] for entry in theatre.diary("prompt"))
+    await reviewing.begin(SCRIPT)
+    await held.while_time_goes_by(reviewing)
+    answer = await held.let_go_while(lambda: reviewing.pause("build-it", "stop it", wait=True))
+    view = await reviewing.until("build-it", "paused")
+    assert (answer.status, answer.snapshot_id, answer.retry_called_off) == ("paused", view.last_snapshot, False)
+    (rewound,) = await reviewing.events("build-it", e.WorkflowRewound)
+    assert names(reviewing) == ["a.txt"] and "b.txt" in " ".join(rewound.undone)
+    assert len(await reviewing.events("build-it", e.PlanReopened)) == 1
+    await told_as_it_is(reviewing)
+    assert (await reviewing.resume("build-it")).divergence == ()
+    await reviewing.until("build-it", "completed")
+    assert "disappeared" not in "".join(entry["text"] for entry in reviewing.diary("prompt"))
 
 
-async def test_a_cancel_in_the_middle_comes_after_it(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancel_in_the_middle_comes_after_it(reviewing: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     held = HeldRewind(monkeypatch)
-    reviewed(theatre)
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin(SCRIPT)
-        await held.while_time_goes_by(theatre)
-        answer = await held.let_go_while(lambda: theatre.cancel("build-it", "stop it"))
-        await theatre.until("build-it", "cancelled")
-        assert answer.status == "cancelled" and "b.txt" not in names(theatre)
-        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
-        await told_as_it_is(theatre)
+    await reviewing.begin(SCRIPT)
+    await held.while_time_goes_by(reviewing)
+    answer = await held.let_go_while(lambda: reviewing.cancel("build-it", "stop it"))
+    await reviewing.until("build-it", "cancelled")
+    assert answer.status == "cancelled" and "b.txt" not in names(reviewing)
+    assert len(await reviewing.events("build-it", e.WorkflowRewound)) == 1
+    await told_as_it_is(reviewing)
 
 
-async def test_a_cancel_while_somebody_takes_the_work_back_comes_after_it(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        held = HeldRewind(monkeypatch)
-        async with anyio.create_task_group() as others:
-            others.start_soon(go_back, theatre, first.id)
-            await held.there.wait()
-            await held.let_go_while(lambda: theatre.cancel("build-it", "stop it"))
-        await theatre.until("build-it", "cancelled")
-        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
-        await told_as_it_is(theatre)
+async def test_a_cancel_during_a_rewind_comes_after_it(opened: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = await after_two_tasks(opened)
+    held = HeldRewind(monkeypatch)
+    async with anyio.create_task_group() as others:
+        others.start_soon(go_back, opened, first.id)
+        await held.there.wait()
+        await held.let_go_while(lambda: opened.cancel("build-it", "stop it"))
+    await opened.until("build-it", "cancelled")
+    assert len(await opened.events("build-it", e.WorkflowRewound)) == 1
+    await told_as_it_is(opened)
 
 
-async def test_a_pause_before_it_begins_leaves_everything_as_it_was(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pause_before_it_begins_changes_nothing(reviewing: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     held, tried = HeldRewind(monkeypatch, "require worktree"), noticed(monkeypatch, "try again", after=True)
-    reviewed(theatre)
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin(SCRIPT)
-        await held.while_time_goes_by(theatre)
-        answer = await theatre.pause("build-it", "stop it", wait=True)
-        assert answer.retry_called_off
-        held.go.set()
-        with anyio.fail_after(WITHIN):
-            await tried.wait()
-        assert names(theatre) == ["a.txt", "b.txt"]
-        view = await theatre.orchestrator.workflow("build-it")
-        assert (view.status, view.retry, view.last_snapshot) == (WorkflowStatus.PAUSED, None, answer.snapshot_id)
-        assert (await theatre.resume("build-it")).divergence == ()
-        await theatre.cancel("build-it", "seen enough")
+    await reviewing.begin(SCRIPT)
+    await held.while_time_goes_by(reviewing)
+    answer = await reviewing.pause("build-it", "stop it", wait=True)
+    assert answer.retry_called_off
+    held.go.set()
+    with anyio.fail_after(WITHIN):
+        await tried.wait()
+    assert names(reviewing) == ["a.txt", "b.txt"]
+    view = await reviewing.orchestrator.workflow("build-it")
+    assert (view.status, view.retry, view.last_snapshot) == (WorkflowStatus.PAUSED, None, answer.snapshot_id)
+    assert (await reviewing.resume("build-it")).divergence == ()
+    await reviewing.cancel("build-it", "seen enough")
 
 
-async def test_whoever_waits_too_long_is_told_so_and_nothing_was_decided(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_that_wait_too_long_change_nothing(reviewing: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     held = HeldRewind(monkeypatch)
     waiting_briefly_for_files(monkeypatch)
-    reviewed(theatre)
-    async with theatre.open(retry_attempts=3):
-        await theatre.begin(SCRIPT)
-        await held.while_time_goes_by(theatre)
-        with pytest.raises(WrongState, match="being put in place"):
-            await theatre.pause("build-it", "stop it", wait=True)
-        with pytest.raises(WrongState, match="being put in place"):
-            await theatre.cancel("build-it", "stop it")
-        held.go.set()
-        await theatre.until("build-it", "completed")
+    await reviewing.begin(SCRIPT)
+    await held.while_time_goes_by(reviewing)
+    with pytest.raises(WrongState, match="being put in place"):
+        await reviewing.pause("build-it", "stop it", wait=True)
+    with pytest.raises(WrongState, match="being put in place"):
+        await reviewing.cancel("build-it", "stop it")
+    held.go.set()
+    await reviewing.until("build-it", "completed")
 
 
 # ── something fails ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_what_cannot_be_written_down_is_undone_and_the_retry_called_off(theatre: Theatre) -> None:
-    reviewed(theatre)
-    async with theatre.open(retry_attempts=3):
-        with failing_at("resume.before", DatabaseUnusable("The disk is full.")):
-            await theatre.begin(SCRIPT)
-            told = (await theatre.event("build-it", e.RetryCancelled)).event
-        assert isinstance(told, e.RetryCancelled) and "The disk is full." in told.reason
-        assert names(theatre) == ["a.txt", "b.txt"]
-        assert await theatre.events("build-it", e.WorkflowRewound) == []
-        assert (await theatre.resume("build-it")).divergence == ()
-        await theatre.cancel("build-it", "seen enough")
+async def test_what_cannot_be_written_down_is_undone_and_the_retry_called_off(reviewing: Theatre) -> None:
+    with failing_at("resume.before", DatabaseUnusable("The disk is full.")):
+        await reviewing.begin(SCRIPT)
+        told = (await reviewing.event("build-it", e.RetryCancelled)).event
+    assert isinstance(told, e.RetryCancelled) and "The disk is full." in told.reason
+    assert names(reviewing) == ["a.txt", "b.txt"]
+    assert await reviewing.events("build-it", e.WorkflowRewound) == []
+    assert (await reviewing.resume("build-it")).divergence == ()
+    await reviewing.cancel("build-it", "seen enough")
 
 
-async def test_what_was_written_down_stays_though_something_fails_after(theatre: Theatre) -> None:
-    async with theatre.open():
-        first, _ = await after_two_tasks(theatre)
-        with failing_at("resume.after", DatabaseUnusable("Too late.")), pytest.raises(DatabaseUnusable):
-            await go_back(theatre, first.id)
-        assert len(await theatre.events("build-it", e.WorkflowRewound)) == 1
-        assert not (worktree_of(theatre) / "sub").exists()
-        await theatre.cancel("build-it", "seen enough")
+async def test_what_was_written_down_stays_though_something_fails_after(opened: Theatre) -> None:
+    first, _ = await after_two_tasks(opened)
+    with failing_at("resume.after", DatabaseUnusable("Too late.")), pytest.raises(DatabaseUnusable):
+        await go_back(opened, first.id)
+    assert len(await opened.events("build-it", e.WorkflowRewound)) == 1
+    assert not (worktree_of(opened) / "sub").exists()
+    await opened.cancel("build-it", "seen enough")
 
 
-async def test_a_server_that_is_stopped_in_the_middle_puts_the_files_back_and_the_next_one_does_it_all(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stopped_server_restores_files_first(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     reviewed(theatre)
     async with theatre.open(retry_attempts=3):
         with monkeypatch.context() as patched:

@@ -81,29 +81,33 @@ async def opened(url: str, clock: TickingClock, boot: BootId = BOOT) -> AsyncIte
             yield bench
 
 
+@pytest.fixture
+async def bench(database_url: str, clock: TickingClock) -> AsyncIterator[Bench]:
+    async with opened(database_url, clock) as bench:
+        yield bench
+
+
 async def forever() -> None:
     await anyio.Event().wait()
 
 
-async def test_a_run_starts_when_its_transaction_has_committed(database_url: str, clock: TickingClock) -> None:
-    async with opened(database_url, clock) as bench:
-        run = await bench.begin()
-        with anyio.fail_after(1):
-            await bench.until_started(1)
-        assert bench.started == [run]
+async def test_a_run_starts_when_its_transaction_has_committed(bench: Bench) -> None:
+    run = await bench.begin()
+    with anyio.fail_after(1):
+        await bench.until_started(1)
+    assert bench.started == [run]
 
 
-async def test_a_run_whose_transaction_is_rolled_back_is_never_started(database_url: str, clock: TickingClock) -> None:
+async def test_a_run_whose_transaction_is_rolled_back_is_never_started(bench: Bench) -> None:
     def refuse(_t: Transaction) -> None:
         raise WrongState("changed my mind")
 
-    async with opened(database_url, clock) as bench:
-        with pytest.raises(WrongState):
-            await bench.begin("first", refuse)
-        second = await bench.begin("second")
-        await bench.until_started(1)
-        assert bench.started == [second]
-        assert await _jobs(bench) <= 1
+    with pytest.raises(WrongState):
+        await bench.begin("first", refuse)
+    second = await bench.begin("second")
+    await bench.until_started(1)
+    assert bench.started == [second]
+    assert await _jobs(bench) <= 1
 
 
 async def _jobs(bench: Bench) -> int:
@@ -113,42 +117,37 @@ async def _jobs(bench: Bench) -> int:
     return count
 
 
-async def test_runs_of_many_workflows_are_executed_side_by_side(database_url: str, clock: TickingClock) -> None:
-    async with opened(database_url, clock) as bench:
-        for n in range(20):
-            bench.bodies[SessionId(f"s-{n}"), 1] = forever
-            await bench.begin(str(n))
-        await bench.until_started(20)
-        assert len(set(bench.started)) == 20
+async def test_runs_of_many_workflows_are_executed_side_by_side(bench: Bench) -> None:
+    for n in range(20):
+        bench.bodies[SessionId(f"s-{n}"), 1] = forever
+        await bench.begin(str(n))
+    await bench.until_started(20)
+    assert len(set(bench.started)) == 20
 
 
-async def test_a_workflows_next_run_starts_when_the_body_of_the_last_has_returned(
-    database_url: str, clock: TickingClock
-) -> None:
+async def test_the_next_run_of_a_workflow_starts_after_the_last_body(bench: Bench) -> None:
     let_go = anyio.Event()
-    async with opened(database_url, clock) as bench:
-        bench.bodies[SessionId("s-work"), 1] = let_go.wait
-        first = await bench.begin()
-        await bench.until_started(1)
-        second = await follow(bench, first)
-        other = await bench.begin("other")
-        await bench.until_started(2)
-        assert bench.started == [first, other]
-        assert await bench.queue.knows(await bench.row(second))
-        let_go.set()
-        await bench.until_started(3)
-        assert bench.started == [first, other, second]
+    bench.bodies[SessionId("s-work"), 1] = let_go.wait
+    first = await bench.begin()
+    await bench.until_started(1)
+    second = await follow(bench, first)
+    other = await bench.begin("other")
+    await bench.until_started(2)
+    assert bench.started == [first, other]
+    assert await bench.queue.knows(await bench.row(second))
+    let_go.set()
+    await bench.until_started(3)
+    assert bench.started == [first, other, second]
 
 
-async def test_a_run_that_was_forgotten_does_not_block_the_next_one(database_url: str, clock: TickingClock) -> None:
-    async with opened(database_url, clock) as bench:
-        bench.bodies[SessionId("s-work"), 1] = forever
-        first = await bench.begin()
-        await bench.until_started(1)
-        second = await follow(bench, first)
-        bench.queue.forget(*first)
-        await bench.until_started(2)
-        assert bench.started == [first, second]
+async def test_a_run_that_was_forgotten_does_not_block_the_next_one(bench: Bench) -> None:
+    bench.bodies[SessionId("s-work"), 1] = forever
+    first = await bench.begin()
+    await bench.until_started(1)
+    second = await follow(bench, first)
+    bench.queue.forget(*first)
+    await bench.until_started(2)
+    assert bench.started == [first, second]
 
 
 async def follow(bench: Bench, first: RunId) -> RunId:
@@ -207,22 +206,19 @@ async def _not_called(_session: SessionId, _number: int) -> None:
     raise AssertionError("there is no worker")
 
 
-async def test_a_run_whose_body_failed_is_known_no_more_and_the_others_go_on(
-    database_url: str, clock: TickingClock, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_failed_bodies_end_alone(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise WrongState("it fails")
 
-    async with opened(database_url, clock) as bench:
-        bench.bodies[SessionId("s-work"), 1] = fail
-        run = await bench.begin()
-        await bench.until_started(1)
-        other = await bench.begin("other")
-        await bench.until_started(2)
-        assert bench.started == [run, other]
-        with anyio.fail_after(10):
-            while await bench.queue.knows(await bench.row(run)):
-                await anyio.lowlevel.checkpoint()
+    bench.bodies[SessionId("s-work"), 1] = fail
+    run = await bench.begin()
+    await bench.until_started(1)
+    other = await bench.begin("other")
+    await bench.until_started(2)
+    assert bench.started == [run, other]
+    with anyio.fail_after(10):
+        while await bench.queue.knows(await bench.row(run)):
+            await anyio.lowlevel.checkpoint()
     assert "ended with an error" in caplog.text
 
 
@@ -244,47 +240,44 @@ async def test_a_hung_body_does_not_keep_the_queue_open(database_url: str, clock
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_only_ids_are_written_to_a_queue_of_its_own(database_url: str, clock: TickingClock) -> None:
-    async with opened(database_url, clock) as bench:
-        bench.bodies[SessionId("s-work"), 1] = forever
-        await bench.begin()
-        await bench.until_started(1)
-        [(arguments,)] = await execute(bench.journal, "SELECT args FROM procrastinate_jobs")
-        assert arguments == {"workflow_id": "w-work", "session_id": "s-work", "number": 1}
+async def test_only_ids_are_written_to_a_queue_of_its_own(bench: Bench) -> None:
+    bench.bodies[SessionId("s-work"), 1] = forever
+    await bench.begin()
+    await bench.until_started(1)
+    [(arguments,)] = await execute(bench.journal, "SELECT args FROM procrastinate_jobs")
+    assert arguments == {"workflow_id": "w-work", "session_id": "s-work", "number": 1}
 
 
-async def test_transactions_of_a_run_and_group_commits_keep_one_chain(database_url: str, clock: TickingClock) -> None:
-    async with opened(database_url, clock) as bench:
-        workflow_id, done = WorkflowId("w-work"), anyio.Event()
+async def test_transactions_of_a_run_and_group_commits_keep_one_chain(bench: Bench) -> None:
+    workflow_id, done = WorkflowId("w-work"), anyio.Event()
 
-        async def write() -> None:
-            for n in range(30):
-                await bench.journal.transact(workflow_id, lambda t, n=n: t.append(Warned(code="step", message=str(n))))
-            done.set()
+    async def write() -> None:
+        for n in range(30):
+            await bench.journal.transact(workflow_id, lambda t, n=n: t.append(Warned(code="step", message=str(n))))
+        done.set()
 
-        async def append(name: int) -> None:
-            for n in range(30):
-                await bench.journal.append(workflow_id, AgentMessage(text=f"{name} {n}"))
+    async def append(name: int) -> None:
+        for n in range(30):
+            await bench.journal.append(workflow_id, AgentMessage(text=f"{name} {n}"))
 
-        bench.bodies[SessionId("s-work"), 1] = write
-        await bench.begin()
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
-                for name in range(5):
-                    group.start_soon(append, name)
-            await done.wait()
-        verdict = await bench.journal.verify(workflow_id)
-        assert verdict.problem is None
-        assert verdict.events == 3 + 30 + 150
+    bench.bodies[SessionId("s-work"), 1] = write
+    await bench.begin()
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in range(5):
+                group.start_soon(append, name)
+        await done.wait()
+    verdict = await bench.journal.verify(workflow_id)
+    assert verdict.problem is None
+    assert verdict.events == 3 + 30 + 150
 
 
-async def test_a_refused_transaction_writes_nothing(database_url: str, clock: TickingClock) -> None:
+async def test_a_refused_transaction_writes_nothing(bench: Bench) -> None:
     def refuse(t: Transaction) -> None:
         t.append(Warned(code="half", message="written"))
         raise WrongState("refused")
 
-    async with opened(database_url, clock) as bench:
-        run = await bench.begin()
-        with pytest.raises(WrongState, match="refused"):
-            await bench.journal.transact(workflow_of(run), refuse)
-        assert await bench.journal.head(workflow_of(run)) == 3
+    run = await bench.begin()
+    with pytest.raises(WrongState, match="refused"):
+        await bench.journal.transact(workflow_of(run), refuse)
+    assert await bench.journal.head(workflow_of(run)) == 3

@@ -88,34 +88,30 @@ async def test_a_cancel_in_the_middle_of_a_hand_over_leaves_nobody_at_work(theat
         assert theatre.services.live == {} and theatre.services.environments == {}
 
 
-async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelled_workflow(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(filling(81_000, "{wait_for: go}"))
-        await theatre.until_prompted(1)
-        go(theatre)
-        await at_once(tonight(theatre), cancelling(theatre), tonight(theatre))
-        await theatre.until("build-it", "cancelled", "completed")
-        await told_as_it_is(theatre)
-        assert theatre.services.live == {} and theatre.services.environments == {}
+async def test_a_pause_and_a_cancel_that_race_with_a_hand_over_end_in_a_cancelled_workflow(opened: Theatre) -> None:
+    await opened.begin(filling(81_000, "{wait_for: go}"))
+    await opened.until_prompted(1)
+    go(opened)
+    await at_once(tonight(opened), cancelling(opened), tonight(opened))
+    await opened.until("build-it", "cancelled", "completed")
+    await told_as_it_is(opened)
+    assert opened.services.live == {} and opened.services.environments == {}
 
 
-async def test_a_pause_that_races_with_a_hand_over_loses_no_session_and_no_task(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(filling(81_000, "{wait_for: go}"))
-        await theatre.until_prompted(1)
-        go(theatre)
-        await at_once(*[tonight(theatre)] * 3)
-        view = await theatre.until("build-it", "paused", "completed")
-        await told_as_it_is(theatre)
-        if view.status == "paused":
-            await theatre.resume("build-it")
-        view = await theatre.until("build-it", "completed")
-        assert (view.sessions, view.tasks_done) == (2, 2)
+async def test_a_pause_that_races_with_a_hand_over_loses_no_session_and_no_task(opened: Theatre) -> None:
+    await opened.begin(filling(81_000, "{wait_for: go}"))
+    await opened.until_prompted(1)
+    go(opened)
+    await at_once(*[tonight(opened)] * 3)
+    view = await opened.until("build-it", "paused", "completed")
+    await told_as_it_is(opened)
+    if view.status == "paused":
+        await opened.resume("build-it")
+    view = await opened.until("build-it", "completed")
+    assert (view.sessions, view.tasks_done) == (2, 2)
 
 
-async def test_what_is_said_in_the_middle_of_a_hand_over_reaches_the_next_session(
-    theatre: Theatre, window: Window
-) -> None:
+async def test_a_message_during_a_hand_over_reaches_the_next_session(theatre: Theatre, window: Window) -> None:
     async with theatre.open():
         await handing_over(theatre, window)
         ask = partial(theatre.prompt, "build-it", "Use spaces.")
@@ -164,9 +160,7 @@ async def test_a_next_session_that_waits_for_its_place_is_paused_at_once_and_goe
         await told_as_it_is(theatre)
 
 
-async def test_a_next_session_that_waited_for_its_place_when_the_server_died_is_the_one_that_goes_on(
-    theatre: Theatre,
-) -> None:
+async def test_a_next_session_that_waited_when_the_server_died_goes_on(theatre: Theatre) -> None:
     async with theatre.open(agents_at_once=1):
         await waiting_for_its_place(theatre)
     async with theatre.open():
@@ -175,9 +169,7 @@ async def test_a_next_session_that_waited_for_its_place_when_the_server_died_is_
         await told_as_it_is(theatre)
 
 
-async def test_a_next_session_whose_agent_never_came_up_is_the_one_that_goes_on(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_next_session_without_an_agent_goes_on_later(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         opening = Held(patched, "open agent", when=lambda run, *_: run.lease.workflow.session_count == 2)
         async with theatre.open():

@@ -62,9 +62,7 @@ async def paused_again(theatre: Theatre) -> None:
 async def test_a_pause_is_followed_by_findings_and_an_exam_in_the_journal(theatre: Theatre, database_url: str) -> None:
     theatre.database_url = database_url
     async with paused(theatre):
-        studied = (await theatre.event("build-it", e.SnapshotStudied)).event
-        assert isinstance(studied, e.SnapshotStudied)
-        found = studied.findings
+        found = (await theatre.first("build-it", e.SnapshotStudied)).findings
         assert [(each.description, each.task_id) for each in found.decisions] == [(CHOICE, "a")]
         assert found.tests is not None
         assert (found.tests.phase, found.tests.passing, found.tests.failing) == ("red", 1, 1)
@@ -84,9 +82,7 @@ async def test_looking_twice_writes_one_event(theatre: Theatre) -> None:
         assert len(await theatre.events("build-it", e.SnapshotStudied)) == 1
 
 
-async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_asked(
-    theatre: Theatre, database_url: str
-) -> None:
+async def test_a_snapshot_whose_study_was_cut_off_is_studied_on_request(theatre: Theatre, database_url: str) -> None:
     theatre.database_url = database_url
     async with theatre.open():
         await theatre.begin(SCRIPT, plan=PLAN)
@@ -100,9 +96,7 @@ async def test_a_snapshot_whose_look_was_cut_off_is_whole_and_is_looked_at_when_
         assert len(await theatre.events("build-it", e.SnapshotStudied)) == 1
 
 
-async def test_a_look_that_fails_leaves_the_snapshot_and_says_so(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_study_keeps_the_snapshot_and_says_so(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, "study", RuntimeError("out of paper"))
     async with paused(theatre):
         kept = await theatre.orchestrator.snapshot("build-it", "latest")
@@ -122,15 +116,14 @@ async def test_a_snapshot_is_made_from_the_state_it_was_taken_in(theatre: Theatr
         assert form.usage.session_duration_seconds is not None
 
 
-async def test_a_snapshot_tells_what_was_committed_from_what_was_not(theatre: Theatre) -> None:
+async def test_a_snapshot_tells_what_was_committed_from_what_was_not(opened: Theatre) -> None:
     commit = "git add . && git -c user.name=a -c user.email=a@b commit -qm A"
-    async with theatre.open():
-        await theatre.begin(f"turns: [{{match: Do A, do: [{{touch: a.txt}}, {{run: {commit}}}, {{wait_for: go}}]}}]")
-        await stop(theatre, "go", after=(await theatre.event("build-it", e.ToolFinished)).seq)
-        git = (await theatre.orchestrator.snapshot("build-it", "latest")).checkpoint.git
-        assert git is not None
-        assert [each.path for each in git.committed] == ["a.txt"]
-        assert [each.path for each in git.changes] == ["go"]
+    await opened.begin(f"turns: [{{match: Do A, do: [{{touch: a.txt}}, {{run: {commit}}}, {{wait_for: go}}]}}]")
+    await stop(opened, "go", after=(await opened.event("build-it", e.ToolFinished)).seq)
+    git = (await opened.orchestrator.snapshot("build-it", "latest")).checkpoint.git
+    assert git is not None
+    assert [each.path for each in git.committed] == ["a.txt"]
+    assert [each.path for each in git.changes] == ["go"]
 
 
 async def test_findings_of_a_newer_segue_are_refused(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:

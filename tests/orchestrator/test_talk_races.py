@@ -44,9 +44,7 @@ def go(theatre: Theatre) -> None:
     (theatre.root / "worktrees" / "build-it" / "go").touch()
 
 
-async def test_a_resume_while_a_talk_is_put_away_starts_the_work(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_resume_at_the_end_of_a_talk_starts_the_work(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     leaving = Held(monkeypatch, "finish", when=lambda _, end: end.talked)
     waits = noticed(monkeypatch, "wait until the agent is gone")
     async with theatre.open(talk_linger=5.0):
@@ -79,8 +77,7 @@ async def test_two_words_at_once_leave_the_agent_awake(theatre: Theatre) -> None
 async def test_a_workflow_in_review_can_be_paused_while_its_agent_is_awake(theatre: Theatre) -> None:
     async with theatre.open(talk_linger=60.0):
         await crashed(theatre, REJECTING)
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "review")
+        await theatre.resume_until("build-it", "review")
         await say(theatre, "Hello")
         with anyio.fail_after(30):
             while (view := await theatre.orchestrator.workflow("build-it")).status is not WorkflowStatus.REVIEW:
@@ -105,8 +102,9 @@ async def test_a_resume_takes_back_a_pause_that_was_asked_for_during_a_talk(thea
 
 async def test_whoever_says_something_waits_for_its_delivery_by_the_clock_of_the_house(theatre: Theatre) -> None:
     async with theatre.open(delivery_wait=90.0, silence_watchdog=1e6):
-        await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")
-        await theatre.event("build-it", e.PromptSent)
+        await theatre.begin_until(
+            e.PromptSent, "turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]"
+        )
         async with theatre.time_going_by(30):
             assert await say(theatre, "Hello") == "waiting"
         go(theatre)
@@ -115,51 +113,46 @@ async def test_whoever_says_something_waits_for_its_delivery_by_the_clock_of_the
 
 async def test_words_that_wait_when_a_pause_falls_into_the_last_task_are_kept(theatre: Theatre) -> None:
     async with theatre.open(talk_linger=60.0):
-        await theatre.begin("turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]")
-        await theatre.event("build-it", e.PromptSent)
+        await theatre.begin_until(
+            e.PromptSent, "turns: [{match: Do it, do: [{wait_for: go}]}]", plan="[{id: a, title: Do it}]"
+        )
         assert await say(theatre, "Hello", wait=False) == "waiting"
         await theatre.pause("build-it", "lunch")
         go(theatre)
         view = await theatre.until("build-it", "paused", "completed")
         assert (view.status, view.waiting_messages) == (WorkflowStatus.PAUSED, 1)
-        await theatre.resume("build-it")
-        view = await theatre.until("build-it", "completed")
+        view = await theatre.resume_until("build-it", "completed")
     assert view.waiting_messages == 0
     assert theatre.diary("prompt")[-1]["text"] == "Hello"
 
 
-async def test_a_sent_prompt_that_nobody_answered_is_shown_after_the_crash(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("turns: [{do: [{crash: true}]}]")
-        view = await theatre.until("build-it", "paused")
-    assert len(view.undelivered) == 1
+async def test_a_sent_prompt_that_nobody_answered_is_shown_after_the_crash(opened: Theatre) -> None:
+    await opened.begin("turns: [{do: [{crash: true}]}]")
+    assert len((await opened.until("build-it", "paused")).undelivered) == 1
 
 
 # ── what a conversation knows ───────────────────────────────────────────────────────────────────────
 
 
-async def test_a_history_whose_prompt_failed_is_told_again(theatre: Theatre) -> None:
-    async with theatre.open():
-        await crashed(theatre)
-        theatre.script.write_text("turns:\n  - do: [{fail: {kind: login}, once: true}, {say: ok}]\n")
-        await theatre.resume("build-it", way=Way.HISTORY)
-        await theatre.until("build-it", "paused")
-        assert (await theatre.orchestrator.sessions("build-it"))[-1].carrying is Carrying.NEEDED
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-    assert ["I DECIDED ON LALR" in entry["text"] for entry in theatre.diary("prompt")] == [False, True, True, False]
+async def test_a_history_whose_prompt_failed_is_told_again(opened: Theatre) -> None:
+    await crashed(opened)
+    opened.script.write_text("turns:\n  - do: [{fail: {kind: login}, once: true}, {say: ok}]\n")
+    await opened.resume("build-it", way=Way.HISTORY)
+    await opened.until("build-it", "paused")
+    assert (await opened.orchestrator.sessions("build-it"))[-1].carrying is Carrying.NEEDED
+    await opened.resume_until("build-it", "completed")
+    assert ["I DECIDED ON LALR" in entry["text"] for entry in opened.diary("prompt")] == [False, True, True, False]
 
 
-async def test_a_talk_in_a_new_conversation_begins_with_what_it_is_about(theatre: Theatre) -> None:
-    async with theatre.open():
-        await crashed(theatre)
-        mute = replace(theatre.services.agents["rehearsal"], native_resume=False)
-        theatre.services.agents = {**theatre.services.agents, "rehearsal": mute}
-        await say(theatre, "Hello, what is left?")
-        await standing_still(theatre)
-        await say(theatre, "Hello again")
-        await standing_still(theatre)
-    first, second = (entry["text"] for entry in theatre.diary("prompt")[1:])
+async def test_a_talk_in_a_new_conversation_begins_with_what_it_is_about(opened: Theatre) -> None:
+    await crashed(opened)
+    mute = replace(opened.services.agents["rehearsal"], native_resume=False)
+    opened.services.agents = {**opened.services.agents, "rehearsal": mute}
+    await say(opened, "Hello, what is left?")
+    await standing_still(opened)
+    await say(opened, "Hello again")
+    await standing_still(opened)
+    first, second = (entry["text"] for entry in opened.diary("prompt")[1:])
     assert first.startswith("## Session Resume Context") and first.endswith("Hello, what is left?")
     assert "Build it" in first
     assert second == "Hello again"
@@ -218,17 +211,15 @@ async def test_sessions_that_ended_without_a_run_of_their_own_have_their_files(t
     assert all((theatre.root / "agent-sessions" / session.id / "session.json").exists() for session in sessions)
 
 
-async def test_words_stand_in_the_file_of_the_session_that_got_them(theatre: Theatre) -> None:
-    async with theatre.open():
-        await crashed(theatre, REJECTING)
-        assert await say(theatre, "Hello") == "not_delivered"
-        await theatre.until("build-it", "review")
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-        files = [
-            await theatre.orchestrator.session_files(session.id)
-            for session in await theatre.orchestrator.sessions("build-it")
-        ]
+async def test_words_stand_in_the_file_of_the_session_that_got_them(opened: Theatre) -> None:
+    await crashed(opened, REJECTING)
+    assert await say(opened, "Hello") == "not_delivered"
+    await opened.until("build-it", "review")
+    await opened.resume_until("build-it", "completed")
+    files = [
+        await opened.orchestrator.session_files(session.id)
+        for session in await opened.orchestrator.sessions("build-it")
+    ]
     said = [[json.loads(line).get("content") for line in Path(file.history).read_text().splitlines()] for file in files]
     assert ["Hello" in each for each in said] == [False, True]
 
@@ -243,20 +234,18 @@ async def test_words_stand_in_the_file_of_the_session_that_got_them(theatre: The
         McpServer(name="x", command=("serve",), variables={"password": "hunter2hunter2"}),
     ],
 )
-async def test_a_secret_anywhere_in_a_server_of_tools_is_refused(theatre: Theatre, server: McpServer) -> None:
-    theatre.choices = Choices(mcp_servers=(server,))
-    async with theatre.open():
-        with pytest.raises(BadInput, match="looks like a secret"):
-            await theatre.begin(SCRIPT)
+async def test_a_secret_anywhere_in_a_server_of_tools_is_refused(opened: Theatre, server: McpServer) -> None:
+    opened.choices = Choices(mcp_servers=(server,))
+    with pytest.raises(BadInput, match="looks like a secret"):
+        await opened.begin(SCRIPT)
 
 
-async def test_a_name_in_place_of_a_secret_reads_back_as_it_was_written(theatre: Theatre) -> None:
+async def test_a_name_in_place_of_a_secret_reads_back_as_it_was_written(opened: Theatre) -> None:
     server = McpServer(name="gh", command=("cat",), variables={"GITHUB_TOKEN": "${GITHUB_TOKEN}"})
-    theatre.choices = Choices(mcp_servers=(server,))
-    async with theatre.open():
-        await theatre.begin(SCRIPT)
-        await theatre.until("build-it", "failed")
-        (created,) = await theatre.events("build-it", e.WorkflowCreated)
+    opened.choices = Choices(mcp_servers=(server,))
+    await opened.begin(SCRIPT)
+    await opened.until("build-it", "failed")
+    (created,) = await opened.events("build-it", e.WorkflowCreated)
     assert created.choices.mcp_servers == (server,)
 
 
@@ -266,5 +255,4 @@ async def test_half_a_secret_from_an_agents_last_words_is_not_kept(theatre: Thea
     async with theatre.open():
         await theatre.begin(SCRIPT, agent="loud")
         await theatre.until("build-it", "failed")
-    written = b"".join(file.read_bytes() for file in theatre.root.glob("segue.db*"))
-    assert b"Q" * 12 not in written
+    assert b"Q" * 12 not in b"".join(file.read_bytes() for file in theatre.root.glob("segue.db*"))

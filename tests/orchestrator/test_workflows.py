@@ -49,111 +49,96 @@ def worktree_of(theatre: Theatre, slug: str = "build-it") -> Path:
     return theatre.root / "worktrees" / slug
 
 
-async def test_a_workflow_runs_through_its_plan_in_a_worktree_of_its_own(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(SIMPLE)
-        view = await theatre.until("build-it", "completed")
+async def test_a_workflow_runs_through_its_plan_in_a_worktree_of_its_own(opened: Theatre) -> None:
+    await opened.begin(SIMPLE)
+    view = await opened.until("build-it", "completed")
     assert (view.tasks_done, view.sessions, view.runs) == (2, 1, 1)
     assert view.context is not None and view.context.utilization == 0.05
     assert view.branch == "segue/build-it"
-    worktree = worktree_of(theatre)
+    worktree = worktree_of(opened)
     assert (worktree / "a.txt").read_text() + (worktree / "b.txt").read_text() == "AB"
-    assert not (theatre.repository / "a.txt").exists()
+    assert not (opened.repository / "a.txt").exists()
     assert view.merge_hint is not None and "merge segue/build-it" in view.merge_hint
 
 
-async def test_the_merge_hint_works_as_it_stands(theatre: Theatre) -> None:
-    git(theatre.repository, "config", "user.name", "test")
-    git(theatre.repository, "config", "user.email", "test@localhost")
-    async with theatre.open():
-        await theatre.begin(SIMPLE)
-        view = await theatre.until("build-it", "completed")
+async def test_the_merge_hint_works_as_it_stands(opened: Theatre) -> None:
+    git(opened.repository, "config", "user.name", "test")
+    git(opened.repository, "config", "user.email", "test@localhost")
+    await opened.begin(SIMPLE)
+    view = await opened.until("build-it", "completed")
     assert view.merge_hint is not None
     await anyio.run_process(["sh", "-c", view.merge_hint])
-    assert (theatre.repository / "b.txt").read_text() == "B"
+    assert (opened.repository / "b.txt").read_text() == "B"
 
 
-async def test_a_title_cannot_move_the_cursor_of_whoever_is_shown_how_to_merge(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("turns: []", plan=None, title="Say\x1b[2J\x07\nhello")
-        view = await theatre.until("say-2j-hello", "completed")
+async def test_a_title_cannot_move_the_cursor_of_whoever_is_shown_how_to_merge(opened: Theatre) -> None:
+    await opened.begin("turns: []", plan=None, title="Say\x1b[2J\x07\nhello")
+    view = await opened.until("say-2j-hello", "completed")
     assert view.merge_hint is not None and "commit -m 'Say [2J hello'; " in view.merge_hint
 
 
-async def test_without_a_plan_the_issue_is_the_prompt(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("turns: []", plan=None, title="Say hello")
-        await theatre.until("say-hello", "completed")
-    assert "Say hello" in theatre.diary("prompt")[0]["text"]
+async def test_without_a_plan_the_issue_is_the_prompt(opened: Theatre) -> None:
+    await opened.begin("turns: []", plan=None, title="Say hello")
+    await opened.until("say-hello", "completed")
+    assert "Say hello" in opened.diary("prompt")[0]["text"]
 
 
 # ── pausing ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_pause_waits_for_the_task_boundary_and_resume_goes_on_with_the_next_task(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        asked = await theatre.pause("build-it", "lunch")
-        assert (asked.status, asked.snapshot_id) == ("pause_requested", None)
-        (worktree_of(theatre) / "go").touch()
-        paused = await theatre.pause("build-it", "again", wait=True)
-        view = await theatre.until("build-it", "paused")
-        assert (paused.status, paused.snapshot_id) == ("paused", view.last_snapshot)
-        assert view.tasks_done == 1
-        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint
-        assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == ("pause", "lunch", True)
-        assert (snapshot.tasks_completed, snapshot.next_task) == (1, "b")
-        resumed = await theatre.resume("build-it")
-        assert (resumed.way, resumed.run, resumed.tasks_remaining) == (Way.NATIVE, 2, 1)
-        view = await theatre.until("build-it", "completed")
+async def test_a_pause_waits_for_the_task_boundary_and_resume_goes_on_with_the_next_task(opened: Theatre) -> None:
+    await opened.begin_until(e.ToolFinished, HELD)
+    asked = await opened.pause("build-it", "lunch")
+    assert (asked.status, asked.snapshot_id) == ("pause_requested", None)
+    (worktree_of(opened) / "go").touch()
+    paused = await opened.pause("build-it", "again", wait=True)
+    view = await opened.until("build-it", "paused")
+    assert (paused.status, paused.snapshot_id) == ("paused", view.last_snapshot)
+    assert view.tasks_done == 1
+    snapshot = (await opened.orchestrator.snapshots("build-it"))[0].checkpoint
+    assert (snapshot.trigger, snapshot.reason, snapshot.clean_boundary) == ("pause", "lunch", True)
+    assert (snapshot.tasks_completed, snapshot.next_task) == (1, "b")
+    resumed = await opened.resume("build-it")
+    assert (resumed.way, resumed.run, resumed.tasks_remaining) == (Way.NATIVE, 2, 1)
+    view = await opened.until("build-it", "completed")
     assert (view.sessions, view.runs) == (1, 2)
-    assert [entry["prompts"] for entry in theatre.diary("resumed")] == [1]
+    assert [entry["prompts"] for entry in opened.diary("resumed")] == [1]
 
 
-async def test_pausing_twice_gives_the_same_snapshot(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.pause("build-it")
-        (worktree_of(theatre) / "go").touch()
-        first = await theatre.pause("build-it", wait=True)
-        second = await theatre.pause("build-it", wait=True)
-        assert first == second
-        assert len(await theatre.orchestrator.snapshots("build-it")) == 1
+async def test_pausing_twice_gives_the_same_snapshot(opened: Theatre) -> None:
+    await opened.begin_until(e.ToolFinished, HELD)
+    await opened.pause("build-it")
+    (worktree_of(opened) / "go").touch()
+    assert await opened.pause("build-it", wait=True) == (await opened.pause("build-it", wait=True))
+    assert len(await opened.orchestrator.snapshots("build-it")) == 1
 
 
 async def test_a_pause_is_forced_when_the_task_does_not_end(theatre: Theatre) -> None:
     async with theatre.open(pause_force_after=300.0):
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
+        await theatre.begin_until(e.ToolFinished, HELD)
         await theatre.pause("build-it")
         await theatre.clock.advance(299)
         assert (await theatre.orchestrator.workflow("build-it")).status == "in_progress"
         await theatre.clock.advance(2)
-        view = await theatre.until("build-it", "paused")
-        assert view.tasks_done == 0
+        assert (await theatre.until("build-it", "paused")).tasks_done == 0
         assert [w.code for w in await theatre.events("build-it", e.Warned)] == ["pause_forced"]
         snapshot = (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint
         assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("pause", False, "a")
         (worktree_of(theatre) / "go").touch()
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+        await theatre.resume_until("build-it", "completed")
     prompt = theatre.diary("prompt")[1]["text"]
     assert "interrupted in the middle" in prompt
 
 
-async def test_a_deaf_agent_is_paused_by_force_all_the_same(theatre: Theatre) -> None:
+async def test_a_deaf_agent_is_paused_by_force_all_the_same(opened: Theatre) -> None:
     deaf = "turns: [{match: Do A, do: [{touch: started}, {hang: true, deaf: true}]}]"
-    async with theatre.open():
-        view = await theatre.begin(deaf)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.pause("build-it")
-        await theatre.clock.advance(301)
-        await theatre.event("build-it", e.Warned)
-        view = await theatre.as_time_goes_by("build-it", "paused")
-        (started,) = await theatre.events(view.id, e.RunStarted)
-        assert marked(started.attempt) == []
+    view = await opened.begin_until(e.ToolFinished, deaf)
+    await opened.pause("build-it")
+    await opened.clock.advance(301)
+    await opened.event("build-it", e.Warned)
+    view = await opened.as_time_goes_by("build-it", "paused")
+    (started,) = await opened.events(view.id, e.RunStarted)
+    assert marked(started.attempt) == []
 
 
 # ── permissions ─────────────────────────────────────────────────────────────────────────────────────
@@ -170,27 +155,24 @@ turns:
     ("request_of", "status", "file"), [(ApproveRequest, "approved", True), (RejectRequest, "rejected", False)]
 )
 async def test_the_users_answer_reaches_the_agent(
-    theatre: Theatre, request_of: type[Answer], status: str, file: bool
+    opened: Theatre, request_of: type[Answer], status: str, file: bool
 ) -> None:
-    async with theatre.open():
-        await theatre.begin(ASKING, permissions="ask")
-        asked = await theatre.event("build-it", e.PermissionRequested)
-        await theatre.event("build-it", e.SessionMoved, after=asked.seq)
-        view = await theatre.orchestrator.workflow("build-it")
-        assert view.question is not None and view.question.title == "Delete it?"
-        assert view.status == "in_progress"
-        answered = await theatre.orchestrator.answer("build-it", request_of())
-        assert answered.status == status
-        await theatre.until("build-it", "completed")
-        with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", request_of())
-    assert (worktree_of(theatre) / "yes.txt").exists() is file
+    await opened.begin(ASKING, permissions="ask")
+    asked = await opened.event("build-it", e.PermissionRequested)
+    await opened.event("build-it", e.SessionMoved, after=asked.seq)
+    view = await opened.orchestrator.workflow("build-it")
+    assert view.question is not None and view.question.title == "Delete it?"
+    assert view.status == "in_progress"
+    assert (await opened.orchestrator.answer("build-it", request_of())).status == status
+    await opened.until("build-it", "completed")
+    with pytest.raises(NothingToAnswer):
+        await opened.orchestrator.answer("build-it", request_of())
+    assert (worktree_of(opened) / "yes.txt").exists() is file
 
 
 async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatre) -> None:
     async with theatre.open(permission_timeout=600.0, sweep_interval=60.0):
-        await theatre.begin(ASKING, permissions="ask")
-        await theatre.event("build-it", e.PermissionRequested)
+        await theatre.begin_until(e.PermissionRequested, ASKING, permissions="ask")
         await theatre.clock.advance(600)
         await theatre.as_time_goes_by("build-it", "completed")
         answered = await theatre.event("build-it", e.PermissionAnswered)
@@ -200,12 +182,9 @@ async def test_an_unanswered_permission_is_denied_after_its_time(theatre: Theatr
     assert not (worktree_of(theatre) / "yes.txt").exists()
 
 
-async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_else(
-    theatre: Theatre, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unanswerable_question_stops_no_sweep(theatre: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     async with theatre.open(permission_timeout=600.0, sweep_interval=36000.0):
-        await theatre.begin(ASKING, permissions="ask")
-        await theatre.event("build-it", e.PermissionRequested)
+        await theatre.begin_until(e.PermissionRequested, ASKING, permissions="ask")
         theatre.agent_home = theatre.root / "another-agent"
         await theatre.begin(ASKING, permissions="ask", title="Another")
         await theatre.event("another", e.PermissionRequested)
@@ -227,68 +206,57 @@ async def test_a_question_that_cannot_be_refused_keeps_the_sweep_from_nothing_el
         ("read-only", "run: touch done", "denied"),
     ],
 )
-async def test_the_policy_answers_where_the_user_chose_one(
-    theatre: Theatre, permissions: str, step: str, outcome: str
-) -> None:
+async def test_the_chosen_policy_answers(opened: Theatre, permissions: str, step: str, outcome: str) -> None:
     script = f"turns: [{{match: Do A, do: [{{{step}, ask: true}}]}}]"
-    async with theatre.open():
-        await theatre.begin(script, permissions=permissions)
-        await theatre.until("build-it", "completed")
-        answers = await theatre.events("build-it", e.PermissionAnswered)
+    await opened.begin(script, permissions=permissions)
+    await opened.until("build-it", "completed")
+    answers = await opened.events("build-it", e.PermissionAnswered)
     assert [(a.outcome, a.by) for a in answers] == [(outcome, "policy")]
-    assert (worktree_of(theatre) / "done").exists() is (outcome == "allowed")
+    assert (worktree_of(opened) / "done").exists() is (outcome == "allowed")
 
 
 # ── what goes wrong ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_crashed_agent_leaves_a_workflow_that_can_be_resumed(theatre: Theatre) -> None:
+async def test_a_crashed_agent_leaves_a_workflow_that_can_be_resumed(opened: Theatre) -> None:
     crashing = """
     turns:
       - match: Do A
         do: [{crash: {when: after, of: {write: {path: a.txt, content: A}}}, once: true}, {say: Done.}]
     """
-    async with theatre.open():
-        await theatre.begin(crashing)
-        view = await theatre.until("build-it", "paused")
-        assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
-        snapshot = (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint
-        assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("crash", False, "a")
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
-    assert "Do A" in theatre.diary("prompt")[1]["text"]
+    await opened.begin(crashing)
+    view = await opened.until("build-it", "paused")
+    assert view.session is not None and view.session.status is SessionStatus.SUSPENDED
+    snapshot = (await opened.orchestrator.snapshots("build-it"))[0].checkpoint
+    assert (snapshot.trigger, snapshot.clean_boundary, snapshot.current_task) == ("crash", False, "a")
+    await opened.resume_until("build-it", "completed")
+    assert "Do A" in opened.diary("prompt")[1]["text"]
 
 
-async def test_a_full_window_pauses_with_that_trigger(theatre: Theatre) -> None:
+async def test_a_full_window_pauses_with_that_trigger(opened: Theatre) -> None:
     full = "turns: [{match: Do A, do: [{say: Much., once: true}, {exceed_window: true, once: true}, {say: Done.}]}]"
-    async with theatre.open():
-        await theatre.begin(full)
-        await theatre.until("build-it", "paused")
-        assert (await theatre.orchestrator.snapshots("build-it"))[0].checkpoint.trigger == "exhaustion"
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+    await opened.begin(full)
+    await opened.until("build-it", "paused")
+    assert (await opened.orchestrator.snapshots("build-it"))[0].checkpoint.trigger == "exhaustion"
+    await opened.resume_until("build-it", "completed")
 
 
 @pytest.mark.parametrize("refusal", ["reject: true", "other_id: true"])
-async def test_a_rejected_token_is_said_kept_and_followed_by_a_child_session(theatre: Theatre, refusal: str) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD + f"on_load: {{{refusal}}}\n")
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.pause("build-it")
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
-        resumed = await theatre.resume("build-it")
-        assert resumed.way is Way.NATIVE
-        view = await theatre.until("build-it", "review")
-        assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
-        assert view.reason
-        state = await theatre.services.journal.state(view.id)
-        assert state.session is not None and len(state.session.refused_tokens) == 1
-        again = await theatre.resume("build-it")
-        assert (again.way, again.session_number) == (Way.CONTEXT, 2)
-        view = await theatre.until("build-it", "completed")
+async def test_a_rejected_token_is_said_kept_and_followed_by_a_child_session(opened: Theatre, refusal: str) -> None:
+    await opened.begin_until(e.ToolFinished, HELD + f"on_load: {{{refusal}}}\n")
+    await opened.pause("build-it")
+    await opened.go_until("build-it", "paused")
+    assert (await opened.resume("build-it")).way is Way.NATIVE
+    view = await opened.until("build-it", "review")
+    assert view.session is not None and view.session.status is SessionStatus.WAITING_FOR_INPUT
+    assert view.reason
+    state = await opened.services.journal.state(view.id)
+    assert state.session is not None and len(state.session.refused_tokens) == 1
+    again = await opened.resume("build-it")
+    assert (again.way, again.session_number) == (Way.CONTEXT, 2)
+    view = await opened.until("build-it", "completed")
     assert (view.sessions, view.runs) == (2, 3)
-    first, second = (await theatre_prompts(theatre))[:2]
+    first, second = (await theatre_prompts(opened))[:2]
     assert "# Build it" in first
     assert second.startswith("## Session Resume Context")
     assert "✓ [a] Do A" in second and "Build it" in second
@@ -298,19 +266,18 @@ async def theatre_prompts(theatre: Theatre) -> list[str]:
     return [entry["text"] for entry in theatre.diary("prompt")]
 
 
-async def test_an_agent_that_exits_at_once_fails_the_workflow_with_its_own_words(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin("turns: []", agent="hasty")
-        view = await theatre.until("build-it", "failed")
-        assert "out of order" in view.reason
-        assert view.session is not None and view.session.status is SessionStatus.FAILED
-        await theatre.event("build-it", e.WorktreeDiscarded)
-        assert not worktree_of(theatre).exists()
-        assert git(theatre.repository, "branch", "--list", "segue/*") == ""
-        mended = replace(theatre.services.agents["rehearsal"], name="hasty")
-        theatre.services.agents = {**theatre.services.agents, "hasty": mended}
-        assert (await theatre.resume("build-it")).session_number == 2
-        await theatre.until("build-it", "completed")
+async def test_an_agent_that_exits_at_once_fails_the_workflow_with_its_own_words(opened: Theatre) -> None:
+    await opened.begin("turns: []", agent="hasty")
+    view = await opened.until("build-it", "failed")
+    assert "out of order" in view.reason
+    assert view.session is not None and view.session.status is SessionStatus.FAILED
+    await opened.event("build-it", e.WorktreeDiscarded)
+    assert not worktree_of(opened).exists()
+    assert git(opened.repository, "branch", "--list", "segue/*") == ""
+    mended = replace(opened.services.agents["rehearsal"], name="hasty")
+    opened.services.agents = {**opened.services.agents, "hasty": mended}
+    assert (await opened.resume("build-it")).session_number == 2
+    await opened.until("build-it", "completed")
 
 
 async def test_a_failed_setup_command_fails_the_workflow_with_its_output(theatre: Theatre) -> None:
@@ -337,39 +304,32 @@ async def test_a_workflow_may_have_a_setup_of_its_own_or_none(theatre: Theatre, 
     assert (log.read_text() if log.exists() else None) == left
 
 
-async def test_what_changed_while_the_work_stood_still_is_said(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.pause("build-it")
-        (worktree_of(theatre) / "go").touch()
-        await theatre.until("build-it", "paused")
-        (worktree_of(theatre) / "a.txt").write_text("changed by hand")
-        resumed = await theatre.resume("build-it")
-        assert any("a.txt" in sentence for sentence in resumed.divergence)
-        await theatre.until("build-it", "completed")
-    assert any("a.txt" in text for text in await theatre_prompts(theatre))
+async def test_what_changed_while_the_work_stood_still_is_said(opened: Theatre) -> None:
+    await opened.begin_until(e.ToolFinished, HELD)
+    await opened.pause("build-it")
+    await opened.go_until("build-it", "paused")
+    (worktree_of(opened) / "a.txt").write_text("changed by hand")
+    assert any("a.txt" in sentence for sentence in (await opened.resume("build-it")).divergence)
+    await opened.until("build-it", "completed")
+    assert any("a.txt" in text for text in await theatre_prompts(opened))
 
 
 # ── runs that lost their way ────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(theatre: Theatre) -> None:
-    async with theatre.open():
-        view = await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        assert view.session is not None
-        lost = theatre.services.live.pop(view.id)
-        assert await theatre.settle(view.session.id, 1, "it hung")
-        theatre.services.queue.forget(view.session.id, 1)
-        await theatre.resume("build-it")
-        (worktree_of(theatre) / "go").touch()
-        with anyio.fail_after(30):
-            await lost.done.wait()
-        view = await theatre.until("build-it", "completed")
-        assert view.session is not None and view.session.status is SessionStatus.COMPLETED
-        done = await theatre.events("build-it", e.TaskCompleted)
-    assert [task.task_id for task in done] == ["a", "b"]
+async def test_a_run_that_was_settled_over_its_head_does_not_touch_the_next_one(opened: Theatre) -> None:
+    view = await opened.begin_until(e.ToolFinished, HELD)
+    assert view.session is not None
+    lost = opened.services.live.pop(view.id)
+    assert await opened.settle(view.session.id, 1, "it hung")
+    opened.services.queue.forget(view.session.id, 1)
+    await opened.resume("build-it")
+    (worktree_of(opened) / "go").touch()
+    with anyio.fail_after(30):
+        await lost.done.wait()
+    view = await opened.until("build-it", "completed")
+    assert view.session is not None and view.session.status is SessionStatus.COMPLETED
+    assert [task.task_id for task in (await opened.events("build-it", e.TaskCompleted))] == ["a", "b"]
 
 
 async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre: Theatre) -> None:
@@ -381,47 +341,41 @@ async def test_a_run_that_fails_before_it_begins_is_not_queued_for_ever(theatre:
         await theatre.event("build-it", e.RunEnded)
         theatre.services.agents = agents
         assert (await theatre.orchestrator.workflow("build-it")).status == "pending"
-        await theatre.resume("build-it")
-        await theatre.until("build-it", "completed")
+        await theatre.resume_until("build-it", "completed")
 
 
-async def test_an_answer_after_a_forced_pause_finds_no_question(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(ASKING, permissions="ask")
-        await theatre.event("build-it", e.PermissionRequested)
-        await theatre.pause("build-it")
-        await theatre.as_time_goes_by("build-it", "paused")
-        (answer,) = await theatre.events("build-it", e.PermissionAnswered)
-        assert answer.outcome == "interrupted"
-        with pytest.raises(NothingToAnswer):
-            await theatre.orchestrator.answer("build-it", ApproveRequest())
+async def test_an_answer_after_a_forced_pause_finds_no_question(opened: Theatre) -> None:
+    await opened.begin_until(e.PermissionRequested, ASKING, permissions="ask")
+    await opened.pause("build-it")
+    await opened.as_time_goes_by("build-it", "paused")
+    (answer,) = await opened.events("build-it", e.PermissionAnswered)
+    assert answer.outcome == "interrupted"
+    with pytest.raises(NothingToAnswer):
+        await opened.orchestrator.answer("build-it", ApproveRequest())
 
 
-async def test_a_page_of_events_tells_where_the_journal_ends(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(SIMPLE)
-        await theatre.until("build-it", "completed")
-        last = await theatre.event("build-it", e.SnapshotStudied)
-        page = await theatre.orchestrator.events("build-it", 0, 0, 5)
+async def test_a_page_of_events_tells_where_the_journal_ends(opened: Theatre) -> None:
+    await opened.begin(SIMPLE)
+    await opened.until("build-it", "completed")
+    last = await opened.event("build-it", e.SnapshotStudied)
+    page = await opened.orchestrator.events("build-it", 0, 0, 5)
     assert (len(page.events), page.head) == (5, last.seq)
 
 
 # ── cancelling ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre) -> None:
-    async with theatre.open():
-        view = await theatre.begin(HELD)
-        await theatre.event("build-it", e.ToolFinished)
-        await theatre.cancel("build-it", "wrong idea")
-        view = await theatre.until("build-it", "cancelled")
-        assert view.session is not None and view.session.status is SessionStatus.CANCELLED
-        (started,) = await theatre.events(view.id, e.RunStarted)
-        assert marked(started.attempt) == []
-        with pytest.raises(WrongState, match="cancelled"):
-            await theatre.resume("build-it")
-        assert (await theatre.cancel("build-it")).status == "cancelled"
-    assert (worktree_of(theatre) / "a.txt").read_text() == "A"
+async def test_cancelling_ends_the_agent_and_keeps_the_worktree(opened: Theatre) -> None:
+    view = await opened.begin_until(e.ToolFinished, HELD)
+    await opened.cancel("build-it", "wrong idea")
+    view = await opened.until("build-it", "cancelled")
+    assert view.session is not None and view.session.status is SessionStatus.CANCELLED
+    (started,) = await opened.events(view.id, e.RunStarted)
+    assert marked(started.attempt) == []
+    with pytest.raises(WrongState, match="cancelled"):
+        await opened.resume("build-it")
+    assert (await opened.cancel("build-it")).status == "cancelled"
+    assert (worktree_of(opened) / "a.txt").read_text() == "A"
 
 
 # ── bad input leaves nothing behind ─────────────────────────────────────────────────────────────────
@@ -443,9 +397,7 @@ async def test_cancelling_ends_the_agent_and_keeps_the_worktree(theatre: Theatre
     ],
 )
 @pytest.mark.usefixtures("halved")
-async def test_what_cannot_work_is_refused_before_anything_is_written(
-    theatre: Theatre, change: dict, error: type[Exception]
-) -> None:
+async def test_unworkable_input_writes_nothing(theatre: Theatre, change: dict, error: type[Exception]) -> None:
     theatre.choices = change.pop("choices", Choices())
     async with theatre.open():
         with pytest.raises(error):
@@ -454,42 +406,38 @@ async def test_what_cannot_work_is_refused_before_anything_is_written(
     assert git(theatre.repository, "branch", "--list", "segue/*") == ""
 
 
-async def test_a_directory_without_git_is_refused(theatre: Theatre, tmp_path: Path) -> None:
-    theatre.repository = tmp_path / "plain"
-    theatre.repository.mkdir()
-    async with theatre.open():
-        with pytest.raises(NotARepository):
-            await theatre.begin(SIMPLE)
+async def test_a_directory_without_git_is_refused(opened: Theatre, tmp_path: Path) -> None:
+    opened.repository = tmp_path / "plain"
+    opened.repository.mkdir()
+    with pytest.raises(NotARepository):
+        await opened.begin(SIMPLE)
 
 
-async def test_a_repository_without_a_commit_is_refused(theatre: Theatre, tmp_path: Path) -> None:
-    theatre.repository = tmp_path / "empty"
-    theatre.repository.mkdir()
-    git(theatre.repository, "init", "--quiet")
-    async with theatre.open():
-        with pytest.raises(EmptyRepository):
-            await theatre.begin(SIMPLE)
+async def test_a_repository_without_a_commit_is_refused(opened: Theatre, tmp_path: Path) -> None:
+    opened.repository = tmp_path / "empty"
+    opened.repository.mkdir()
+    git(opened.repository, "init", "--quiet")
+    with pytest.raises(EmptyRepository):
+        await opened.begin(SIMPLE)
 
 
-async def test_two_workflows_here_do_not_share_the_checkout(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD, here=True)
-        with pytest.raises(WorktreeInUse):
-            await theatre.begin(HELD, here=True, title="Another one")
-        await theatre.event("build-it", e.ToolFinished)
-        (theatre.repository / "go").touch()
-        await theatre.until("build-it", "completed")
-    assert (theatre.repository / "b.txt").exists()
+async def test_two_workflows_here_do_not_share_the_checkout(opened: Theatre) -> None:
+    await opened.begin(HELD, here=True)
+    with pytest.raises(WorktreeInUse):
+        await opened.begin(HELD, here=True, title="Another one")
+    await opened.event("build-it", e.ToolFinished)
+    (opened.repository / "go").touch()
+    await opened.until("build-it", "completed")
+    assert (opened.repository / "b.txt").exists()
 
 
-async def test_what_is_going_on_is_shown_before_what_has_ended(theatre: Theatre) -> None:
-    async with theatre.open():
-        await theatre.begin(HELD)
-        await theatre.begin(HELD, title="Build another")
-        await theatre.cancel("build-another")
-        assert [view.slug for view in await theatre.orchestrator.recent(9)] == ["build-it", "build-another"]
-        assert [view.slug for view in await theatre.orchestrator.recent(1)] == ["build-it"]
-        await theatre.cancel("build-it")
+async def test_what_is_going_on_is_shown_before_what_has_ended(opened: Theatre) -> None:
+    await opened.begin(HELD)
+    await opened.begin(HELD, title="Build another")
+    await opened.cancel("build-another")
+    assert [view.slug for view in await opened.orchestrator.recent(9)] == ["build-it", "build-another"]
+    assert [view.slug for view in await opened.orchestrator.recent(1)] == ["build-it"]
+    await opened.cancel("build-it")
 
 
 async def test_workflows_of_one_title_that_are_started_at_once_have_names_of_their_own(theatre: Theatre) -> None:
@@ -501,9 +449,7 @@ async def test_workflows_of_one_title_that_are_started_at_once_have_names_of_the
     assert slugs == {"build-it", "build-it-2", "build-it-3", "build-it-4"}
 
 
-async def test_a_name_that_a_branch_has_already_is_not_used_again(theatre: Theatre) -> None:
-    git(theatre.repository, "branch", "segue/build-it")
-    async with theatre.open():
-        view = await theatre.begin(SIMPLE)
-        assert view.slug == "build-it-2"
-        await theatre.until("build-it-2", "completed")
+async def test_a_name_that_a_branch_has_already_is_not_used_again(opened: Theatre) -> None:
+    git(opened.repository, "branch", "segue/build-it")
+    assert (await opened.begin(SIMPLE)).slug == "build-it-2"
+    await opened.until("build-it-2", "completed")

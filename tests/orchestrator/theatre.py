@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -44,6 +44,7 @@ from tests.equipment.waiting import until
 TWO_TASKS = "[{id: a, title: Do A}, {id: b, title: Do B, depends_on: [a]}]"
 IDENTITY = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 WITHIN = 60.0
+T = TypeVar("T", bound=Event)
 
 
 def git(directory: Path, *words: str) -> str:
@@ -138,6 +139,12 @@ class Theatre:
             self.choices,
         )
 
+    async def begin_until(self, kind: type[Event], script: str, **more: Any) -> WorkflowView:
+        """Begin a workflow and wait for its first event of a kind."""
+        view = await self.begin(script, **more)
+        await self.event(view.id, kind)
+        return view
+
     async def until(self, name: str, *statuses: str) -> WorkflowView:
         """Until the workflow is in one of these states, and its run is over."""
         wanted = {WorkflowStatus(status) for status in statuses}
@@ -179,6 +186,12 @@ class Theatre:
                 if isinstance(record.event, kind):
                     return record
         raise AssertionError("a journal is followed for ever")
+
+    async def first(self, name: str, kind: type[T], *, after: int = 0) -> T:
+        """Wait for the first event of a kind, and return it without its record."""
+        event = (await self.event(name, kind, after=after)).event
+        assert isinstance(event, kind)
+        return event
 
     async def events(self, name: str, kind: type[Event]) -> list[Any]:
         workflow_id = (await self.orchestrator.workflow(name)).id
@@ -224,6 +237,15 @@ class Theatre:
 
     async def cancel(self, name: str, reason: str = "") -> Action:
         return await self.orchestrator.cancel(name, CancelRequest(reason=reason))
+
+    async def resume_until(self, name: str, *statuses: str) -> WorkflowView:
+        await self.resume(name)
+        return await self.until(name, *statuses)
+
+    async def go_until(self, name: str, *statuses: str) -> WorkflowView:
+        """Create the file `go`, which the agent waits for, and wait until the workflow is in one of these states."""
+        (self.root / "worktrees" / name / "go").touch()
+        return await self.until(name, *statuses)
 
     async def until_studied(self) -> None:
         """Until every snapshot has had its second look, which is one more event."""

@@ -1,4 +1,4 @@
-"""What a workflow used and what that cost, and how far that is known."""
+"""Usage and cost of a workflow, and their sources."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def cost(*reports: e.UsageReported) -> tuple[float | None, str, bool]:
         ([used("claude-opus-5-5", cached_tokens=0), used("mine", cost_usd=0.25)], (0.25, "reported", True)),
     ],
 )
-def test_a_cost_is_the_agents_own_else_the_tables_else_unknown(
+def test_a_cost_is_reported_else_estimated_else_unknown(
     reports: list[e.UsageReported], expected: tuple[float | None, str, bool]
 ) -> None:
     assert cost(*reports) == expected
@@ -58,12 +58,12 @@ def test_an_agent_that_reports_nothing_leaves_everything_unknown() -> None:
     assert [session.turns for session in account.sessions] == [1]
 
 
-def test_before_any_work_nothing_was_used_and_nothing_is_missing() -> None:
+def test_the_account_before_any_work_is_empty_and_complete() -> None:
     account = account_of(W, after())
     assert (account.account, account.sessions, account.models) == (Account(), (), ())
 
 
-def test_a_cost_that_came_before_the_name_of_the_only_model_is_that_models() -> None:
+def test_a_cost_without_a_model_name_belongs_to_the_only_model() -> None:
     told = (ONE, e.UsageReported(context_tokens=1, cost_usd=0.5))
     (only,) = account_of(W, after(told, (ONE, used("mine")))).models
     assert (only.model, only.account.cost_usd, only.account.input_tokens) == ("mine", 0.5, 100_000)

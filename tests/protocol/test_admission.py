@@ -12,8 +12,8 @@ from segue.model.status import Purpose, RunStatus, SessionStatus, Way, WorkflowS
 from segue.protocol.admission import (
     AtWork,
     FilesMoving,
-    Launch,
     LaunchCourse,
+    LaunchRequest,
     Leaving,
     OpenRun,
     Overtaken,
@@ -43,8 +43,8 @@ def standing(
     return Standing(status=status, agent="claude", session=session, run=run)
 
 
-WORK = Launch(purpose=Purpose.WORK, agent="claude")
-TALK = Launch(purpose=Purpose.TALK, agent="claude")
+WORK = LaunchRequest(purpose=Purpose.WORK, agent="claude")
+TALK = LaunchRequest(purpose=Purpose.TALK, agent="claude")
 
 PAUSES: list[tuple[Standing, PauseCourse | type[WrongState]]] = [
     (standing(W.IN_PROGRESS, WORKING), PauseCourse.AT_BOUNDARY),
@@ -71,7 +71,7 @@ def test_pause(now: Standing, course: PauseCourse | type[WrongState]) -> None:
             admit_pause(now)
 
 
-LAUNCHES: list[tuple[Standing, Launch, LaunchCourse | type[WrongState]]] = [
+LAUNCHES: list[tuple[Standing, LaunchRequest, LaunchCourse | type[WrongState]]] = [
     # No run is open: the status decides.
     *[(standing(status), WORK, LaunchCourse.BEGIN) for status in (W.PAUSED, W.FAILED, W.REVIEW, W.PENDING)],
     *[(standing(status), TALK, LaunchCourse.BEGIN) for status in (W.PAUSED, W.FAILED, W.REVIEW, W.BLOCKED)],
@@ -97,7 +97,7 @@ LAUNCHES: list[tuple[Standing, Launch, LaunchCourse | type[WrongState]]] = [
 
 
 @pytest.mark.parametrize(("now", "wanted", "course"), LAUNCHES)
-def test_launch(now: Standing, wanted: Launch, course: LaunchCourse | type[WrongState]) -> None:
+def test_launch(now: Standing, wanted: LaunchRequest, course: LaunchCourse | type[WrongState]) -> None:
     if isinstance(course, LaunchCourse):
         assert admit_launch(now, wanted) is course
     else:
@@ -138,7 +138,7 @@ def test_cancel(status: WorkflowStatus) -> None:
 
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
-UNTIMELY: list[tuple[Standing, Launch, type[WrongState] | None]] = [
+UNTIMELY: list[tuple[Standing, LaunchRequest, type[WrongState] | None]] = [
     (standing(W.PAUSED), WORK, None),
     (replace(standing(W.PAUSED), files_moving=True), WORK, FilesMoving),
     (replace(standing(W.PAUSED), files_moving=True), replace(WORK, holds_files=True), None),
@@ -149,7 +149,7 @@ UNTIMELY: list[tuple[Standing, Launch, type[WrongState] | None]] = [
 
 
 @pytest.mark.parametrize(("now", "wanted", "refused"), UNTIMELY)
-def test_untimely_launch(now: Standing, wanted: Launch, refused: type[WrongState] | None) -> None:
+def test_untimely_launch(now: Standing, wanted: LaunchRequest, refused: type[WrongState] | None) -> None:
     with pytest.raises(refused) if refused else nullcontext():
         refuse_untimely(now, wanted)
 

@@ -1,4 +1,4 @@
-"""When a workflow has used what it may use."""
+"""Limits of a workflow."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,14 +25,14 @@ SPENT = Spent(since=START, tokens=1_200_000, usd=3.456, tasks=3)
         (Budget(usd=3), Trigger.EXHAUSTION, "The work has cost $3.46, and the budget is $3.00."),
     ],
 )
-def test_a_used_up_budget_stops_the_work_and_says_why(budget: Budget, trigger: Trigger, reason: str) -> None:
+def test_an_exceeded_budget_stops_the_work_with_a_reason(budget: Budget, trigger: Trigger, reason: str) -> None:
     stopping = exceeded(budget, SPENT, NOW)
     assert stopping is not None
     assert stopping.trigger is trigger
     assert stopping.reason.endswith(reason)
 
 
-def test_one_task_is_said_in_the_singular() -> None:
+def test_one_task_is_written_in_the_singular() -> None:
     stopping = exceeded(Budget(tasks=1), replace(SPENT, tasks=1), NOW)
     assert stopping == LimitReached(trigger=Trigger.TASK_COMPLETE, reason="1 task was done, as asked for.")
 
@@ -41,13 +41,13 @@ def test_without_a_limit_nothing_stops() -> None:
     assert exceeded(Budget(), SPENT, NOW) is None
 
 
-def test_money_is_named_before_everything_else() -> None:
+def test_an_exceeded_cost_is_reported_before_other_limits() -> None:
     stopping = exceeded(Budget(usd=1, tokens=1, tasks=1, timeout=timedelta(seconds=1)), SPENT, NOW)
     assert stopping is not None
     assert "cost" in stopping.reason
 
 
-def test_what_nobody_reports_stops_nothing_and_is_said() -> None:
+def test_unknown_usage_stops_nothing_and_gives_a_warning() -> None:
     unknown = replace(SPENT, usd=None, tokens=None)
     assert exceeded(Budget(usd=0.01, tokens=1), unknown, NOW) is None
     assert (
@@ -59,13 +59,13 @@ def test_what_nobody_reports_stops_nothing_and_is_said() -> None:
     )
 
 
-def test_a_cost_that_was_estimated_stops_the_work_as_such() -> None:
+def test_an_estimated_cost_stops_the_work_and_is_called_an_estimate() -> None:
     stopping = exceeded(Budget(usd=3), replace(SPENT, estimated=True), NOW)
     assert stopping is not None
     assert stopping.reason == "The work has cost about $3.46, and the budget is $3.00."
 
 
-def test_a_cost_of_which_a_part_is_unknown_is_said() -> None:
+def test_a_partly_unknown_cost_gives_a_warning() -> None:
     partly = replace(SPENT, complete=False)
     assert unmeasured(Budget(usd=100), partly) == (
         "The budget may be exceeded: the cost of a part of this work is unknown."
@@ -73,12 +73,12 @@ def test_a_cost_of_which_a_part_is_unknown_is_said() -> None:
     assert unmeasured(Budget(tokens=10**7), partly) is None
 
 
-def test_a_budget_that_can_be_kept_needs_no_word() -> None:
+def test_an_enforceable_budget_gives_no_warning() -> None:
     assert unmeasured(Budget(usd=1, tokens=1), SPENT) is None
     assert unmeasured(Budget(tasks=1), replace(SPENT, usd=None)) is None
 
 
-def test_letting_a_workflow_go_on_begins_its_time_anew() -> None:
+def test_a_resume_restarts_the_time_limit() -> None:
     assert exceeded(Budget(timeout=timedelta(hours=2)), replace(SPENT, since=NOW), NOW) is None
 
 

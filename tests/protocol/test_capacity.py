@@ -1,4 +1,4 @@
-"""How full a context may become, and what is said on the way."""
+"""Capacity ladder: rungs, refreshes and compactions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -53,17 +53,17 @@ def test_each_rung_is_reached_at_its_share_of_the_window() -> None:
     assert [rungs(each) for each in told] == [[], *([rung] for rung in Rung)]
 
 
-def test_a_rung_is_said_once_as_long_as_the_context_stays_above_it() -> None:
+def test_a_rung_is_reported_once_while_the_context_stays_above_it() -> None:
     told = play(ALL, [used(150_000), used(155_000), used(151_000), used(159_999)])
     assert [rungs(each) for each in told] == [[Rung.SNAPSHOT_BEFORE_COMPACTION, Rung.WARN], [], [], []]
 
 
-def test_a_jump_over_several_rungs_says_them_all_and_the_highest_last() -> None:
+def test_a_jump_over_several_rungs_reports_all_and_the_highest_last() -> None:
     (told,) = play(ALL, [used(199_000)])
     assert rungs(told) == list(Rung)
 
 
-def test_a_rung_is_said_again_after_the_context_fell_below_it() -> None:
+def test_a_rung_is_reported_again_after_the_context_fell_below_it() -> None:
     told = play(Ladder(refresh_every=None), [used(150_000), used(149_999), used(150_000)])
     assert [rungs(each) for each in told] == [[Rung.WARN], [], [Rung.WARN]]
 
@@ -74,7 +74,7 @@ def test_the_soft_cap_is_four_fifths_of_the_window(window: int, cap: int) -> Non
     assert [rungs(each) for each in told] == [[], [Rung.FORK]]
 
 
-def test_what_was_reached_is_said_in_a_sentence() -> None:
+def test_a_reached_rung_is_described_in_a_sentence() -> None:
     ((reached,),) = play(Ladder(fork=None, pause=None, refresh_every=None), [used(170_000)])
     assert isinstance(reached, Reached)
     assert reached.sentence == "The context holds 170,000 of 200,000 tokens (85%)."
@@ -98,7 +98,7 @@ def test_a_small_drop_is_no_compaction_and_counts_nothing_twice() -> None:
     assert not any(told)
 
 
-def test_a_refresh_comes_after_so_many_new_tokens_and_begins_anew() -> None:
+def test_a_refresh_is_due_after_its_number_of_new_tokens_and_restarts_the_count() -> None:
     told = play(Ladder(), [used(tokens) for tokens in (30_000, 49_999, 51_000, 100_000, 101_000)])
     assert [each for each in told if each] == [(Refresh(new_tokens=51_000),), (Refresh(new_tokens=50_000),)]
 
@@ -108,21 +108,21 @@ def test_new_tokens_are_counted_across_a_compaction_without_the_summary() -> Non
     assert told[-1] == (Refresh(new_tokens=50_000),)
 
 
-def test_a_conversation_joined_in_the_middle_brings_nothing_new() -> None:
+def test_the_first_report_of_a_joined_conversation_has_no_new_tokens() -> None:
     told = play(Ladder(), [used(90_000), used(139_999), used(140_000)], Gauge())
     assert told == [(), (), (Refresh(new_tokens=50_000),)]
 
 
-def test_totals_are_never_taken_for_the_context() -> None:
+def test_total_usage_does_not_count_as_context() -> None:
     totals = UsageReported(input_tokens=9_000_000, output_tokens=1_000_000, window=WINDOW)
     assert play(ALL, [used(1000), totals, totals]) == [(), (), ()]
 
 
-def test_an_agent_that_does_not_know_how_much_it_uses_reaches_nothing() -> None:
+def test_an_agent_without_a_context_size_reaches_no_rung() -> None:
     assert play(ALL, [used(150_000), used(0), used(None), used(150_000)])[1:] == [(), (), ()]
 
 
-def test_an_unknown_window_is_said_once_and_no_rung_is_reached() -> None:
+def test_an_unknown_window_is_reported_once_and_no_rung_is_reached() -> None:
     told = play(ALL, [used(150_000, None), used(199_000, None)])
     assert told == [(WindowUnknown(context_tokens=150_000),), ()]
 
@@ -142,7 +142,7 @@ def test_the_window_is_the_agents_own_and_stays_known() -> None:
         (None, 100_000, 200_000, 150_000),
     ],
 )
-def test_which_window_is_reckoned_with(
+def test_the_window_is_reported_else_known_and_limited_by_the_user(
     stable: int | None, known: int | None, reported: int | None, warns_at: int
 ) -> None:
     ladder = Ladder(refresh_every=None, stable_window=stable, known_window=known)
@@ -156,7 +156,7 @@ def test_an_agent_that_compacts_by_itself_is_neither_forked_nor_paused() -> None
     assert rungs(told[0]) == [Rung.SNAPSHOT_BEFORE_COMPACTION, Rung.WARN]
 
 
-def test_the_snapshot_comes_before_the_earliest_compaction_that_was_seen() -> None:
+def test_the_snapshot_is_taken_before_the_earliest_observed_compaction() -> None:
     assert BEFORE_COMPACTION < 28 / 34
 
 
@@ -174,7 +174,7 @@ def test_the_ladder_of_an_agent_knows_the_window_of_its_model() -> None:
         ("refresh_every", 0, "refresh_every must be more than 0 tokens, not 0."),
     ],
 )
-def test_a_ladder_that_cannot_be_climbed_is_refused(field: str, value: float, sentence: str) -> None:
+def test_an_invalid_ladder_is_refused(field: str, value: float, sentence: str) -> None:
     wrong: dict[str, Any] = {field: value}
     with pytest.raises(BadSettings, match=sentence):
         Ladder(**wrong)
@@ -203,7 +203,7 @@ reports = st.lists(
 
 
 @given(ladders, reports)
-def test_every_rung_is_said_exactly_once_per_crossing(ladder: Ladder, history: list[UsageReported]) -> None:
+def test_every_rung_is_reported_exactly_once_per_crossing(ladder: Ladder, history: list[UsageReported]) -> None:
     told, above, window = play(ladder, history), dict.fromkeys(Rung, False), ladder.known_window
     for report, notices in zip(history, told, strict=True):
         window = report.window or window
@@ -216,7 +216,7 @@ def test_every_rung_is_said_exactly_once_per_crossing(ladder: Ladder, history: l
 
 
 @given(ladders, reports)
-def test_refreshes_never_count_more_than_came_into_the_context(ladder: Ladder, history: list[UsageReported]) -> None:
+def test_refreshes_never_count_more_tokens_than_were_added(ladder: Ladder, history: list[UsageReported]) -> None:
     flushed = sum(each.new_tokens for told in play(ladder, history) for each in told if isinstance(each, Refresh))
     known = [0, *(report.context_tokens for report in history if report.context_tokens)]
     grown = sum(max(0, after - before) for before, after in pairwise(known))

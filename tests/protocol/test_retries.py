@@ -1,4 +1,4 @@
-"""What follows a failure."""
+"""Decisions after failures."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -47,7 +47,7 @@ def test_every_failure_and_outcome_has_a_class_and_every_class_a_rule() -> None:
     assert set(RULES) == set(FailureClass) == set(CLASSES.values())
 
 
-def test_a_passing_failure_is_tried_three_times_and_then_the_fixer_comes() -> None:
+def test_a_transient_failure_is_retried_until_the_third_attempt_and_then_the_fixer_is_asked() -> None:
     steps = [next_step(POLICY, times(count, Failure.TRANSPORT_LOST), NOW, 0) for count in (1, 2, 3)]
     assert steps[:2] == [
         Retry(at=NOW + timedelta(seconds=1), attempt=2, of=3),
@@ -64,19 +64,19 @@ def test_failing_with_the_fixers_advice_asks_a_person() -> None:
     )
 
 
-def test_whoever_wants_one_attempt_wants_no_second_agent_either() -> None:
+def test_with_one_attempt_no_fixer_is_asked() -> None:
     once = RetryPolicy(attempts=1)
     assert isinstance(next_step(once, [failed(Failure.TRANSPORT_LOST)], NOW, 0), AskPerson)
     assert isinstance(next_step(once, [failed(WorkFailure.TESTS_FAILED)], NOW, 0), AskPerson)
 
 
-def test_a_wrong_way_is_undone_before_it_is_tried_again() -> None:
+def test_a_wrong_approach_is_undone_before_the_retry() -> None:
     step = next_step(POLICY, [failed(WorkFailure.WRONG_APPROACH)], NOW, 0)
     assert isinstance(step, Retry)
     assert step.undo is Undo.REWIND
 
 
-def test_a_wrong_way_is_planned_again_twice_and_then_a_person_is_asked() -> None:
+def test_a_wrong_approach_is_planned_again_twice_and_then_a_person_is_asked() -> None:
     wrong = [failed(WorkFailure.WRONG_APPROACH)]
     steps = [next_step(POLICY, wrong, NOW, 0, replans=replans) for replans in range(3)]
     assert [type(step) for step in steps] == [Retry, Retry, AskPerson]
@@ -87,7 +87,7 @@ def test_a_wrong_way_is_planned_again_twice_and_then_a_person_is_asked() -> None
 
 
 @pytest.mark.parametrize("what", [what for what, kind in CLASSES.items() if kind is FailureClass.PERSISTENT])
-def test_what_would_fail_again_asks_a_person_at_once(what: Failure | WorkFailure) -> None:
+def test_a_persistent_failure_asks_a_person_at_once(what: Failure | WorkFailure) -> None:
     step = next_step(POLICY, [failed(what)], NOW, 0)
     assert isinstance(step, AskPerson)
     assert step.reason.endswith(", and would again.")
@@ -112,7 +112,7 @@ def test_failures_of_several_kinds_in_a_row_add_up() -> None:
 
 
 @pytest.mark.parametrize(("ago", "stops"), [(60, True), (61, False)])
-def test_three_failures_within_a_minute_stop_a_loop_that_goes_from_step_to_step(ago: int, stops: bool) -> None:
+def test_three_failures_within_a_minute_stop_the_retries_of_different_steps(ago: int, stops: bool) -> None:
     history = [
         failed(step="task-1", ago=timedelta(seconds=ago)),
         failed(step="task-2", ago=timedelta(seconds=5)),
@@ -124,7 +124,7 @@ def test_three_failures_within_a_minute_stop_a_loop_that_goes_from_step_to_step(
     assert step == (stopped if stops else Retry(at=NOW + timedelta(seconds=1), attempt=2, of=3))
 
 
-def test_an_agent_that_does_not_stay_up_is_no_matter_for_the_fixer() -> None:
+def test_an_agent_that_keeps_failing_quickly_is_not_given_to_the_fixer() -> None:
     quick = [failed(Failure.PROCESS_EXITED, ago=timedelta(seconds=ago)) for ago in (5, 3, 0)]
     quickly = "3 failures in a row within 1 min"
     assert next_step(POLICY, quick, NOW, 0) == AskPerson(
@@ -132,13 +132,13 @@ def test_an_agent_that_does_not_stay_up_is_no_matter_for_the_fixer() -> None:
     )
 
 
-def test_work_that_fails_may_fail_as_quickly_as_it_likes() -> None:
+def test_quick_failures_of_the_work_do_not_count_as_quick_failures_of_the_agent() -> None:
     assert isinstance(next_step(POLICY, [failed(WorkFailure.TESTS_FAILED)] * 3, NOW, 0), Fixer)
     crashes = [failed(Failure.PROCESS_EXITED)] * 2
     assert isinstance(next_step(POLICY, [*crashes, failed(WorkFailure.TESTS_FAILED)], NOW, 0), Fixer)
 
 
-def test_a_loop_stops_at_the_first_quota_answer_and_says_when_it_is_over() -> None:
+def test_an_exhausted_quota_stops_the_retries_and_names_the_reset_time() -> None:
     quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
     step = next_step(POLICY, [quota], NOW, 0)
     assert step == AskPerson(reason="The agent's quota is used up; it is full again at 2026-11-16 15:00 UTC.")
@@ -155,7 +155,7 @@ def test_a_quota_is_waited_for_only_if_the_user_chose_so() -> None:
     assert isinstance(next_step(waiting, [quota] * 3, NOW, 0), AskPerson)
 
 
-def test_failures_of_another_kind_do_not_count_as_a_used_up_quota() -> None:
+def test_other_failures_do_not_count_as_an_exhausted_quota() -> None:
     quota = replace(failed(Failure.QUOTA), reset_at=NOW + timedelta(hours=3))
     others = [failed(Failure.PROCESS_EXITED, ago=2 * MINUTE), failed(WorkFailure.TESTS_FAILED, ago=MINUTE)]
     assert isinstance(next_step(RetryPolicy(wait_for_quota=True), [*others, quota], NOW, 0), Wait)
@@ -168,7 +168,7 @@ def test_a_quota_that_is_full_again_already_is_not_waited_for_any_longer() -> No
     assert step.until == NOW
 
 
-def test_a_retry_that_is_late_already_comes_now() -> None:
+def test_an_overdue_retry_is_scheduled_now() -> None:
     step = next_step(POLICY, [failed(ago=timedelta(hours=1))], NOW, 0)
     assert step == Retry(at=NOW, attempt=2, of=3)
 
@@ -190,25 +190,25 @@ def test_a_retry_never_waits_shorter_than_the_first_nor_longer_than_the_longest(
 
 
 @given(st.integers(min_value=1, max_value=10_000), chances)
-def test_a_wait_has_an_end_whatever_is_set(count, chance) -> None:
+def test_a_wait_is_finite_for_any_setting(count, chance) -> None:
     longest = timedelta(seconds=LONGEST)
     assert backoff(longest, longest, count, chance) == longest
 
 
-def test_many_that_failed_together_do_not_come_back_together() -> None:
+def test_retries_of_simultaneous_failures_are_spread() -> None:
     waits = {backoff(POLICY.first, POLICY.longest, 1, chance) for chance in (0, 0.25, 0.5, 0.75)}
     assert len(waits) == 4 and min(waits) == POLICY.first
     assert len({backoff(POLICY.first, POLICY.longest, 10, chance) for chance in (0, 0.5)}) == 2
 
 
 @given(st.integers(min_value=1, max_value=20), chances)
-def test_waits_grow(count, chance) -> None:
+def test_each_wait_is_longer_than_the_one_before(count, chance) -> None:
     waits = [backoff(POLICY.first, POLICY.longest, tries, chance) for tries in (count, count + 1)]
     assert waits == sorted(waits)
 
 
 @given(st.lists(failures, min_size=1, max_size=8), st.booleans(), chances)
-def test_nothing_is_tried_more_often_than_allowed_nor_in_the_past(history, wait_for_quota, chance) -> None:
+def test_no_retry_exceeds_the_attempts_or_is_in_the_past(history, wait_for_quota, chance) -> None:
     match next_step(RetryPolicy(wait_for_quota=wait_for_quota), history, NOW, chance):
         case Retry(at=at, attempt=attempt, of=of):
             assert NOW <= at <= NOW + timedelta(seconds=60)

@@ -1,4 +1,4 @@
-"""Silence, and when it is said."""
+"""Detection of silent agents."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ SENT = datetime(2026, 11, 16, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def test_five_silent_minutes_are_said_once_for_each_prompt() -> None:
+def test_five_silent_minutes_are_reported_once_for_each_prompt() -> None:
     watch = observe(Watch(sent_at=SENT), SENT + MINUTE)
     watch, early = check(watch, SENT + 6 * MINUTE - timedelta(seconds=1))
     watch, notice = check(watch, SENT + 6 * MINUTE)
@@ -26,10 +26,10 @@ def test_a_prompt_that_never_brought_an_event_is_a_failed_launch() -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 4, 9])
-def test_an_agent_that_was_heard_in_time_is_left_alone(minutes: int) -> None:
+def test_an_agent_with_a_recent_event_is_not_reported(minutes: int) -> None:
     watch = observe(Watch(sent_at=SENT), SENT + minutes * MINUTE)
     assert check(watch, SENT + (minutes + 4) * MINUTE) == (watch, None)
 
 
-def test_the_patience_can_be_chosen() -> None:
+def test_the_notice_time_can_be_set() -> None:
     assert check(Watch(sent_at=SENT), SENT + MINUTE, notice_after=MINUTE)[1] is not None

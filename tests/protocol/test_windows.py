@@ -1,4 +1,4 @@
-"""What is known of models offline, and what is not."""
+"""Table of models: windows and prices."""
 
 from datetime import date, timedelta
 
@@ -34,11 +34,11 @@ def test_a_window_is_found_by_the_name_of_the_model(name: str, tokens: int) -> N
         *("github-copilot/claude-opus-5-5", "openrouter:anthropic/claude-opus-5-5", "ollama:gpt-5.6"),
     ],
 )
-def test_a_window_that_nobody_looked_up_is_unknown(name: str | None) -> None:
+def test_the_window_of_a_model_outside_the_table_is_unknown(name: str | None) -> None:
     assert window(name) is None
 
 
-def test_a_cost_is_the_sum_of_what_was_new_cached_and_said() -> None:
+def test_a_cost_is_the_sum_of_input_cached_input_and_output() -> None:
     assert cost("claude-opus-5", SOME, AS_OF) == pytest.approx(5 + 2 * 0.5 + 0.1 * 25)
 
 
@@ -49,13 +49,13 @@ def test_a_price_that_ends_is_unknown_from_the_next_day_on() -> None:
 
 
 @pytest.mark.parametrize(("largest", "known"), [(100_000, True), (100_001, False), (None, False)])
-def test_a_price_for_small_requests_says_nothing_of_larger_ones(largest: int | None, known: bool) -> None:
+def test_the_price_for_small_requests_does_not_apply_to_larger_ones(largest: int | None, known: bool) -> None:
     tokens = TokenCounts(input=1000, cached=0, output=10, largest_request=largest)
     assert (cost("claude-haiku-5-5", tokens, AS_OF) is not None) == known
 
 
 @pytest.mark.parametrize("name", [None, "made-up", "gpt-5.6-terra"])
-def test_a_model_without_a_known_price_costs_nobody_knows_how_much(name: str | None) -> None:
+def test_the_cost_of_a_model_without_a_price_is_unknown(name: str | None) -> None:
     assert cost(name, SOME, AS_OF) is None
 
 

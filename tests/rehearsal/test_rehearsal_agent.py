@@ -13,15 +13,7 @@ import pytest
 from wired import wired
 
 from segue.drivers import Agent, load
-from segue.model.events import (
-    AgentEvent,
-    AgentExited,
-    PermissionRequested,
-    TextDelta,
-    ToolCalled,
-    ToolFinished,
-    TurnEnded,
-)
+from segue.model import events as e
 from segue.model.ids import PromptId
 from segue.testing.rehearsal.launch import COMMAND, Rehearsal, rest_of_turn, turn
 from segue.workspace.processes import identity
@@ -29,12 +21,12 @@ from segue.workspace.processes import identity
 DRIVER = load("acp")
 
 
-def said(events: Sequence[AgentEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
+def said(events: Sequence[e.AgentEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, e.TextDelta))
 
 
-def finished(events: Sequence[AgentEvent]) -> list[tuple[str, str]]:
-    return [(event.status, event.output) for event in events if isinstance(event, ToolFinished)]
+def finished(events: Sequence[e.AgentEvent]) -> list[tuple[str, str]]:
+    return [(event.status, event.output) for event in events if isinstance(event, e.ToolFinished)]
 
 
 async def until_exists(path: Path) -> None:
@@ -67,9 +59,9 @@ turns:
 """
     launch = rehearsal.launch(script)
     async with DRIVER.start(launch) as agent:
-        assert isinstance((await turn(agent, "go"))[-1], AgentExited)
+        assert isinstance((await turn(agent, "go"))[-1], e.AgentExited)
     async with DRIVER.resume(launch, agent.token) as agent:
-        assert isinstance((await turn(agent, "go on"))[-1], AgentExited)
+        assert isinstance((await turn(agent, "go on"))[-1], e.AgentExited)
     async with DRIVER.resume(launch, agent.token) as agent:
         assert said(await turn(agent, "go on")) == "Through."
     assert [entry.kind for entry in rehearsal.diary()] == [
@@ -97,7 +89,7 @@ async def test_a_turn_that_waits_for_a_file_can_be_cancelled(rehearsal: Rehearsa
         await agent.prompt(PromptId("prompt-1"), "go")
         await until_exists(rehearsal.directory / "ready")
         await agent.cancel()
-        assert (await rest_of_turn(agent))[-1] == TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
+        assert (await rest_of_turn(agent))[-1] == e.TurnEnded(prompt_id=PromptId("prompt-1"), reason="cancelled")
 
 
 @pytest.mark.anyio
@@ -120,7 +112,7 @@ async def test_a_tool_call_can_ask_first(rehearsal: Rehearsal, option: str, outc
     async with DRIVER.start(rehearsal.launch(script)) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
         called, question = await anext(agent.events()), await anext(agent.events())
-        assert isinstance(called, ToolCalled) and isinstance(question, PermissionRequested)
+        assert isinstance(called, e.ToolCalled) and isinstance(question, e.PermissionRequested)
         assert (question.call_id, question.title, question.tool) == (called.call_id, "Write a", "edit")
         assert not (rehearsal.directory / "a").exists()
         await agent.answer(question.request_id, option)
@@ -176,9 +168,9 @@ async def play(agent: Agent) -> None:
     await agent.prompt(PromptId("prompt-1"), "go")
     with anyio.fail_after(30):
         async for event in agent.events():
-            if isinstance(event, PermissionRequested):
+            if isinstance(event, e.PermissionRequested):
                 await agent.answer(event.request_id, "allow")
-            if isinstance(event, TurnEnded):
+            if isinstance(event, e.TurnEnded):
                 return
 
 
@@ -290,13 +282,13 @@ async def test_what_the_client_did_is_sworn_to(rehearsal: Rehearsal) -> None:
     script = "turns: [{do: [{client_write: {path: a, content: x}}, {client_read: {path: a}}, {client_run: cat a}]}]"
     async with DRIVER.start(rehearsal.launch(script)) as agent:
         await agent.prompt(PromptId("prompt-1"), "go")
-        events: list[AgentEvent] = []
+        events: list[e.AgentEvent] = []
         with anyio.fail_after(30):
             async for event in agent.events():
                 events.append(event)
-                if isinstance(event, PermissionRequested):
+                if isinstance(event, e.PermissionRequested):
                     await agent.answer(event.request_id, "allow")
-                if isinstance(event, TurnEnded):
+                if isinstance(event, e.TurnEnded):
                     break
     assert finished(events) == [("completed", "Wrote a."), ("completed", "x"), ("completed", "x")]
     assert [entry["what"] for entry in rehearsal.diary("effect")] == ["client_write", "client_read", "client_run"]

@@ -103,9 +103,7 @@ def test_everything_the_agent_says_is_in_the_words_of_the_protocol(rehearsal: Re
         ("session/prompt", -32602, {"details": "sessionId: expected text, found None."}),
     ],
 )
-def test_a_wrong_request_is_answered_with_its_error(
-    rehearsal: Rehearsal, method: str, code: int, data: dict[str, str]
-) -> None:
+def test_a_wrong_request_gets_its_error(rehearsal: Rehearsal, method: str, code: int, data: dict[str, str]) -> None:
     with wired(rehearsal, "{}") as wire:
         wire.request(method)
         error = wire.receive()["error"]

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from segue.memory import Memory
+from segue.model import views as v
 from segue.model.accounts import Account, WorkflowAccount
 from segue.model.agents import Choices, Limits
 from segue.model.checkpoint import Checkpoint, CheckpointType, TaskMark, Usage
 from segue.model.errors import NothingToAnswer, SessionNotFound, UnknownAgent, WorkflowNotFound
 from segue.model.events import Event, Price
-from segue.model.findings import ExamResult, Findings
+from segue.model.findings import Decision, ErrorRecord, ExamResult, Findings, ReviewerFeedback
 from segue.model.ids import BootId, CheckpointId, PromptId, Seq, SessionId, TaskId, WorkflowId
 from segue.model.plan import TaskStatus
 from segue.model.requests import (
@@ -40,30 +41,6 @@ from segue.model.status import (
     Way,
     WorkflowStatus,
 )
-from segue.model.views import (
-    Action,
-    AgentCheck,
-    AgentView,
-    Answered,
-    CompiledContext,
-    EventPage,
-    Forked,
-    Imported,
-    PlanView,
-    Prompted,
-    RecordView,
-    Resumed,
-    RuntimeView,
-    SessionDetail,
-    SessionFiles,
-    SessionStanding,
-    SessionView,
-    TaskView,
-    Verification,
-    WayBack,
-    WorkflowView,
-    WorkspaceRestored,
-)
 from segue.orchestrator.requests.snapshots import meant
 from segue.snapshot.compare import SnapshotDiff, compare
 from segue.snapshot.forms import git_changes
@@ -71,7 +48,7 @@ from segue.snapshot.forms import git_changes
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 ID = WorkflowId("workflow-2026-01-02-abcdef")
 
-VIEW = WorkflowView(
+VIEW = v.WorkflowView(
     id=ID,
     slug="add-parser",
     title="Add a parser",
@@ -85,12 +62,12 @@ VIEW = WorkflowView(
     created_at=NOON,
     updated_at=NOON,
     tasks=(
-        TaskView(id=TaskId("t1"), title="Write the parser", status=TaskStatus.COMPLETED),
-        TaskView(id=TaskId("t2"), title="Test the parser", status=TaskStatus.PENDING, depends_on=(TaskId("t1"),)),
+        v.TaskView(id=TaskId("t1"), title="Write the parser", status=TaskStatus.COMPLETED),
+        v.TaskView(id=TaskId("t2"), title="Test the parser", status=TaskStatus.PENDING, depends_on=(TaskId("t1"),)),
     ),
     tasks_done=1,
     tasks_total=2,
-    session=SessionView(id=SessionId("session-2026-01-02-abcdef"), number=1, status=SessionStatus.RUNNING, runs=1),
+    session=v.SessionView(id=SessionId("session-2026-01-02-abcdef"), number=1, status=SessionStatus.RUNNING, runs=1),
     sessions=1,
     runs=1,
     head=Seq(0),
@@ -135,6 +112,34 @@ EXAM = ExamResult(
 
 FINDINGS = Findings(checkpoint_id=SNAPSHOT.id, exam=EXAM)
 
+DECISION = Decision(
+    id="decision-7",
+    timestamp=NOON,
+    task_id=TaskId("t1"),
+    decision_type="library",
+    description="Use re rather than a generator because it is there.",
+    rationale="it is there",
+    alternatives_considered=("a generator",),
+    seq=Seq(7),
+)
+ERROR = ErrorRecord(
+    id="error-9",
+    timestamp=NOON,
+    task_id=TaskId("t1"),
+    error_type="OSError",
+    error_message="OSError: the disk is full",
+    context="make all",
+    seq=Seq(9),
+)
+REVIEW = ReviewerFeedback(
+    review_id="r1",
+    reviewer_persona="Security",
+    timestamp=NOON,
+    approved=False,
+    severity="high",
+    comments=("Check the length.", "And the type."),
+)
+
 PRICES = (
     Price(way=Way.NATIVE, possible=True, tokens=40_000, note="the whole conversation, as the agent last counted it"),
     Price(way=Way.CONTEXT, possible=True, tokens=4_000, note="at most: its budget, and the next request"),
@@ -144,7 +149,7 @@ PRICES = (
 
 SPENT = Account(input_tokens=1_200, cached_tokens=38_000, output_tokens=300, cost_usd=0.018, cost_source="estimated")
 
-SESSION = SessionDetail(
+SESSION = v.SessionDetail(
     id=SessionId("session-2026-01-02-abcdef"),
     workflow_id=ID,
     number=1,
@@ -172,7 +177,7 @@ SESSION = SessionDetail(
     ),
     spent=SPENT,
     failure=None,
-    runtime=RuntimeView(
+    runtime=v.RuntimeView(
         status=RuntimeStatus.LIVE,
         alive=True,
         pid=4711,
@@ -181,10 +186,10 @@ SESSION = SessionDetail(
         last_seen_at=NOON,
         dropped_events=0,
     ),
-    way_back=WayBack(way=Way.NATIVE, reason="the agent's own conversation goes on", prices=PRICES),
+    way_back=v.WayBack(way=Way.NATIVE, reason="the agent's own conversation goes on", prices=PRICES),
 )
 
-IMPORTED = Imported(
+IMPORTED = v.Imported(
     status="imported",
     workflow=replace(VIEW, status=WorkflowStatus.PAUSED, agent="claude"),
     agent="claude",
@@ -194,7 +199,7 @@ IMPORTED = Imported(
     clean_boundary=True,
 )
 
-AGENT = AgentView(
+AGENT = v.AgentView(
     name="claude",
     driver="acp",
     command=("claude-agent-acp",),
@@ -208,7 +213,7 @@ MISSING = replace(
 )
 
 CHECKS = {
-    "claude": AgentCheck(
+    "claude": v.AgentCheck(
         agent=AGENT,
         ok=True,
         version="0.99.1",
@@ -218,7 +223,7 @@ CHECKS = {
         resume="natively, by session/resume",
         hint="If it asks you to log in: claude-agent-acp --cli auth login",
     ),
-    "codex": AgentCheck(
+    "codex": v.AgentCheck(
         agent=MISSING,
         ok=False,
         problem="The program codex-acp was not found.",
@@ -234,9 +239,9 @@ class Standin:
     memory: Memory
     """Past work; a test that asks for it sets it."""
 
-    def __init__(self, *views: WorkflowView) -> None:
+    def __init__(self, *views: v.WorkflowView) -> None:
         self.views = {view.id: view for view in views}
-        self.records: dict[str, list[RecordView]] = {view.id: [] for view in views}
+        self.records: dict[str, list[v.RecordView]] = {view.id: [] for view in views}
         self.plot: list[tuple[Event, dict[str, Any]]] = []
         self.asked: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
@@ -259,7 +264,7 @@ class Standin:
         """Let an event happen, and the view change with it; from any thread."""
         records, seq = self.records[name], Seq(len(self.records[name]) + 1)
         records.append(
-            RecordView(seq=seq, at=NOON, session_id=None, run=None, kind=event.kind, event=event, hash=f"hash-{seq}")
+            v.RecordView(seq=seq, at=NOON, session_id=None, run=None, kind=event.kind, event=event, hash=f"hash-{seq}")
         )
         self.views[WorkflowId(name)] = replace(self.views[WorkflowId(name)], head=seq, **changes)
         if self._loop is not None:
@@ -277,7 +282,7 @@ class Standin:
         if asked[0] in self.refusals:
             raise self.refusals[asked[0]]
 
-    def _named(self, name: str) -> WorkflowView:
+    def _named(self, name: str) -> v.WorkflowView:
         for view in self.views.values():
             if name in (view.id, view.slug):
                 return view
@@ -287,7 +292,7 @@ class Standin:
         for event, changes in self.plot:
             self.happen(event, **changes)
 
-    async def create(self, request: RunRequest, agent: str, choices: Choices) -> WorkflowView:
+    async def create(self, request: RunRequest, agent: str, choices: Choices) -> v.WorkflowView:
         self._enter("create", request)
         self.chosen = choices
         view = replace(VIEW, title=request.issue.title, status=WorkflowStatus.PENDING, agent=agent)
@@ -296,11 +301,11 @@ class Standin:
         self._play()
         return view
 
-    async def import_session(self, request: ImportRequest) -> Imported:
+    async def import_session(self, request: ImportRequest) -> v.Imported:
         self._enter("import_session", request)
         return replace(IMPORTED, **self.imported)
 
-    async def workflow(self, name: str) -> WorkflowView:
+    async def workflow(self, name: str) -> v.WorkflowView:
         self._enter("workflow", name)
         return self._named(name)
 
@@ -308,38 +313,38 @@ class Standin:
     def busy(self) -> bool:
         return bool(self.views)
 
-    async def recent(self, most: int) -> list[WorkflowView]:
+    async def recent(self, most: int) -> list[v.WorkflowView]:
         return (await self.workflows(None, []))[:most]
 
-    async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
+    async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[v.WorkflowView]:
         self._enter("workflows", directory, statuses)
         return [view for view in self.views.values() if not statuses or view.status in statuses]
 
-    async def pause(self, name: str, request: PauseRequest, wait: bool) -> Action:
+    async def pause(self, name: str, request: PauseRequest, wait: bool) -> v.Action:
         self._enter("pause", name, request.reason, wait)
         view = self._named(name)
         if not wait:
             self._play()
-            return Action(status="pause_requested", workflow_id=view.id)
+            return v.Action(status="pause_requested", workflow_id=view.id)
         called_off = view.retry is not None
-        action = Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)
+        action = v.Action(status="paused", workflow_id=view.id, snapshot_id=SNAPSHOT.id, retry_called_off=called_off)
         return replace(action, **self.paused)
 
-    async def resume(self, name: str, request: ResumeRequest) -> Resumed:
+    async def resume(self, name: str, request: ResumeRequest) -> v.Resumed:
         self._enter("resume", name, request)
         view = self._named(name)
         self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS)
         self._play()
         return self._resumed(view)
 
-    async def fork(self, session_id: str, request: ForkRequest) -> Forked:
+    async def fork(self, session_id: str, request: ForkRequest) -> v.Forked:
         self._enter("fork", session_id, request)
         view = replace(FORK, title=request.title or FORK.title)
         self.views[view.id], self.records[view.id] = view, []
-        return Forked(workflow=view, parent=SESSION.id, checkpoint_id=SNAPSHOT.id, left_out=(".env",))
+        return v.Forked(workflow=view, parent=SESSION.id, checkpoint_id=SNAPSHOT.id, left_out=(".env",))
 
-    def _resumed(self, view: WorkflowView) -> Resumed:
-        resumed = Resumed(
+    def _resumed(self, view: v.WorkflowView) -> v.Resumed:
+        resumed = v.Resumed(
             workflow_id=view.id,
             session=SESSION.id,
             session_number=1,
@@ -355,54 +360,54 @@ class Standin:
         )
         return replace(resumed, **self.resumed)
 
-    async def open_session(self, session_id: str, request: OpenRequest) -> Resumed:
+    async def open_session(self, session_id: str, request: OpenRequest) -> v.Resumed:
         self._enter("open_session", session_id, request)
         return self._resumed(self._named(self._detail(session_id).workflow_id))
 
-    async def prompt(self, name: str, request: PromptRequest) -> Prompted:
+    async def prompt(self, name: str, request: PromptRequest) -> v.Prompted:
         """Answer with the plot."""
         self._enter("prompt", name, request)
         view = self._named(name)
         self._play()
-        prompted = Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
+        prompted = v.Prompted(status="sent", workflow_id=view.id, session=SESSION.id, prompt_id=PromptId("prompt-1"))
         return replace(prompted, **self.prompted)
 
-    async def prompt_session(self, session_id: str, request: PromptRequest) -> Prompted:
+    async def prompt_session(self, session_id: str, request: PromptRequest) -> v.Prompted:
         return await self.prompt(self._detail(session_id).workflow_id, request)
 
-    async def restore_workspace(self, name: str) -> WorkspaceRestored:
+    async def restore_workspace(self, name: str) -> v.WorkspaceRestored:
         self._enter("restore_workspace", name)
         view = self._named(name)
-        return WorkspaceRestored(workflow_id=view.id, worktree=view.worktree or "", branch=view.branch or "")
+        return v.WorkspaceRestored(workflow_id=view.id, worktree=view.worktree or "", branch=view.branch or "")
 
-    async def answer(self, name: str, answer: Answer) -> Answered:
+    async def answer(self, name: str, answer: Answer) -> v.Answered:
         self._enter("answer", name, answer)
         view = self._named(name)
         status = "approved" if answer.allow else "rejected"
         if view.proposed_plan:
             self.views[view.id] = replace(view, status=WorkflowStatus.IN_PROGRESS, proposed_plan=(), asks="")
             self._play()
-            return Answered(
+            return v.Answered(
                 status=status, about="plan", workflow_id=view.id, title="a plan of 2 tasks", resumed=self._resumed(view)
             )
         if view.question is None:
             raise NothingToAnswer("add-parser asks nothing.")
-        return Answered(
+        return v.Answered(
             status=status, workflow_id=view.id, request_id=view.question.request_id, title=view.question.title
         )
 
-    async def plan(self, name: str) -> PlanView:
+    async def plan(self, name: str) -> v.PlanView:
         self._enter("plan", name)
         view = self._named(name)
         tasks = view.proposed_plan
         status = "proposed" if tasks else "none"
-        return PlanView(workflow_id=view.id, status=status, tasks=tasks, text="tasks:\n- t1\n" if tasks else "")
+        return v.PlanView(workflow_id=view.id, status=status, tasks=tasks, text="tasks:\n- t1\n" if tasks else "")
 
-    async def cancel(self, name: str, request: CancelRequest) -> Action:
+    async def cancel(self, name: str, request: CancelRequest) -> v.Action:
         self._enter("cancel", name, request.reason)
-        return Action(status="cancelled", workflow_id=self._named(name).id)
+        return v.Action(status="cancelled", workflow_id=self._named(name).id)
 
-    async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
+    async def events(self, name: str, after: int, wait: float, limit: int) -> v.EventPage:
         self._enter("events", name, after, wait, limit)
         self._loop = asyncio.get_running_loop()
         view = self._named(name)
@@ -412,7 +417,7 @@ class Standin:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), wait)
         found = self.records[view.id][after : after + limit]
-        return EventPage(events=tuple(found), head=self._named(name).head)
+        return v.EventPage(events=tuple(found), head=self._named(name).head)
 
     async def snapshots(self, name: str) -> list[Snapshot]:
         self._enter("snapshots", name)
@@ -447,25 +452,25 @@ class Standin:
             case Part.TESTS:
                 return findings.tests
 
-    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
+    async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> v.WorkflowView:
         self._enter("limit", name, limits, wait_for_quota)
         return replace(self._named(name), **self.limited)
 
-    async def context(self, name: str, budget: int | None) -> CompiledContext:
+    async def context(self, name: str, budget: int | None) -> v.CompiledContext:
         self._enter("context", name, budget)
-        return CompiledContext(workflow_id=self._named(name).id, context=CONTEXT, exam=EXAM)
+        return v.CompiledContext(workflow_id=self._named(name).id, context=CONTEXT, exam=EXAM)
 
-    async def verify(self, name: str) -> Verification:
+    async def verify(self, name: str) -> v.Verification:
         self._enter("verify", name)
-        return Verification(verified=True, events=len(self.records[self._named(name).id]))
+        return v.Verification(verified=True, events=len(self.records[self._named(name).id]))
 
-    def _detail(self, session_id: str) -> SessionDetail:
+    def _detail(self, session_id: str) -> v.SessionDetail:
         for detail in self.details:
             if detail.id == session_id:
                 return detail
         raise SessionNotFound
 
-    async def sessions(self, name: str) -> list[SessionDetail]:
+    async def sessions(self, name: str) -> list[v.SessionDetail]:
         self._enter("sessions", name)
         return [detail for detail in self.details if detail.workflow_id == self._named(name).id]
 
@@ -476,14 +481,14 @@ class Standin:
             return WorkflowAccount(workflow_id=view.id, slug=view.slug, account=Account())
         return replace(self.account, workflow_id=view.id, slug=view.slug)
 
-    async def session(self, session_id: str) -> SessionDetail:
+    async def session(self, session_id: str) -> v.SessionDetail:
         self._enter("session", session_id)
         return self._detail(session_id)
 
-    async def session_standing(self, session_id: str) -> SessionStanding:
+    async def session_standing(self, session_id: str) -> v.SessionStanding:
         self._enter("session_standing", session_id)
         detail = self._detail(session_id)
-        return SessionStanding(
+        return v.SessionStanding(
             session_id=detail.id,
             state=detail.status,
             is_agent_running=False,
@@ -495,16 +500,16 @@ class Standin:
             error="",
         )
 
-    async def session_files(self, session_id: str) -> SessionFiles:
+    async def session_files(self, session_id: str) -> v.SessionFiles:
         self._enter("session_files", session_id)
         detail = self._detail(session_id)
-        return SessionFiles(session_id=detail.id, history="h.jsonl", session="s.json", entries=3, were_right=True)
+        return v.SessionFiles(session_id=detail.id, history="h.jsonl", session="s.json", entries=3, were_right=True)
 
-    async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
+    async def agents(self, environment: Mapping[str, str]) -> list[v.AgentView]:
         self._enter("agents", environment)
         return [AGENT, MISSING]
 
-    async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
+    async def check_agent(self, name: str, environment: Mapping[str, str]) -> v.AgentCheck:
         self._enter("check_agent", name, environment)
         if name not in CHECKS:
             raise UnknownAgent(f"No agent is called {name!r}.", hint="Known agents: claude, codex.")

@@ -31,18 +31,14 @@ pytestmark = pytest.mark.anyio
         (errors.SegueError, 500),
     ],
 )
-async def test_every_error_of_ours_has_a_status_and_one_shape(
-    app: Any, service: Standin, error: type[SegueError], status: int
-) -> None:
+async def test_errors_have_status_and_shape(app: Any, service: Standin, error: type[SegueError], status: int) -> None:
     service.failure = error("What went wrong.", hint="What to do.")
     answer = await knock(app, "GET", "/api/workflows/add-parser")
     assert answer.status == status
     assert answer.body == {"code": error().code, "message": "What went wrong.", "hint": "What to do."}
 
 
-async def test_an_unforeseen_error_says_nothing_of_itself_but_is_logged(
-    app: Any, service: Standin, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unforeseen_error_is_only_logged(app: Any, service: Standin, caplog: pytest.LogCaptureFixture) -> None:
     service.failure = RuntimeError("a secret detail")
     with caplog.at_level(logging.ERROR):
         answer = await knock(app, "GET", "/api/workflows/add-parser")
@@ -56,9 +52,7 @@ async def test_an_unforeseen_error_says_nothing_of_itself_but_is_logged(
     ("method", "path", "status", "code"),
     [("GET", "/api/nowhere", 404, "not_found"), ("DELETE", "/api/status", 405, "method_not_allowed")],
 )
-async def test_what_the_framework_refuses_has_the_same_shape(
-    app: Any, method: str, path: str, status: int, code: str
-) -> None:
+async def test_framework_refusals_have_the_same_shape(app: Any, method: str, path: str, status: int, code: str) -> None:
     answer = await knock(app, method, path)
     assert (answer.status, answer.body["code"]) == (status, code)
     assert set(answer.body) == {"code", "message", "hint"}
@@ -117,9 +111,7 @@ NUL = "contains a NUL character, which no program accepts."
         ("workflows/add-parser/resume", {"environment": {"X": "a\0b"}}, f"environment.X {NUL}"),
     ],
 )
-async def test_what_can_be_written_or_handed_nowhere_is_refused(
-    app: Any, service: Standin, path: str, body: Any, sentence: str
-) -> None:
+async def test_unusable_body_text_is_refused(app: Any, service: Standin, path: str, body: Any, sentence: str) -> None:
     service.memory = None
     answer = await knock(app, "POST", f"/api/{path}", body)
     assert (answer.status, answer.body["message"]) == (422, sentence)

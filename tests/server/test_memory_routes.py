@@ -31,8 +31,7 @@ async def test_past_work_is_recalled_with_its_provenance(app: Any, journal: Jour
     workflow, session = await begun(journal)
     seq = await journal.append(workflow, AgentMessage(text="The zeppelin lands."), session_id=session)
     answer = await knock(app, "POST", "/api/recall", {"query": "zeppelin", "limit": 1})
-    assert answer.status == 200
-    assert answer.body["verdict"] == "recalled"
+    assert (answer.status, answer.body["verdict"]) == (200, "recalled")
     (found,) = answer.body["results"]
     assert found["provenance"] == {
         "workflow_id": workflow,

@@ -131,7 +131,7 @@ async def test_a_pause_is_accepted_at_once_or_answered_when_it_is_done(app: Any,
 
 
 @pytest.mark.parametrize("word", ["resume", "approve", "reject"])
-async def test_a_caller_that_names_no_environment_has_the_servers_own(
+async def test_without_an_environment_the_servers_is_used(
     app: Any, service: Standin, own_variables: dict[str, str], word: str
 ) -> None:
     own_variables["PATH"] = "/usr/bin"
@@ -181,8 +181,7 @@ async def test_resume_takes_the_callers_environment_and_says_how_it_goes_on(app:
 
 @pytest.mark.parametrize("way", ["native", "context", "history", "fresh"])
 async def test_resume_takes_the_way_that_is_asked_for(app: Any, service: Standin, way: str) -> None:
-    answer = await knock(app, "POST", "/api/workflows/add-parser/resume", {"way": way})
-    assert answer.status == 200
+    assert (await knock(app, "POST", "/api/workflows/add-parser/resume", {"way": way})).status == 200
     assert service.asked == [("resume", "add-parser", ResumeRequest(way=Way(way)))]
 
 
@@ -339,8 +338,7 @@ async def _happen_when_waited_for(service: Standin) -> None:
 
 
 async def test_a_long_poll_is_told_when_the_server_stops(service: Standin) -> None:
-    stopping = Shutdown()
-    app = app_around(service, stopping)
+    app = app_around(service, Shutdown())
 
     async def stop() -> None:
         await anyio.to_thread.run_sync(service.waiting.wait, 30)
@@ -352,8 +350,7 @@ async def test_a_long_poll_is_told_when_the_server_stops(service: Standin) -> No
             group.start_soon(stop)
             answer = await knock(app, "GET", "/api/workflows/add-parser/events?wait=60")
     assert (answer.status, answer.body["message"]) == (503, "The Segue server is stopping.")
-    late = await knock(app, "GET", "/api/workflows/add-parser/events?wait=60")
-    assert late.status == 503
+    assert (await knock(app, "GET", "/api/workflows/add-parser/events?wait=60")).status == 503
 
 
 async def test_a_journal_is_verified(app: Any) -> None:
@@ -386,8 +383,7 @@ async def test_a_short_name_that_several_sessions_have_is_refused(app: Any, serv
 
 
 async def test_the_sessions_of_a_workflow_are_listed(app: Any) -> None:
-    answer = await knock(app, "GET", "/api/workflows/add-parser/sessions")
-    (shown,) = answer.body["sessions"]
+    (shown,) = (await knock(app, "GET", "/api/workflows/add-parser/sessions")).body["sessions"]
     assert (shown["id"], shown["token"], shown["runtime"]["pid"]) == (SESSION.id, "token-1", 4711)
     assert shown["way_back"]["prices"][0]["tokens"] == 40000
 

@@ -153,8 +153,7 @@ def test_a_port_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--port", "x"], ["--nonsense"]])
 def test_wrong_use_ends_with_two(arguments: list[str]) -> None:
-    done = subprocess.run([*STANDIN_SERVER, *arguments], capture_output=True, timeout=BOUND)
-    assert done.returncode == 2
+    assert subprocess.run([*STANDIN_SERVER, *arguments], capture_output=True, timeout=BOUND).returncode == 2
 
 
 def test_in_the_foreground_a_server_says_where_it_serves(home: Path) -> None:

@@ -203,9 +203,7 @@ NUMBERS_OF_OURS = [
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e300", "-1", "1" + "0" * 400])
 @pytest.mark.parametrize("name", NUMBERS_OF_OURS)
-def test_a_number_that_is_none_or_has_no_end_is_refused_in_a_file_and_as_a_variable(
-    file: Path, name: str, number: str
-) -> None:
+def test_numbers_that_are_nan_or_infinite_are_refused_everywhere(file: Path, name: str, number: str) -> None:
     with pytest.raises(BadSettings, match=f"SEGUE_{name.upper()} must"):
         load(file, {f"SEGUE_{name.upper()}": number})
     file.write_text(f"{name} = {number}")
@@ -262,7 +260,6 @@ NUMBERS = {
     "messages that are read for decisions": (Settings().extraction_messages, 50),
     "characters of a message": (Settings().history_message, 2000),
     "characters of a result": (Settings().history_result, 500),
-    "characters of an issue": (Settings().context_issue, 500),
     "comments of a review": (Settings().context_comments, 3),
     "messages that wait": (Settings().messages_waiting, 10),
 }

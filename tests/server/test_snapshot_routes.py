@@ -5,30 +5,16 @@ import pytest
 
 from segue.model.checkpoint import FileChange, GitState
 from segue.model.codec import decode_checkpoint, decode_findings, encode
-from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
+from segue.model.findings import TestState
 from segue.model.ids import CheckpointId, Seq, TaskId
 from segue.model.plan import Issue
 from segue.model.snapshots import Message, MessagePage, Part, Snapshot
 from tests.server.knocking import Answer, knock
-from tests.server.standin_service import EXAM, FINDINGS, ID, NOON, SNAPSHOT, VIEW, Standin
+from tests.server.standin_service import DECISION, ERROR, EXAM, FINDINGS, ID, NOON, REVIEW, SNAPSHOT, VIEW, Standin
 
 pytestmark = pytest.mark.anyio
 
 SNAPSHOTS = "/api/workflows/add-parser/snapshots"
-DECISION = Decision(
-    id="decision-7",
-    timestamp=NOON,
-    task_id=TaskId("t1"),
-    decision_type="library",
-    description="Use re.",
-    rationale="it is there",
-    alternatives_considered=("a generator",),
-    seq=Seq(7),
-)
-ERROR = ErrorRecord(id="error-9", timestamp=NOON, task_id=None, error_type="OSError", error_message="OSError: full")
-REVIEW = ReviewerFeedback(
-    review_id="r1", reviewer_persona="Security", timestamp=NOON, approved=False, severity="high", comments=("No.",)
-)
 TESTS = TestState(phase="red", failing_tests=("test_a",), last_test_run_at=NOON, passing=2, failing=1)
 GIT = GitState(branch="main", head="b" * 40, base="a" * 40, changes=(FileChange(path="a.py", action="created"),))
 FULL = Snapshot(
@@ -99,7 +85,9 @@ async def test_the_checkpoint_form_is_short(app: Any) -> None:
     assert form["state"] == {
         "files_changed": [{"path": "a.py", "action": "created"}],
         "tests": {"passing": 2, "failing": 1, "pending": None},
-        "decisions": [{"decision": "Use re.", "rationale": "it is there", "alternatives_considered": ["a generator"]}],
+        "decisions": [
+            {"decision": DECISION.description, "rationale": "it is there", "alternatives_considered": ["a generator"]}
+        ],
     }
 
 
@@ -118,7 +106,7 @@ async def test_decisions_errors_and_reviews_are_lists(app: Any) -> None:
         ("library", ["a generator"])
     ]
     assert [(each["error_type"], each["resolution"]) for each in errors] == [("OSError", "unresolved")]
-    assert [(each["reviewer_persona"], each["comments"]) for each in reviews] == [("Security", ["No."])]
+    assert [(each["reviewer_persona"], each["comments"]) for each in reviews] == [("Security", list(REVIEW.comments))]
 
 
 async def test_tests_are_where_they_stood_or_null(app: Any, service: Standin) -> None:

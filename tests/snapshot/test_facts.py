@@ -16,7 +16,6 @@ from segue.model.transcript import FilesChanged, Line, Said, Summarised, ToolPro
 from segue.snapshot.facts import Collector, facts_of
 from segue.snapshot.facts.commands import headline
 from segue.snapshot.facts.journal import lines_of
-from segue.snapshot.facts.passages import MOST_NAMES
 from tests.recordings import DIRECTORY, edited, facts, ran, todo, transcript
 from tests.recordings.kettle import CORRECTION, REQUEST, kettle_lines
 
@@ -51,9 +50,9 @@ def test_files_have_their_last_action_and_reason() -> None:
     assert found.files[0].reason == "Now the hull gets its keel"
 
 
-def test_a_file_in_the_root_keeps_the_name_of_its_folder() -> None:
+def test_a_file_of_the_work_is_named_from_its_root() -> None:
     found = facts(HERE, *edited("1", f"{DIRECTORY}/README.md", "# Kettle"))
-    assert found.files[0].path == "…/kettle/README.md"
+    assert found.files[0].path == "README.md"
 
 
 def test_a_patch_names_the_files_it_changes() -> None:
@@ -63,27 +62,11 @@ def test_a_patch_names_the_files_it_changes() -> None:
     assert found.files[0].change == "one = 1"
 
 
-@pytest.mark.parametrize(
-    ("command", "file"),
-    [
-        ("cat src/hull.py", "src/hull.py"),
-        ("cd /x && sed -n '1,80p' src/hull.py | head -5", "src/hull.py"),
-        ("nl -ba src/hull.py", "src/hull.py"),
-        ("cat src/hull.py src/mast.py", ""),
-        ("cat > src/hull.py", ""),
-    ],
-)
-def test_printing_a_file_is_reading_it(command: str, file: str) -> None:
-    found = facts(*ran("1", command, "class KeelOfTheBoat: keeps the boat upright in any weather"))
-    assert [each.path for each in found.looked_at] == ([file] if file else [])
-    assert [passage.source for passage in found.passages if "upright" in passage.text] == [file]
-
-
 def test_a_command_has_its_last_outcome_and_is_told_without_its_trimmings() -> None:
     found = facts(
         *ran("1", "cd /x && make all 2>&1 | tail -3", failed=True), *ran("2", "make all"), *ran("3", "ls -la")
     )
-    assert [(each.command, each.ok, each.times) for each in found.commands] == [("make all", True, 2)]
+    assert [(each.command, each.outcome, each.times) for each in found.commands] == [("make all", "passed", 2)]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +84,7 @@ def test_runners_tell_which_tests_failed(command: str, output: str, failing: tup
     # As after a pipe: the status says that all is well, and the output that it is not.
     tests = facts(*ran("1", command, output)).tests
     assert tests is not None
-    assert (tests.ok, tests.phase, tests.failing) == (False, "red", failing)
+    assert (tests.outcome, tests.phase, tests.failing) == ("failed", "red", failing)
 
 
 def test_the_phase_goes_from_red_to_green_to_refactor() -> None:
@@ -133,8 +116,7 @@ def test_tests_that_failed_already_are_known_before_the_run_ends() -> None:
     call, _ = ran("1", "go test ./...")
     found = facts(call, ToolProgressed(call_id="1", output="--- FAIL: TestKeel\n"))
     assert found.tests is not None
-    assert found.tests.failing == ("TestKeel",)
-    assert found.open_calls == ("Bash: go test ./...",)
+    assert (found.tests.failing, found.open_calls) == (("TestKeel",), ("Bash: go test ./...",))
 
 
 def test_the_latest_list_of_things_to_do_counts() -> None:
@@ -194,66 +176,13 @@ def test_the_agents_summary_of_what_came_before_is_kept() -> None:
     assert facts(Summarised(text="We built half a boat.")).summary == "We built half a boat."
 
 
-def test_likely_names_come_first_and_stand_in_their_own_words(tmp_path: Path) -> None:
-    found = facts(
-        UserSaid(text="Please look at keelDepth in src/hull.py, it is wrong when the boat is empty."),
-        *ran("1", "cat log", "noiseOne noiseTwo\n" * 3),
-        *edited("2", "src/hull.py", "keelDepth = measureDepth(boat)"),
-    )
-    assert {name.name for name in found.names[:2]} == {"src/hull.py", "keelDepth"}
-    assert any("it is wrong when the boat is empty" in passage.text for passage in found.passages)
-
-
-def weights(*said: Said) -> dict[str, float]:
-    return {name.name: name.weight for name in facts(*said).names}
-
-
-@pytest.mark.parametrize("command", ["rg -n keel src", "cd hull && grep -rn keel . | head", "git status --short"])
-def test_what_was_looked_for_or_has_changed_is_likelier_than_what_was_only_printed(command: str) -> None:
-    found, printed = weights(*ran("1", command, "keelDepth")), weights(*ran("1", "make hull", "keelDepth"))
-    assert found["keelDepth"] > printed["keelDepth"]
-
-
-def test_a_file_that_a_command_shows_is_heard_as_one_that_a_tool_reads() -> None:
-    tool = ToolCalled(call_id="1", title="Read", tool="read", input={"path": "src/hull.py"}, paths=("src/hull.py",))
-    end = e.ToolFinished(call_id="1", status="completed", output="keelDepth = 3")
-    assert weights(tool, end) == weights(*ran("1", "sed -n '1,80p' src/hull.py", "keelDepth = 3"))
-
-
-def test_what_was_spoken_of_since_the_user_last_asked_is_likelier() -> None:
-    before, after = AgentMessage(text="I see keelDepth."), AgentMessage(text="I see mastHeight.")
-    ask = UserSaid(text="And now the mast.")
-    rest = [AgentMessage(text="I go on.")] * 40
-    found, all_of_one_ask = weights(before, ask, after, *rest), weights(ask, before, after, *rest)
-    assert found["mastHeight"] / found["keelDepth"] > 1.2 * all_of_one_ask["mastHeight"] / all_of_one_ask["keelDepth"]
-
-
-def test_of_several_lines_the_one_with_words_explains_a_name() -> None:
-    output = (
-        "src/hull.py:7: keelDepth = measure(boat.hull, 12, 3.5)\n"
-        "src/hull.py:9: # keelDepth is wrong while there is no ballast\n"
-        "src/hull.py:12: keelDepth = both(boat.hull, boat.mast, boat.sail, boat.crew)"
-    )
-    found = facts(*ran("1", "rg -n Depth", output))
-    assert {passage.text for passage in found.passages} == {output.split("\n")[1]}
-
-
-def test_a_change_in_a_diff_is_told_with_its_file_and_without_its_marks() -> None:
-    diff = (
-        "diff --git a/src/hull.py b/src/hull.py\nindex 1a2b3c4..5d6e7f8 100644\n--- a/src/hull.py\n+++ b/src/hull.py\n"
-        "@@ -1,4 +1,9 @@ class Hull:\n+    keel = Keel()"
-    )
-    found = facts(*ran("1", "git diff", diff))
-    assert [passage.text for passage in found.passages] == ["src/hull.py class Hull: keel = Keel()"]
-
-
 def test_links_are_told_as_what_they_lead_to() -> None:
     text = (
         f"The keel is set in [hull.py]({DIRECTORY}/src/hull.py#L12), see [the docs](https://example.com/keel) "
         "and [the notes](notes)."
     )
     found = facts(HERE, AgentMessage(text=text))
-    assert found.latest[-1].text == "The keel is set in src/hull.py:12, see the docs and the notes."
+    assert found.sentences[-1].text == "The keel is set in src/hull.py:12, see the docs and the notes."
 
 
 def test_a_change_that_is_cut_says_so() -> None:
@@ -281,7 +210,26 @@ def test_the_journal_gives_the_same_facts() -> None:
     assert found.request is not None
     assert found.request.text == "Never use nails."
     assert found.tests is not None
-    assert (found.tests.ok, found.tests.number, found.branches) == (True, 5, ("segue/boat",))
+    assert (found.tests.outcome, found.tests.number, found.branches) == ("passed", 5, ("segue/boat",))
+
+
+def test_the_pieces_of_a_message_are_one_message_and_two_messages_are_not_glued() -> None:
+    texts = ("The hull is gl", "ued because nails rust.", "The mast is next, it needs a rope.")
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    records = [
+        e.Record(
+            workflow_id=WorkflowId("w"),
+            seq=Seq(n),
+            at=at,
+            session_id=None,
+            run=None,
+            event=AgentMessage(text=text),
+            hash="",
+        )
+        for n, text in enumerate(texts, start=1)
+    ]
+    told = [sentence.text for sentence in facts_of(lines_of(records)).sentences]
+    assert told == ["The hull is glued because nails rust.", "The mast is next, it needs a rope."]
 
 
 def test_facts_may_be_asked_for_at_any_time(tmp_path: Path) -> None:
@@ -317,7 +265,7 @@ def test_an_output_without_end_is_heard_to_its_end(output: str) -> None:
     """What grows with the square of the length would not come back from these."""
     endless = "go test ./... && " + "go task " * 500
     found = facts(*ran("1", endless, output), *ran("2", f"python -c '{output}'", "", failed=True))
-    assert found.tests is not None and len(found.names) <= MOST_NAMES
+    assert found.tests is not None
 
 
 texts = st.text(max_size=200)
@@ -338,8 +286,7 @@ anything: st.SearchStrategy[Said] = st.one_of(
 
 @given(st.lists(anything, max_size=30))
 def test_no_transcript_is_too_odd(said: list[Said]) -> None:
-    found = facts(*said)
-    assert replace(found) == facts_of(transcript(*said))
+    assert replace(facts(*said)) == facts_of(transcript(*said))
 
 
 def test_an_edit_that_only_its_answer_tells_of_is_known_by_what_it_wrote() -> None:

@@ -51,8 +51,7 @@ def test_talk_without_a_choice_has_no_decisions() -> None:
 def test_a_decision_has_its_reason_and_what_was_not_taken() -> None:
     (found,) = decisions(UserSaid(text="Split words."), AgentMessage(text=CHOICE))
     assert (found.description, found.quote, found.by) == (CHOICE, CHOICE, "agent")
-    assert found.rationale == "the grammar is tiny"
-    assert found.alternatives_considered == ("a parser generator",)
+    assert (found.rationale, found.alternatives_considered) == ("the grammar is tiny", ("a parser generator",))
     assert (found.id, found.seq, found.timestamp) == ("decision-2", 2, NOON + timedelta(minutes=2))
 
 
@@ -90,7 +89,7 @@ def test_an_error_is_unresolved_until_the_same_command_goes_well() -> None:
     assert (before.error_type, before.resolution, before.resolution_notes) == ("ImportError", "unresolved", "")
     assert (before.error_message, before.context) == ("ImportError: no module named words", "python build.py")
     (after,) = errors(*broken, *ran("2", "python build.py"))
-    assert (after.resolution, after.resolution_notes) == ("fixed", "the same command went well later")
+    assert (after.resolution, after.resolution_notes) == ("fixed", "a later run went well (#4)")
 
 
 def test_an_error_without_a_name_is_a_command_that_failed() -> None:
@@ -121,9 +120,7 @@ def test_the_rules_around_an_error_are_not_the_error() -> None:
         ("python -m unittest", "Ran 5 tests in 0.001s\n\nOK", (None, None, None)),
     ],
 )
-def test_counts_are_those_that_the_runner_gives(
-    command: str, output: str, counts: tuple[int | None, int | None, int | None]
-) -> None:
+def test_counts_are_the_runners(command: str, output: str, counts: tuple[int | None, int | None, int | None]) -> None:
     found = ran_tests(output, command)
     assert (found.passing, found.failing, found.pending) == counts
 

@@ -1,4 +1,4 @@
-"""The fold, and its law: it may stop and go on anywhere."""
+"""Fold of events, and its law: it can be stopped and continued anywhere."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ def bookmark_after(*events: e.Event) -> str | None:
     return state.session.bookmark
 
 
-def test_where_a_conversation_stands_is_known_between_two_turns_and_only_there() -> None:
+def test_the_bookmark_is_known_between_two_turns_only() -> None:
     prompt = PromptId("p")
     captured, sent = e.TokenCaptured(token="t"), e.PromptSent(prompt_id=prompt)
     ended = e.TurnEnded(prompt_id=prompt, reason="end_turn", bookmark="mark-1")
@@ -87,7 +87,7 @@ def test_where_a_conversation_stands_is_known_between_two_turns_and_only_there()
     assert bookmark_after(captured, sent, ended, e.TokenCaptured(token="another")) is None
 
 
-def test_an_end_that_was_written_before_there_were_bookmarks_has_none() -> None:
+def test_an_old_turn_end_has_no_bookmark() -> None:
     old = decode_event('{"kind": "turn.ended", "prompt_id": "p", "reason": "end_turn"}')
     assert old == e.TurnEnded(prompt_id=PromptId("p"), reason="end_turn")
 
@@ -156,7 +156,7 @@ def test_usage_is_the_current_context_and_the_sum_of_what_was_spent() -> None:
     assert state.usage.cost_usd == 0.6
 
 
-def test_what_was_read_from_a_cache_is_summed_apart_from_the_input_and_for_each_model() -> None:
+def test_cached_tokens_are_summed_apart_from_the_input_and_for_each_model() -> None:
     counted = {"input_tokens": 10, "output_tokens": 1}
     state = fold(
         records(
@@ -172,7 +172,7 @@ def test_what_was_read_from_a_cache_is_summed_apart_from_the_input_and_for_each_
     assert (big.cache_known, small.cache_known, big.fullest) == (False, True, 900)
 
 
-def test_a_cost_that_counts_from_nothing_again_is_added_to_what_was_spent_before() -> None:
+def test_a_cost_that_restarts_at_zero_is_added_to_the_earlier_cost() -> None:
     told = [e.UsageReported(cost_usd=cost, model=model) for cost, model in ((1.0, "a"), (1.5, "b"), (0.25, "a"))]
     session = fold(records(*BEGUN, *((ONE, each) for each in told))).sessions[ONE]
     assert session.usage.cost_usd == 1.75
@@ -268,7 +268,7 @@ def rewound() -> e.WorkflowRewound:
     )
 
 
-def test_going_back_takes_tasks_and_snapshot_back_until_a_task_is_finished_from_there() -> None:
+def test_a_rewind_restores_tasks_and_snapshot_until_the_next_task_is_completed() -> None:
     history = records(
         *BEGUN,
         (ONE, e.TaskStarted(**task("b"))),
@@ -279,13 +279,13 @@ def test_going_back_takes_tasks_and_snapshot_back_until_a_task_is_finished_from_
     )
     state = fold(history[:5])
     assert (state.finished, state.last_snapshot) == (("a",), "ckpt-1")
-    assert state.taken_back == rewound()
+    assert state.rewound_by == rewound()
     assert state.rewinds == (Rewind(Seq(5), Seq(4)),)
-    assert fold(history[:6]).taken_back is not None
-    assert fold(history).taken_back is None
+    assert fold(history[:6]).rewound_by is not None
+    assert fold(history).rewound_by is None
 
 
-def test_the_tasks_of_a_fork_begin_where_its_origin_stood() -> None:
+def test_the_tasks_of_a_fork_have_the_status_of_its_origin() -> None:
     origin = e.Origin(
         workflow_id=W,
         session_id=ONE,
@@ -297,7 +297,7 @@ def test_the_tasks_of_a_fork_begin_where_its_origin_stood() -> None:
         records(replace(CREATED, forked_from=origin), (TWO, e.SessionCreated(number=1, agent="x", parent=ONE)))
     )
     assert (state.finished, state.forked_from) == (("a",), origin)
-    assert state.session is not None and state.session.unborn
+    assert state.session is not None and state.session.never_started
 
 
 def ran(name: str, *, passed: bool) -> e.TestsRan:
@@ -308,14 +308,14 @@ def failed(name: str) -> e.StepFailed:
     return e.StepFailed(step=name, what="tests_failed", reason="tests fail")
 
 
-def test_tests_that_pass_forget_the_failures_of_their_task_alone() -> None:
+def test_passing_tests_clear_the_failures_of_their_own_task_only() -> None:
     state = fold(records(*BEGUN, failed("a"), failed("b"), ran("a", passed=True)))
     assert [each.step for each in state.failures] == ["b"]
     assert state.tests is not None and state.tests.tests.seq == 5
     assert fold(records(*BEGUN, failed("a"), ran("a", passed=False))).failures != ()
 
 
-def test_a_person_who_has_answered_is_asked_no_more_and_all_tries_are_open_again() -> None:
+def test_a_persons_answer_closes_the_question_and_resets_the_attempts() -> None:
     asked = e.PersonAsked(task_id=TaskId("a"), question="Is it done?")
     state = fold(records(*BEGUN, failed("a"), asked))
     assert state.asked == asked
@@ -323,7 +323,7 @@ def test_a_person_who_has_answered_is_asked_no_more_and_all_tries_are_open_again
     assert (state.asked, state.failures) == (None, ())
 
 
-def test_whoever_helps_is_no_writer() -> None:
+def test_a_helper_session_is_no_writer() -> None:
     helper = e.SessionCreated(number=0, agent="rehearsal", parent=ONE, role=Role.REVIEWER)
     state = fold(records(*BEGUN, (TWO, helper)))
     assert (state.current_session, state.helpers, state.writers) == (ONE, frozenset({TWO}), 1)
@@ -348,19 +348,19 @@ def still_open(state: WorkflowState) -> list[str]:
     return [each.feedback.review_id for each in state.reviews if not each.feedback.addressed]
 
 
-def test_what_a_reviewer_says_later_of_a_task_stands_in_place_of_what_it_said_before() -> None:
+def test_a_later_review_of_a_task_replaces_the_earlier_one() -> None:
     rounds = [said("a", number, persona, "no tests") for number in (1, 2) for persona in ("style", "security")]
     state = fold(records(*BEGUN, *rounds, said("b", 1, "style", "no docs"), said("a", 3, "style", approved=True)))
     assert still_open(state) == ["a-2-security", "b-1-style", "a-3-style"]
     assert len(state.reviews) == 6
 
 
-def test_a_person_need_not_say_everything_again() -> None:
+def test_feedback_of_a_person_does_not_replace_earlier_feedback() -> None:
     state = fold(records(*BEGUN, said("a", 1, PERSON, "Keep the name."), said("a", 2, PERSON, "Now the tests.")))
     assert still_open(state) == ["a-1-user", "a-2-user"]
 
 
-def test_under_a_new_plan_nothing_is_open_of_what_was_said_before() -> None:
+def test_a_new_plan_marks_all_earlier_reviews_as_addressed() -> None:
     renewed = e.PlanAdopted(plan=Plan(tasks=(Task(id=TaskId("b"), title="Otherwise"),)), by="user")
     history = records(*BEGUN, said("b", 1, "style", "no docs"), said("c", 1, PERSON, "no"), renewed)
     assert still_open(fold(history)) == []
@@ -371,7 +371,7 @@ def test_under_a_new_plan_nothing_is_open_of_what_was_said_before() -> None:
 # ── going back to another plan ──────────────────────────────────────────────────────────────────────────
 
 
-def test_going_back_and_undoing_that_bring_back_what_was_said_then() -> None:
+def test_a_rewind_and_its_undo_restore_the_reviews_of_their_targets() -> None:
     first, renewed = said("b", 1, "style", "no docs"), e.PlanAdopted(plan=PLAN, by="user")
     there = fold(records(*BEGUN, first))
     before = records(*BEGUN, first, ran("b", passed=False), renewed, said("b", 2, "style", "no tests"))
@@ -382,7 +382,7 @@ def test_going_back_and_undoing_that_bring_back_what_was_said_then() -> None:
     assert (fold(undone).reviews, fold(undone).tests) == (fold(before).reviews, fold(before).tests)
 
 
-def test_going_back_has_the_plan_that_it_names_and_an_old_journal_keeps_the_one_it_has() -> None:
+def test_a_rewind_restores_its_plan_and_one_in_an_old_journal_keeps_the_current_plan() -> None:
     other = Plan(tasks=(Task(id=TaskId("x"), title="X"),))
     adopted = e.PlanAdopted(plan=other, by="user")
     tasks = {TaskId("a"): TaskStatus.COMPLETED, TaskId("b"): TaskStatus.PENDING, TaskId("c"): TaskStatus.PENDING}
@@ -395,7 +395,7 @@ def test_going_back_has_the_plan_that_it_names_and_an_old_journal_keeps_the_one_
     assert (old.plan, old.finished) == (other, ("x",))
 
 
-def test_a_plan_that_waited_for_a_word_waits_for_it_in_a_fork() -> None:
+def test_a_plan_that_waits_for_approval_waits_in_a_fork_too() -> None:
     waits = Planning(proposed=PLAN)
     origin = e.Origin(
         workflow_id=W, session_id=ONE, checkpoint_id=CheckpointId("ckpt-1"), after=Seq(9), tasks={}, planning=waits

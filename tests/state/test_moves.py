@@ -22,7 +22,7 @@ def reachable(moves: dict, start: object) -> set[object]:
 
 
 @pytest.mark.parametrize(("kind", "moves"), [(WorkflowStatus, WORKFLOW_MOVES), (SessionStatus, SESSION_MOVES)])
-def test_every_state_stands_in_its_table(kind: type, moves: dict) -> None:
+def test_every_status_has_a_row_in_its_table(kind: type, moves: dict) -> None:
     assert set(moves) == set(kind)
 
 
@@ -33,7 +33,7 @@ def test_every_state_stands_in_its_table(kind: type, moves: dict) -> None:
         (SESSION_MOVES, SessionStatus.CREATED, SESSION_ENDED),
     ],
 )
-def test_no_state_is_sticky_and_none_is_out_of_reach(moves: dict, start: object, ends: frozenset) -> None:
+def test_every_status_can_be_reached_and_left_unless_it_is_an_end(moves: dict, start: object, ends: frozenset) -> None:
     assert reachable(moves, start) == set(moves)
     for state in moves:
         assert reachable(moves, state) & ends
@@ -61,5 +61,5 @@ def test_a_session_move_that_is_not_in_the_table_is_refused_by_name(before: str,
     ("before", "after"),
     [("paused", "blocked"), ("blocked", "paused"), ("failed", "in_progress"), ("review", "completed")],
 )
-def test_the_moves_the_seeds_left_out_are_there(before: str, after: str) -> None:
+def test_the_transitions_missing_in_the_seeds_are_legal(before: str, after: str) -> None:
     check_workflow_move(WorkflowStatus(before), WorkflowStatus(after))

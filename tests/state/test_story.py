@@ -1,4 +1,4 @@
-"""What belongs to the story after any number of goings back, and goings back on those."""
+"""Valid history after any number of rewinds."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ def events_of(stretches: tuple[Stretch, ...]) -> list[int]:
 
 
 @given(steps)
-def test_the_story_is_what_copies_of_everything_would_say(moves: list[tuple[str, int]]) -> None:
+def test_the_story_equals_a_model_that_copies_the_history_at_each_step(moves: list[tuple[str, int]]) -> None:
     rewinds, known = played(moves)
     assert [events_of(story(rewinds, Seq(until))) for until in range(len(known))] == known
 
@@ -45,7 +45,7 @@ def test_the_story_goes_forward_only(moves: list[tuple[str, int]]) -> None:
 
 
 @given(steps, st.integers(min_value=0))
-def test_undoing_a_going_back_brings_back_exactly_what_was_known(moves: list[tuple[str, int]], choice: int) -> None:
+def test_undoing_a_rewind_restores_exactly_the_earlier_story(moves: list[tuple[str, int]], choice: int) -> None:
     rewinds, known = played(moves)
     now = len(known) - 1
     back = Rewind(Seq(now + 1), Seq(choice % (now + 1)))
@@ -54,9 +54,9 @@ def test_undoing_a_going_back_brings_back_exactly_what_was_known(moves: list[tup
     assert told == [*events_of(story(rewinds, Seq(now))), now + 2]
 
 
-def test_a_story_without_a_going_back_is_the_whole_journal() -> None:
+def test_a_story_without_a_rewind_is_the_whole_journal() -> None:
     assert story([], Seq(7)) == (Stretch(Seq(0), Seq(7)),)
 
 
-def test_what_lies_between_a_point_and_the_going_back_to_it_is_left_out() -> None:
+def test_events_between_the_target_and_the_rewind_are_left_out() -> None:
     assert story([Rewind(Seq(5), Seq(2))], Seq(7)) == (Stretch(Seq(0), Seq(2)), Stretch(Seq(4), Seq(7)))

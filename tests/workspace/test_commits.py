@@ -1,4 +1,4 @@
-"""Commits on the user's branch: everything but secrets, by the user's own git."""
+"""Commits on the user's branch: everything but secrets, with the user's own git."""
 
 import os
 from pathlib import Path

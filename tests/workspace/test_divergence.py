@@ -17,7 +17,7 @@ async def test_an_untouched_worktree_has_not_diverged(repository: Repository) ->
     assert await divergence(repository.path, before, saved.commit) == ()
 
 
-async def test_another_branch_is_told(repository: Repository) -> None:
+async def test_a_change_of_the_branch_is_reported(repository: Repository) -> None:
     before = await read_state(repository.path, None)
     repository.git("switch", "--quiet", "--create", "other")
     assert await divergence(repository.path, before) == ("The branch was main and is now other.",)
@@ -31,7 +31,7 @@ async def test_commits_made_since_are_counted(repository: Repository) -> None:
     assert await divergence(repository.path, before) == (moved,)
 
 
-async def test_commits_taken_back_are_counted(repository: Repository) -> None:
+async def test_removed_commits_are_counted(repository: Repository) -> None:
     repository.commit()
     before = await read_state(repository.path, None)
     repository.git("reset", "--quiet", "--hard", "HEAD~1")
@@ -55,7 +55,7 @@ async def test_an_unrelated_history_is_named_so(repository: Repository) -> None:
     assert sentence.endswith("1 commit ahead and 1 commit behind, unrelated.")
 
 
-async def test_a_head_that_git_has_forgotten_is_named_so(repository: Repository) -> None:
+async def test_a_deleted_head_commit_is_reported(repository: Repository) -> None:
     before = await read_state(repository.path, None)
     repository.git("commit", "--quiet", "--amend", "--message", "Better")
     repository.git("reflog", "expire", "--expire=now", "--all")
@@ -78,9 +78,7 @@ async def test_files_that_changed_or_were_put_back_are_named(repository: Reposit
     )
 
 
-async def test_a_file_that_was_dirty_already_and_changed_again_is_seen_with_a_checkpoint(
-    repository: Repository,
-) -> None:
+async def test_a_dirty_file_that_changed_again_is_seen_with_a_checkpoint(repository: Repository) -> None:
     repository.write("src/app.py", "changed")
     before = await read_state(repository.path, None)
     saved = await save(repository.path, REF, "one")

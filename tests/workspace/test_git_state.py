@@ -51,9 +51,7 @@ async def test_the_inside_of_gits_own_directory_is_refused(repository: Repositor
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-async def test_a_repository_of_another_user_is_refused_with_gits_own_advice(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repository_of_another_user_is_refused(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(repository.path, 65534, 65534)
     monkeypatch.delenv("GIT_CONFIG_COUNT")
     with pytest.raises(WorkspaceError, match="dubious ownership") as refused:
@@ -61,7 +59,7 @@ async def test_a_repository_of_another_user_is_refused_with_gits_own_advice(
     assert "safe.directory" in refused.value.hint
 
 
-async def test_a_machine_without_git_is_told_so(
+async def test_a_machine_without_git_is_reported(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -70,7 +68,7 @@ async def test_a_machine_without_git_is_told_so(
     assert "Install git" in refused.value.hint
 
 
-async def test_a_worktree_that_is_gone_is_told_so(tmp_path: Path) -> None:
+async def test_a_missing_worktree_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="does not exist"):
         await read_state(tmp_path / "gone", None)
 
@@ -84,7 +82,7 @@ async def test_the_variables_of_a_surrounding_hook_do_not_mislead_git(
     assert (await read_state(repository.path, None)).changes == ()
 
 
-async def test_what_git_refuses_is_told_in_its_own_words(repository: Repository) -> None:
+async def test_a_refusal_contains_gits_own_message(repository: Repository) -> None:
     with pytest.raises(WorkspaceError, match=r"git cat-file failed: fatal: .*nonsense"):
         await git("cat-file", "-p", "nonsense", cwd=repository.path)
 
@@ -99,7 +97,7 @@ async def test_a_clean_worktree_has_no_changes(repository: Repository) -> None:
     assert await read_state(repository.path, "base") == GitState(branch="main", head=head, base="base")
 
 
-async def test_what_was_committed_since_the_start_is_told_apart_from_what_was_not(repository: Repository) -> None:
+async def test_committed_and_uncommitted_changes_are_separate(repository: Repository) -> None:
     base = repository.git("rev-parse", "HEAD")
     repository.write("new name.txt", "new")
     repository.write("src/app.py", "print('changed')\n")
@@ -145,8 +143,7 @@ async def test_a_conflict_is_a_modified_file(repository: Repository) -> None:
     repository.git("switch", "--quiet", "main")
     repository.write("readme.md", "Ours.\n")
     repository.commit()
-    merge = subprocess.run(["git", "merge", "other"], cwd=repository.path, capture_output=True)
-    assert merge.returncode == 1
+    assert subprocess.run(["git", "merge", "other"], cwd=repository.path, capture_output=True).returncode == 1
     assert (await read_state(repository.path, None)).changes == (change("readme.md", "modified"),)
 
 
@@ -174,7 +171,7 @@ async def test_a_name_that_is_not_unicode_can_still_be_stored(repository: Reposi
     assert decode(GitState, encode(state)) == state
 
 
-async def test_looking_changes_nothing(repository: Repository) -> None:
+async def test_reading_the_state_changes_nothing(repository: Repository) -> None:
     index = repository.path / ".git/index"
     os.utime(repository.path / "readme.md")
     before = index.read_bytes(), index.stat().st_mtime_ns

@@ -150,7 +150,7 @@ async def test_a_living_server_ends_the_tree_when_both_guardians_die() -> None:
         await gone(tree.everyone())
 
 
-async def test_what_is_left_when_server_and_guardians_die_together_is_found_by_its_mark() -> None:
+async def test_after_the_death_of_server_and_guardians_the_rest_is_found_by_its_mark() -> None:
     execution = a_name()
     with small_server(execution, *AGENT) as (server, tree), small_server(a_name(), *AGENT) as (_, other):
         for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -199,7 +199,7 @@ async def test_a_tree_that_was_stopped_is_ended() -> None:
 
 
 @pytest.mark.parametrize("way", ["asyncio", "anyio"])
-async def test_cancellation_ends_the_tree_before_it_is_heard(way: str) -> None:
+async def test_cancellation_ends_the_tree_before_it_is_raised(way: str) -> None:
     trees: list[Tree] = []
     started = anyio.Event()
 
@@ -223,7 +223,7 @@ async def test_cancellation_ends_the_tree_before_it_is_heard(way: str) -> None:
     assert not any(is_alive(process) for process in trees[0].everyone())
 
 
-async def test_an_impatient_second_cancellation_does_not_leave_the_tree_running() -> None:
+async def test_a_second_cancellation_does_not_leave_the_tree_running() -> None:
     execution = a_name()
 
     async def work() -> None:
@@ -243,7 +243,7 @@ async def test_an_impatient_second_cancellation_does_not_leave_the_tree_running(
 # ── what the agent sees, and what we see of it ──────────────────────────────────────────────────────
 
 
-async def test_an_agent_can_be_talked_to() -> None:
+async def test_an_agents_input_and_output_are_connected() -> None:
     async with running("cat") as process:
         assert await echo(process, "hello") == "hello"
         process.stdin.close()
@@ -263,7 +263,7 @@ async def test_an_agent_inherits_no_descriptor_but_its_own_three() -> None:
         assert (await process.stdout.read()).split() == [b"0", b"1", b"2", b"3"]
 
 
-async def test_the_end_of_one_agent_is_not_held_up_by_another_that_started_later() -> None:
+async def test_a_later_agent_does_not_delay_the_end_of_an_earlier_one() -> None:
     def cat(execution: str) -> AbstractAsyncContextManager[GuardedProcess]:
         return guarded(["cat"], directory=HERE, environment=os.environ, execution=execution)
 
@@ -307,12 +307,12 @@ async def test_the_end_of_standard_error_is_kept() -> None:
     assert tail.endswith("99999\n100000\n") and len(tail) == 64 * 1024
 
 
-async def test_unread_output_does_not_hold_up_the_end() -> None:
+async def test_unread_output_does_not_delay_the_end() -> None:
     async with running("sh", "-c", "echo started; exec yes") as process:
         assert await process.stdout.readline() == b"started\n"
 
 
-async def test_an_agent_that_closes_its_output_is_heard_to_do_so() -> None:
+async def test_the_end_of_an_agents_output_is_seen() -> None:
     async with running("sh", "-c", "exec 1>&-; exec sleep 1000") as process:
         assert await process.stdout.read() == b""
         assert is_alive(known(process.pid))
@@ -331,14 +331,14 @@ async def test_several_may_wait_for_the_same_end() -> None:
     assert codes == [3, 3]
 
 
-async def test_giving_up_the_wait_does_not_end_the_agent() -> None:
+async def test_cancelling_the_wait_does_not_end_the_agent() -> None:
     async with running("cat") as process:
         with anyio.move_on_after(0.01):
             await process.wait()
         assert await echo(process, "hello") == "hello"
 
 
-async def test_a_polite_end_lets_the_agent_finish() -> None:
+async def test_a_normal_stop_lets_the_agent_finish() -> None:
     script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
     async with running("sh", "-c", script) as process:
         assert await process.stdout.readline() == b"ready\n"
@@ -347,7 +347,7 @@ async def test_a_polite_end_lets_the_agent_finish() -> None:
         assert await process.terminate() == 7
 
 
-async def test_an_agent_that_does_not_listen_is_killed_after_the_grace() -> None:
+async def test_an_agent_that_ignores_the_stop_is_killed_after_the_grace() -> None:
     script = "trap '' TERM; echo ready; while :; do sleep 1; done"
     async with running("sh", "-c", script) as process:
         assert await process.stdout.readline() == b"ready\n"
@@ -423,11 +423,11 @@ async def test_a_process_is_known_by_more_than_its_number() -> None:
     assert not is_alive(ProcessIdentity(me.pid, me.started, "another boot"))
 
 
-async def test_a_process_that_only_waits_to_be_counted_is_not_alive() -> None:
+async def test_a_zombie_process_is_not_alive() -> None:
     with subprocess.Popen(["true"]) as zombie:
         os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
         assert identity(zombie.pid) is None
 
 
-async def test_ending_what_nobody_has_marked_ends_nothing() -> None:
+async def test_an_unknown_mark_ends_nothing() -> None:
     assert await end_marked(a_name()) == 0

@@ -95,9 +95,7 @@ async def test_saving_touches_neither_files_nor_index_nor_head(repository: Repos
     assert everything(repository.path) == before
 
 
-async def test_no_temporary_index_is_left_behind(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_spare_index_is_left(repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
     await save(repository.path, REF, "one")
@@ -120,8 +118,7 @@ async def test_saving_something_else_under_the_same_ref_moves_the_ref(repository
     assert second.commit != first.commit
     assert repository.git("rev-parse", REF) == second.commit
     repository.commit()
-    third = await save(repository.path, REF, "the same files on another HEAD")
-    assert third.commit != second.commit
+    assert (await save(repository.path, REF, "the same files on another HEAD")).commit != second.commit
 
 
 async def test_saves_at_the_same_time_do_not_collide(repository: Repository) -> None:
@@ -137,8 +134,7 @@ async def test_a_linked_worktree_is_saved_from_its_own_index(repository: Reposit
     await ensure_worktree(repository.path, tmp_path / "linked", "segue/x")
     linked = Repository(tmp_path / "linked")
     make_a_mess(linked)
-    saved = await save(linked.path, REF, "one")
-    assert "staged.txt" in repository.files(saved.commit)
+    assert "staged.txt" in repository.files((await save(linked.path, REF, "one")).commit)
     assert linked.git("diff", "--cached", "--name-only") == "staged.txt"
 
 
@@ -217,9 +213,7 @@ async def test_files_that_became_directories_and_the_reverse_are_saved_and_resto
     assert contents(repository.path) == there
 
 
-async def test_neither_hooks_nor_signing_nor_the_users_name_are_needed(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hooks_signing_and_names_are_not_needed(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pre-commit", "post-index-change", "reference-transaction", "post-checkout", "commit-msg"):
         repository.write(f".git/hooks/{name}", "#!/bin/sh\ntouch hook-ran; exit 1\n").chmod(0o755)
     repository.git("config", "commit.gpgsign", "true")
@@ -265,7 +259,7 @@ async def test_a_conflict_is_saved_as_the_file_stands(repository: Repository) ->
     assert repository.git("ls-files", "--unmerged")
 
 
-async def test_files_that_are_only_announced_to_git_are_saved(repository: Repository) -> None:
+async def test_files_added_with_intent_to_add_are_saved(repository: Repository) -> None:
     for name in ("announced.txt", "gone.txt"):
         repository.write(name, "soon")
     repository.git("add", "--intent-to-add", "announced.txt", "gone.txt")
@@ -275,7 +269,7 @@ async def test_files_that_are_only_announced_to_git_are_saved(repository: Reposi
     assert "gone.txt" not in repository.files(saved.commit)
 
 
-async def test_one_look_gives_the_state_and_the_same_tree(repository: Repository) -> None:
+async def test_one_call_gives_the_state_and_the_same_tree(repository: Repository) -> None:
     make_a_mess(repository)
     state, saved = await save_with_state(repository.path, REF, "one", "base")
     assert state == await read_state(repository.path, "base")

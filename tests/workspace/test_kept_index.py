@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of git's look at the files, and that it never shows in what is saved."""
+"""Copy of the index that a checkpoint keeps; it never changes the saved content."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def tree_from_nothing(repository: Repository) -> str:
     return subprocess.check_output(["git", "write-tree"], cwd=repository.path, env=environment, text=True).strip()
 
 
-async def test_what_git_found_out_is_kept_beside_the_users_index(repository: Repository) -> None:
+async def test_the_refreshed_index_is_kept_beside_the_users_index(repository: Repository) -> None:
     index = young(repository).path / ".git/index"
     before = index.read_bytes(), index.stat().st_mtime_ns
     first = await save(repository.path, REF, "one")
@@ -51,7 +51,7 @@ async def test_what_git_found_out_is_kept_beside_the_users_index(repository: Rep
     assert (index.read_bytes(), index.stat().st_mtime_ns) == before
 
 
-async def test_nothing_is_kept_where_the_users_index_tells_everything(repository: Repository) -> None:
+async def test_nothing_is_kept_if_the_users_index_is_up_to_date(repository: Repository) -> None:
     for name in ("readme.md", "src/app.py", "src/util.py"):
         os.utime(repository.path / name, LONG_AGO)
     repository.git("update-index", "--refresh")
@@ -74,7 +74,7 @@ async def test_a_change_in_the_same_moment_as_the_kept_index_is_seen(repository:
     assert repository.git("show", f"{saved.commit}:src/app.py") == "print('hEllo')"
 
 
-async def test_what_was_kept_for_another_index_is_not_used_and_goes_away(repository: Repository) -> None:
+async def test_a_copy_kept_for_another_index_is_not_used_and_removed(repository: Repository) -> None:
     await save(young(repository).path, REF, "one")
     before = kept(repository)
     repository.git("rm", "--quiet", "--cached", "src/app.py")
@@ -121,15 +121,13 @@ async def test_a_kept_index_that_was_touched_is_not_used(repository: Repository)
     assert repository.git("show", f"{saved.commit}:src/app.py") == "print('hEllo')"
 
 
-async def test_a_place_where_nothing_can_be_kept_does_not_matter(repository: Repository) -> None:
+async def test_a_read_only_git_directory_does_not_matter(repository: Repository) -> None:
     young(repository).write(".git/segue", "a file stands where the directory would")
     saved = await save(repository.path, REF, "one")
     assert repository.git("rev-parse", f"{saved.commit}^{{tree}}") == tree_from_nothing(repository)
 
 
-async def test_a_worktree_that_was_deleted_and_made_again_is_saved_as_it_is(
-    repository: Repository, tmp_path: Path
-) -> None:
+async def test_a_deleted_and_recreated_worktree_is_saved_as_it_is(repository: Repository, tmp_path: Path) -> None:
     linked = Repository(tmp_path / "linked")
     await ensure_worktree(repository.path, linked.path, "segue/x")
     linked.write("new.txt", "new")
@@ -146,7 +144,7 @@ async def test_a_worktree_that_was_deleted_and_made_again_is_saved_as_it_is(
     assert (linked.path / "src/app.py").read_text() == "print('hello')\n"
 
 
-async def test_a_sparse_index_is_saved_whole_from_what_was_kept(repository: Repository) -> None:
+async def test_a_sparse_index_is_saved_whole_from_the_kept_copy(repository: Repository) -> None:
     repository.write("docs/deep/guide.md", "Read on.\n")
     repository.commit()
     repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "src")
@@ -201,9 +199,7 @@ DEEDS = (_write, _write, _write, _touch, _delete, _link, _mode, _stage, _commit,
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_happens_between_two_checkpoints_each_holds_all_files_as_they_are(
-    repository: Repository, seed: int
-) -> None:
+async def test_each_checkpoint_holds_all_files_after_any_history(repository: Repository, seed: int) -> None:
     """All within a second or two, and with contents of one size: the times tell git little."""
     random = Random(seed)
     for _ in range(12):

@@ -1,4 +1,4 @@
-"""Directories that nobody else looks into, and what is left of them after a kill."""
+"""Private directories, and their removal after a kill."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_for_its_owner_alone_and_gone_afterwards(place: Path) -> None:
+def test_a_private_directory_is_for_its_owner_only_and_removed_afterwards(place: Path) -> None:
     with private_directory("segue-test") as own:
         write_private(own / "secret", "s")
         assert own.parent == place
@@ -34,7 +34,7 @@ def test_it_is_for_its_owner_alone_and_gone_afterwards(place: Path) -> None:
     assert not list(place.iterdir())
 
 
-def test_what_a_killed_process_left_is_taken_away_and_what_a_living_one_holds_is_not(place: Path) -> None:
+def test_directories_of_killed_processes_are_removed_and_those_of_living_ones_stay(place: Path) -> None:
     (place / "segue-test-notes").mkdir()
     environment = {**os.environ, "TMPDIR": str(place)}
     words = [sys.executable, "-c", HOLDS]
@@ -51,13 +51,13 @@ def test_what_a_killed_process_left_is_taken_away_and_what_a_living_one_holds_is
     assert [each.name for each in place.iterdir()] == ["segue-test-notes"]
 
 
-def test_it_is_taken_away_whatever_its_name_was(place: Path) -> None:
+def test_a_leftover_directory_is_removed_whatever_its_name(place: Path) -> None:
     (earlier := place / f"segue-amp-{os.getpid()}-00000000-abc").mkdir()
     with private_directory("segue-claude"):
         assert not earlier.exists()
 
 
-def test_a_later_process_of_the_same_number_does_not_keep_it(place: Path) -> None:
+def test_a_later_process_with_the_same_number_does_not_keep_the_directory(place: Path) -> None:
     (earlier := place / f"segue-test-{os.getpid()}-00000000-abc").mkdir()
     with private_directory("segue-test"):
         assert not earlier.exists()

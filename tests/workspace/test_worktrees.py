@@ -95,9 +95,7 @@ async def test_a_branch_that_is_checked_out_elsewhere_is_in_use(repository: Repo
     assert not path.exists()
 
 
-async def test_a_branch_of_a_worktree_that_was_moved_is_in_use(
-    repository: Repository, path: Path, tmp_path: Path
-) -> None:
+async def test_the_branch_of_a_moved_worktree_is_in_use(repository: Repository, path: Path, tmp_path: Path) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
     path.rename(tmp_path / "moved")
     with pytest.raises(WorktreeInUse, match="not there any more") as refused:
@@ -114,7 +112,7 @@ async def test_a_worktree_that_was_switched_to_another_branch_is_not_taken(repos
     assert found is not None and found.branch == "other"
 
 
-async def test_a_strangers_directory_is_never_overwritten(repository: Repository, path: Path) -> None:
+async def test_a_foreign_directory_is_never_overwritten(repository: Repository, path: Path) -> None:
     path.mkdir(parents=True)
     (path / "precious.txt").write_text("precious")
     with pytest.raises(WorkspaceError, match="in the way"):
@@ -122,7 +120,7 @@ async def test_a_strangers_directory_is_never_overwritten(repository: Repository
     assert (path / "precious.txt").read_text() == "precious"
 
 
-async def test_a_name_that_collides_with_a_branch_is_refused_in_gits_words(repository: Repository, path: Path) -> None:
+async def test_a_name_that_collides_with_a_branch_is_refused_as_git_says(repository: Repository, path: Path) -> None:
     repository.git("branch", "segue")
     with pytest.raises(WorkspaceError, match="refs/heads/segue"):
         await ensure_worktree(repository.path, path, BRANCH)
@@ -136,7 +134,7 @@ async def test_the_users_hooks_do_not_run(repository: Repository, path: Path) ->
 
 
 @pytest.mark.parametrize("point", ["worktree.base_written", "worktree.branch_made"])
-async def test_a_crash_between_two_steps_is_taken_up(
+async def test_creation_continues_after_a_crash_between_two_steps(
     repository: Repository, path: Path, unplug_at: list[str], point: str
 ) -> None:
     head = repository.git("rev-parse", "HEAD")
@@ -147,7 +145,7 @@ async def test_a_crash_between_two_steps_is_taken_up(
     assert await ensure_worktree(repository.path, path, BRANCH) == Worktree(path, BRANCH, head)
 
 
-async def test_a_worktree_add_that_was_killed_is_cleared_away(repository: Repository, path: Path) -> None:
+async def test_an_interrupted_worktree_add_is_cleaned_up(repository: Repository, path: Path) -> None:
     stuck = repository.path.parent / "stuck"
     repository.write(".gitattributes", "slow.txt filter=slow\n")
     repository.write("slow.txt", "slow\n")
@@ -174,9 +172,7 @@ async def test_a_worktree_add_that_was_killed_is_cleared_away(repository: Reposi
 
 
 @pytest.mark.parametrize("lost", [{"HEAD"}, {"HEAD", "commondir"}, {"HEAD", "commondir", ".git"}, {".git", "gitdir"}])
-async def test_a_worktree_add_that_was_killed_earlier_still_is_cleared_away(
-    repository: Repository, path: Path, lost: set[str]
-) -> None:
+async def test_an_earlier_worktree_add_is_cleaned_up(repository: Repository, path: Path, lost: set[str]) -> None:
     await ensure_worktree(repository.path, path, BRANCH)
     record = repository.path / ".git/worktrees/fix-login"
     (record / "locked").write_text("initializing")
@@ -211,7 +207,7 @@ async def test_a_setup_that_hangs_is_ended_with_everything_it_started(repository
     assert identity(int(refused.value.message.splitlines()[-1])) is None
 
 
-async def test_what_a_setup_leaves_running_is_ended(repository: Repository) -> None:
+async def test_processes_left_by_a_setup_are_ended(repository: Repository) -> None:
     command = "setsid sleep 1000 >/dev/null 2>&1 & echo $! > pid; cut -d' ' -f22 /proc/$!/stat > started"
     await run_setup(command, repository.path, os.environ, timeout=60)
     pid, started = ((repository.path / name).read_text().strip() for name in ("pid", "started"))

@@ -13,7 +13,8 @@ from segue.cli import find, render, talk, words
 from segue.cli.agents import agents
 from segue.cli.answers import approve, plan, reject
 from segue.cli.command import chosen, ensure_server, environment, in_group
-from segue.cli.context import show_context
+from segue.cli.context import expand as expand_events
+from segue.cli.context import is_file, show_context, show_difference
 from segue.cli.follow import ENDED, LONG_POLL, events, explain, watch
 from segue.cli.importing import import_
 from segue.cli.issue import read_context, read_issue, read_plan, read_servers, read_text
@@ -116,20 +117,46 @@ def demo(out: Output) -> None:
 
 @command
 @click.argument("source", metavar="[WORKFLOW | FILE]", type=click.Path(), required=False)
-@click.option("--budget", type=click.IntRange(100, MOST), help="Tokens it may take (default: the setting, 4000).")
-@click.option("--exam", is_flag=True, help="Print on the error stream how much of what matters it holds.")
-def context(out: Output, source: str | None, budget: int | None, exam: bool) -> None:
+@click.option("--budget", type=click.IntRange(100, MOST), help="Tokens it may take (default: 6 % of the window).")
+@click.option("--expand", metavar="N[,M]", help="Print these lines of the record in full, and nothing else.")
+@click.option("--diff", "pair", nargs=2, metavar="A B", help="Print how the contexts of two workflows or files differ.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Text, or sections as JSON."
+)
+@click.option("--exam", is_flag=True, help="Report on the error stream what it holds and what is false.")
+def context(
+    out: Output,
+    source: str | None,
+    budget: int | None,
+    expand: str | None,
+    pair: tuple[str, str] | None,
+    form: str,
+    exam: bool,
+) -> None:
     """Print what a successor would read: of a workflow, or of a session file of Claude Code or Codex.
 
     A FILE needs no server and is left as it is; without an argument it is this directory's workflow. No model is asked.
     """
-    # Path's own exists raises at a text that is too long for a name.
-    if source is None or not (os.path.exists(source) or os.sep in source or source.endswith(".jsonl")):  # noqa: PTH110
-        show_context(find.latest(source), budget, exam, out)
-        return
-    size = [] if budget is None else ["--budget", str(budget)]
-    options = [*size, *(["--exam"] if exam else []), *(["--json"] if out.as_json else [])]
-    _become(sys.executable, "-P", "-m", "segue.contextfile", *options, "--", source)
+    if pair:
+        show_difference(*pair, budget)
+    elif source is None or not is_file(source):
+        view = find.latest(source)
+        if expand:
+            expand_events(view, _line_numbers(expand))
+        else:
+            show_context(view, budget, exam, out, document=form == "json")
+    else:
+        size = [] if budget is None else ["--budget", str(budget)]
+        options = [*size, *(["--expand", expand] if expand else []), "--format", form]
+        options += [*(["--exam"] if exam else []), *(["--json"] if out.as_json else [])]
+        _become(sys.executable, "-P", "-m", "segue.contextfile", *options, "--", source)
+
+
+def _line_numbers(text: str) -> list[int]:
+    try:
+        return [int(part.strip().lstrip("#")) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text} is no list of numbers, such as 12 or 12,40.") from None
 
 
 @command

@@ -1,15 +1,32 @@
-"""`segue context WORKFLOW`: what a successor would read now."""
+"""`segue context`: what a successor would read now, of a workflow or of a session file."""
 
+import difflib
+import json
+import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from segue import client
+from segue.cli import find
+from segue.cli.follow import events
 from segue.cli.output import Output
 
+TIMEOUT = 120.0
 
-def show_context(view: dict[str, Any], budget: int | None, exam: bool, out: Output) -> None:
-    params = {} if budget is None else {"budget": str(budget)}
-    found = client.call("GET", f"/api/workflows/{view['id']}/context", params=params, timeout=120)
+
+def is_file(source: str) -> bool:
+    """Decide whether a name means a session file; Path's own `exists` raises at a text that is too long for a name."""
+    return os.path.exists(source) or os.sep in source or source.endswith(".jsonl")  # noqa: PTH110
+
+
+def show_context(view: dict[str, Any], budget: int | None, exam: bool, out: Output, *, document: bool) -> None:
+    """Print the context of a workflow, or the whole document of it."""
+    found = _compiled(view, budget)
+    if document and not out.as_json:
+        sys.stdout.write(json.dumps(found, ensure_ascii=True) + "\n")
+        return
     out.result(found)
     if out.as_json:
         return
@@ -17,6 +34,40 @@ def show_context(view: dict[str, Any], budget: int | None, exam: bool, out: Outp
     if exam:
         sys.stdout.flush()
         sys.stderr.write(report(found["exam"]))
+
+
+def expand(view: dict[str, Any], numbers: Sequence[int]) -> None:
+    """Print events of a workflow's journal in full."""
+    for number in sorted(set(numbers)):
+        page = events(view["id"], number - 1, 0)["events"]
+        if not page or page[0]["seq"] != number:
+            sys.stderr.write(f"segue: The journal has no event {number} (it reaches to {view['head']}).\n")
+            sys.exit(1)
+        sys.stdout.write(f"#{number}\n{json.dumps(page[0], indent=2, ensure_ascii=False)}\n")
+
+
+def show_difference(before: str, after: str, budget: int | None) -> None:
+    """Print how two contexts differ; each may be of a workflow or of a file."""
+    old, new = (_text_of(source, budget).splitlines() for source in (before, after))
+    for line in difflib.unified_diff(old, new, before, after, lineterm=""):
+        sys.stdout.buffer.write(f"{line}\n".encode(errors="replace"))
+
+
+def _text_of(source: str, budget: int | None) -> str:
+    if not is_file(source):
+        return _compiled(find.latest(source), budget)["context"]
+    size = [] if budget is None else ["--budget", str(budget)]
+    command = [sys.executable, "-P", "-m", "segue.contextfile", *size, "--", source]
+    done = subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=False)
+    if done.returncode:
+        sys.stderr.buffer.write(done.stderr)
+        sys.exit(done.returncode)
+    return done.stdout.decode(errors="replace")
+
+
+def _compiled(view: dict[str, Any], budget: int | None) -> dict[str, Any]:
+    params = {} if budget is None else {"budget": str(budget)}
+    return client.call("GET", f"/api/workflows/{view['id']}/context", params=params, timeout=TIMEOUT)
 
 
 def report(exam: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Search in past work: by name where the query is one, else by terms."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from segue.journal import MemoryStore
@@ -224,18 +224,12 @@ def excerpt(text: str, query: str) -> str:
     text = " ".join(text.split())
     if len(text) <= WIDTH:
         return text
-    places = sorted(_places(text.lower(), query))
-    begin = max(places, key=lambda place: _words_within(places, place), default=0)
+    # A prefix of a term is enough, as with stemming.
+    prefixes = [term[: max(4, len(term) - 3)] for term in query_terms(query).all]
+    lowered = text.lower()
+    places = sorted(match.start() for prefix in prefixes for match in re.finditer(re.escape(prefix), lowered))
+    reach = WIDTH * 2 // 3
+    begin = max(places, key=lambda place: sum(place <= other < place + reach for other in places), default=0)
     begin = text.rfind(" ", 0, max(0, begin - WIDTH // 6)) + 1
     part = text[begin : begin + WIDTH]
     return f"{'…' if begin else ''}{part}{'…' if begin + WIDTH < len(text) else ''}"
-
-
-def _places(text: str, query: str) -> Iterator[int]:
-    for word in query_terms(query).all:
-        # A prefix of the word is enough, as with stemming.
-        yield from (match.start() for match in re.finditer(re.escape(word[: max(4, len(word) - 3)]), text))
-
-
-def _words_within(places: Sequence[int], begin: int) -> int:
-    return sum(begin <= place < begin + WIDTH * 2 // 3 for place in places)

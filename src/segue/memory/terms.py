@@ -1,4 +1,4 @@
-"""Search terms: the words of a query, and identifiers both whole and in their parts."""
+"""Search terms: the tokens of a query, and identifiers both whole and in their parts."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ STOP = words(
     "those to us was we were what when where which who why will with would you your"
 )
 MOST = 60
-"""Maximum words of a query."""
+"""Maximum tokens of a query."""
 
 LONGEST = 80
-"""Maximum characters of a word; longer ones are data, and the search for identifiers in them would take very long."""
+"""Maximum characters of a token; longer ones are data, and the search for identifiers in them would take very long."""
 _ENDLESS = re.compile(rf"\w{{{LONGEST + 1},}}")
 _WORD = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(
@@ -31,7 +31,7 @@ class QueryTerms:
 
     words: tuple[str, ...]
     wholes: tuple[str, ...]
-    """Identifiers as one word: a match improves the order, but a miss does not lower the score."""
+    """Identifiers as one token: a match improves the order, but a miss does not lower the score."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class QueryTerms:
 
 
 def query_terms(question: str) -> QueryTerms:
-    """Return the terms of a query without stop words; all words if only stop words are left."""
+    """Return the terms of a query without stop-list entries; all tokens if only those are left."""
     question = _bounded(question)
     found = [word for word in _words(question) if word not in STOP] or list(_words(question))
     wholes = {_joined(name): None for name in _IDENTIFIER.findall(question)}
@@ -48,15 +48,15 @@ def query_terms(question: str) -> QueryTerms:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield every word, identifiers in their parts."""
+    """Yield every token, identifiers in their parts."""
     for word in _WORD.findall(text):
         yield from (part.lower() for part in (_parts(word) if _IDENTIFIER.fullmatch(word) else (word,)))
 
 
 def names(text: str) -> str:
-    """Return terms to index beside the text: the parts of camelCase names, and compound identifiers as one word.
+    """Return terms to index beside the text: the parts of camelCase names, and compound identifiers as one token.
 
-    Parts that are joined by underscores are words of the text anyway.
+    Parts that are joined by underscores are tokens of the text anyway.
     """
     found: dict[str, None] = {}
     for name in dict.fromkeys(_IDENTIFIER.findall(_bounded(text))):
@@ -81,6 +81,6 @@ def _joined(name: str) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return the similarity of two texts, from 0 to 1: twice their common words, divided by their words."""
+    """Return the similarity of two texts, from 0 to 1: twice their common tokens, divided by their tokens."""
     ours, theirs = ({word for word in _words(text) if word not in STOP} for text in (one, other))
     return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours or theirs else 0.0

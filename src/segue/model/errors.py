@@ -53,7 +53,7 @@ from segue.model.status import Failure
 
 
 class SegueError(Exception):
-    """Something in Segue went wrong."""
+    """Segue failed."""
 
     hint: str = ""
 
@@ -144,7 +144,7 @@ class WorktreeInUse(WrongState):
 
 
 class MemoryUnclear(WrongState):
-    """Something alike was memorized already, and it is not clear whether this is to replace it."""
+    """A similar entry exists, and it is not clear whether this replaces it."""
 
 
 class AgentError(SegueError):

@@ -1,7 +1,7 @@
 """Facts that a session's transcript holds, extracted without a model.
 
-Each fact carries the number of its line, so that it can be checked in the transcript. The number of facts is bounded,
-however long the session was.
+Each fact carries the number of its line, so that it can be checked in the transcript. Messages are kept whole, outputs
+in single lines.
 """
 
 from dataclasses import dataclass, field
@@ -9,55 +9,110 @@ from typing import Literal
 
 from segue.model.checkpoint import Usage
 from segue.model.events import FileAction, TodoEntry
-from segue.model.findings import DecisionType, Severity, TestPhase
+from segue.model.findings import DecisionType, Resolution, Severity, TestPhase
 
-Speaker = Literal["user", "agent", "thought", "edit", "command", "read", "output", "found", "summary", "look", "other"]
+Outcome = Literal["passed", "failed", "unknown"]
+Voice = Literal["agent", "written", "helper", "summary", "result", "pasted", "plan"]
+"""Source of a sentence: the agent, a text it wrote for others, a sub-agent, a summary by the vendor, an output,
+a text that the user pasted, a plan that was proposed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """One sentence of the user."""
+
+    text: str
+    rule: bool = False
+    """States how things must or must not be, beyond this moment."""
+    correction: bool = False
+    """Takes something back, or sets something right."""
+    question: bool = False
+    later: tuple[int, ...] = ()
+    """Messages in which the user came back to the same thing."""
+    withdrawn: int | None = None
+    """Message in which it was taken back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Message of the user."""
+    """A message of the user."""
 
     number: int
     text: str
-    constraints: tuple[str, ...] = ()
-    """Sentences of it that state how something must be, or must not be."""
+    phrases: tuple[Phrase, ...] = ()
+    """The user's own sentences, without what was pasted."""
+    pasted: str = ""
+    """Most informative line of pasted text, and its size."""
+    answers: str = ""
+    """Question or proposal of the agent, where the message is too short to stand alone."""
+    accepts: bool = False
+    """Accepts a proposal of the agent."""
+    done: bool = True
+    """Nothing in it is known to be missing in the code."""
+    earlier: bool = False
+    """Handed down from a session before this one."""
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        return tuple(phrase.text for phrase in self.phrases if phrase.rule)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """Sentence of the record, whole, with the number of its line."""
+
+    number: int
+    part: int
+    voice: Voice
+    text: str
+    closing: bool = False
+    """Belongs to the last message of a turn, which tends to sum it up."""
+    announces: bool = False
+    """Only announces the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFact:
-    """File with the last action on it."""
+    """A file, and the last thing that was done to it."""
 
     number: int
     path: str
-    action: FileAction | Literal["read"]
+    action: FileAction
     times: int = 1
     reason: str = ""
     """Explanation of the agent for its last change."""
     change: str = ""
-    """Line that the last change wrote."""
+    """A line that the last change wrote."""
+    before: str = ""
+    """The path it was moved from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFact:
-    """Command with its last outcome."""
+    """A command with its last outcome."""
 
     number: int
     command: str
-    ok: bool
+    outcome: Outcome
     times: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestFact:
-    """Last result of the tests."""
+    """Result of the last test run."""
 
     number: int
     command: str
-    ok: bool
+    outcome: Outcome
     phase: TestPhase
+    error: str = ""
+    """Line of the output that names the failure."""
+    edits_since: int = 0
+    """Files that were changed after the run."""
+    passed_at: int | None = None
+    """The last run that passed."""
     failing: tuple[str, ...] = ()
-    """Tests that failed in the last failing run."""
+    """The tests that failed when tests last failed."""
     expected_failures: tuple[str, ...] = ()
     summary: str = ""
 
@@ -66,35 +121,89 @@ class TestFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFact:
-    """Error, and whether the same command succeeded later."""
+    """Error of a command, and its resolution."""
 
     number: int
     command: str
     message: str
     cleared: bool = False
     passing: bool = False
-    """True if the command only read or asked something, so that its failure is no fault of the work."""
+    """The command only looked around or asked a service, so that its failure is no fault of the work."""
+    expected: bool = False
+    """A new test failed before the code was written, as it should."""
+    solution: str = ""
+    """The sentence in which the agent named the cause or the cure."""
+    solved_at: int | None = None
+    resolution: Resolution = "unresolved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFact:
-    """Decision of the user or the agent, quoted."""
+    """Choice of the user or the agent, quoted."""
 
     number: int
     type: DecisionType
     quote: str
     by: Literal["user", "agent"]
     superseded_by: int | None = None
-    """Line that revoked it."""
+    """The line in which it was taken back."""
+    reason: str = ""
+    alternatives: tuple[str, ...] = ()
+    accepted: bool = False
+    """Was proposed by the agent and accepted by the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFact:
-    """Commit that was made in the session."""
+    """Commit that the session made."""
 
     number: int
     hash: str
     subject: str
+    pushed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequestFact:
+    """Pull request that the session opened."""
+
+    number: int
+    url: str
+    title: str = ""
+    state: str = ""
+    """State as it was seen last: open, draft, merged, closed; empty if it was never seen."""
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionFact:
+    """A call of the agent, and how it ended."""
+
+    number: int
+    what: str
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFact:
+    """State of the work at the end of the record."""
+
+    last: ActionFact | None = None
+    running: tuple[ActionFact, ...] = ()
+    """Commands without a recorded end."""
+    half_done: ActionFact | None = None
+    """A merge, rebase or cherry-pick that stopped and was not concluded."""
+    refused: ActionFact | None = None
+    """A call that the user refused, after which the agent did nothing."""
+    uncommitted: tuple[str, ...] = ()
+    """Files changed after the last commit."""
+    unpushed: int | None = None
+    """Commits that no push was seen of; unknown where nothing was ever pushed."""
+    question: str = ""
+    """The agent's question that the user has not answered."""
+    unanswered: int | None = None
+    """The user's last message, if the agent has not answered it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,57 +218,35 @@ class ReviewFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameFact:
-    """Path or identifier, and its probability to be needed again (0 to 1)."""
-
-    name: str
-    path: bool
-    weight: float
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """Line of the session that contains names, as it was written."""
-
-    number: int
-    speaker: Speaker
-    text: str
-    source: str = ""
-    """File or command that it belongs to."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """All facts of a session."""
+    """Everything known of a session."""
 
     lines: int = 0
     directory: str = ""
     branches: tuple[str, ...] = ()
-    """Branches of the work, the current one last."""
+    """The branches the work was on, the one it is on last."""
     commit: str = ""
     request: Ask | None = None
     said: tuple[Ask, ...] = ()
-    """Later messages of the user."""
+    """Messages of the user after the request."""
     summary: str = ""
-    """Agent's own summary of the earlier conversation, if it was compacted."""
+    """The agent's own summary of what came before, where its conversation was compacted."""
     plan: str = ""
-    """Last plan that the agent proposed, if any."""
+    """The plan that the agent proposed last, where it proposed one."""
     todos: tuple[TodoEntry, ...] = ()
     files: tuple[FileFact, ...] = ()
-    """Files that were written or deleted, the latest last."""
-    looked_at: tuple[FileFact, ...] = ()
+    """Files written or deleted, the latest last."""
     commands: tuple[CommandFact, ...] = ()
-    """Commands that changed something, the latest last."""
+    """Commands that did something, the latest last."""
     tests: TestFact | None = None
     errors: tuple[ErrorFact, ...] = ()
     decisions: tuple[DecisionFact, ...] = ()
     commits: tuple[CommitFact, ...] = ()
-    latest: tuple[Passage, ...] = ()
-    """Last messages of the agent, the latest last."""
+    pull_requests: tuple[PullRequestFact, ...] = ()
+    sentences: tuple[Sentence, ...] = ()
+    """Sentences of all others, in order, whole."""
+    state: StateFact = field(default_factory=StateFact)
     open_calls: tuple[str, ...] = ()
-    names: tuple[NameFact, ...] = ()
-    passages: tuple[Passage, ...] = ()
     usage: Usage = field(default_factory=Usage)
     unread_lines: int = 0
     """Lines of the recording that were broken or of an unknown kind."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from segue.model.accounts import Account
 from segue.model.checkpoint import Usage
+from segue.model.contexts import ContextSection
 from segue.model.events import Event, Price, Record
 from segue.model.findings import ExamResult
 from segue.model.ids import CheckpointId, PromptId, RequestId, Seq, SessionId, TaskId, WorkflowId
@@ -326,6 +327,8 @@ class CompiledContext:
     workflow_id: WorkflowId
     context: str
     exam: ExamResult
+    sections: tuple[ContextSection, ...] = ()
+    """The same as sections with the events that each line comes from; none where a person wrote the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,28 +79,19 @@ def choices_of(work: WorkSettings, chosen: Choices) -> Choices:
     """Return the choices with all settings of the work applied."""
     work = work.over(DEFAULTS)
     assert work.commit is not None and work.fixer is not None and work.wait_for_quota is not None
+    assert work.review is not None and work.review_personas is not None and work.review_passes is not None
+    assert work.test_timeout is not None
+    review = Review(agent=work.review, personas=work.review_personas, passes=work.review_passes)
     return replace(
         chosen,
         setup=work.setup,
-        verify=_verify(work),
-        review=_review(work),
+        verify=Verify(command=work.test_command, seconds=work.test_timeout) if work.test_command else None,
+        review=None if work.review == OFF else review,
         commit=work.commit,
         fixer=work.fixer,
         wait_for_quota=work.wait_for_quota,
         limits=Limits(tasks=work.pause_after, seconds=work.max_time, tokens=work.max_tokens, usd=work.max_cost),
     )
-
-
-def _verify(work: WorkSettings) -> Verify | None:
-    assert work.test_timeout is not None
-    return Verify(command=work.test_command, seconds=work.test_timeout) if work.test_command else None
-
-
-def _review(work: WorkSettings) -> Review | None:
-    assert work.review is not None and work.review_personas is not None and work.review_passes is not None
-    if work.review == OFF:
-        return None
-    return Review(agent=work.review, personas=work.review_personas, passes=work.review_passes)
 
 
 def _shown(value: object) -> str:

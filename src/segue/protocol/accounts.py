@@ -41,17 +41,16 @@ def account_of(workflow_id: WorkflowId, state: WorkflowState) -> WorkflowAccount
 
 def sessions_of(state: WorkflowState) -> tuple[SessionAccount, ...]:
     """Return the accounts of all sessions with any work, the first one first."""
-    used = ((session_id, session) for session_id, session in state.sessions.items() if _at_work(session))
-    return tuple(session_account(session_id, session) for session_id, session in used)
+    return tuple(
+        session_account(session_id, session)
+        for session_id, session in state.sessions.items()
+        if session.usage.turns or session.models
+    )
 
 
 def total(accounts: Iterable[Account]) -> Account:
     """Add up accounts."""
     return reduce(_plus, accounts, Account())
-
-
-def _at_work(session: SessionState) -> bool:
-    return bool(session.usage.turns or session.models)
 
 
 def session_account(session_id: SessionId, session: SessionState) -> SessionAccount:
@@ -84,23 +83,18 @@ def _named(models: Mapping[str, ModelUsage]) -> Mapping[str, ModelUsage]:
 
 
 def _priced(session: SessionState, model: str, usage: ModelUsage) -> Account:
-    usd, source, complete = _cost(session, model, usage)
+    # The reported cost is that of the whole conversation, all models included.
+    reported = session.usage.cost_usd is not None
+    usd = usage.cost_usd if reported else _estimated(model, usage)
+    source: CostSource = "reported" if reported else "estimated"
     return Account(
         input_tokens=usage.input_tokens,
         cached_tokens=usage.cached_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usd,
-        cost_source=source,
-        complete=complete,
+        cost_source="unknown" if usd is None else source,
+        complete=reported or usd is not None,
     )
-
-
-def _cost(session: SessionState, model: str, usage: ModelUsage) -> tuple[float | None, CostSource, bool]:
-    if session.usage.cost_usd is not None:
-        # The reported cost is that of the whole conversation, all models included.
-        return usage.cost_usd, "unknown" if usage.cost_usd is None else "reported", True
-    usd = _estimated(model, usage)
-    return usd, "unknown" if usd is None else "estimated", usd is not None
 
 
 def _estimated(model: str, usage: ModelUsage) -> float | None:
@@ -115,20 +109,16 @@ def _estimated(model: str, usage: ModelUsage) -> float | None:
     return windows.cost(model, tokens, usage.last_on)
 
 
+_DOUBT: dict[CostSource, int] = {"unknown": 0, "reported": 1, "estimated": 2}
+
+
 def _plus(one: Account, other: Account) -> Account:
     return Account(
         input_tokens=known_sum((one.input_tokens, other.input_tokens)),
         cached_tokens=known_sum((one.cached_tokens, other.cached_tokens)),
         output_tokens=known_sum((one.output_tokens, other.output_tokens)),
         cost_usd=known_sum((one.cost_usd, other.cost_usd)),
-        cost_source=_weaker(one.cost_source, other.cost_source),
+        # A sum is as certain as the less certain of its known parts.
+        cost_source=max(one.cost_source, other.cost_source, key=_DOUBT.__getitem__),
         complete=one.complete and other.complete,
     )
-
-
-def _weaker(one: CostSource, other: CostSource) -> CostSource:
-    """Return the less certain of two sources, which is the source of their sum."""
-    return one if _DOUBT[one] >= _DOUBT[other] else other
-
-
-_DOUBT: dict[CostSource, int] = {"unknown": 0, "reported": 1, "estimated": 2}

@@ -121,7 +121,7 @@ def admit_cancel(now: Standing) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class LaunchRequest:
     """A request to bring an agent back."""
 
     purpose: Purpose
@@ -149,7 +149,7 @@ class LaunchCourse(Enum):
     """The open run was there to talk, and goes on with the plan."""
 
 
-def refuse_untimely(now: Standing, wanted: Launch) -> None:
+def refuse_untimely(now: Standing, wanted: LaunchRequest) -> None:
     """Refuse a launch while others change the files, and a retry that is not the scheduled one any more."""
     if not wanted.holds_files:
         refuse_while_files_move(now)
@@ -157,7 +157,7 @@ def refuse_untimely(now: Standing, wanted: Launch) -> None:
         raise Overtaken
 
 
-def admit_launch(now: Standing, wanted: Launch) -> LaunchCourse:
+def admit_launch(now: Standing, wanted: LaunchRequest) -> LaunchCourse:
     """Choose how an agent is brought back, so that no two runs of a workflow are open; refuse where it may not be."""
     run, works = now.run, wanted.purpose is Purpose.WORK
     if run is None:

@@ -147,31 +147,17 @@ def climb(ladder: Ladder, gauge: Gauge, report: UsageReported) -> tuple[Gauge, t
     if tokens is None or tokens <= 0:
         return gauge, ()
     notices: list[Notice] = []
-    gauge = _measure(_comparable(gauge, report), tokens, notices)
-    gauge = _refresh(ladder, gauge, notices)
+    # A measured size cannot be compared with an estimated one.
+    highest = None if gauge.estimated and not report.estimated else gauge.highest
+    growth = grown(Growth(highest=highest, new=gauge.new_tokens), tokens)
+    if highest is not None and growth.highest is not None and growth.highest < highest:
+        notices.append(Compaction(tokens_before=highest, tokens_after=tokens))
+    gauge = replace(gauge, highest=growth.highest, new_tokens=growth.new, estimated=report.estimated)
+    if ladder.refresh_every is not None and gauge.new_tokens >= ladder.refresh_every:
+        notices.append(Refresh(new_tokens=gauge.new_tokens))
+        gauge = replace(gauge, new_tokens=0)
     gauge = _reach(ladder, gauge, tokens, notices)
     return gauge, tuple(notices)
-
-
-def _comparable(gauge: Gauge, report: UsageReported) -> Gauge:
-    """Prepare the gauge for a report; a measured size cannot be compared with an estimated one."""
-    highest = None if gauge.estimated and not report.estimated else gauge.highest
-    return replace(gauge, highest=highest, estimated=report.estimated)
-
-
-def _measure(gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
-    before = gauge.highest
-    growth = grown(Growth(highest=before, new=gauge.new_tokens), tokens)
-    if before is not None and growth.highest is not None and growth.highest < before:
-        notices.append(Compaction(tokens_before=before, tokens_after=tokens))
-    return replace(gauge, highest=growth.highest, new_tokens=growth.new)
-
-
-def _refresh(ladder: Ladder, gauge: Gauge, notices: list[Notice]) -> Gauge:
-    if ladder.refresh_every is None or gauge.new_tokens < ladder.refresh_every:
-        return gauge
-    notices.append(Refresh(new_tokens=gauge.new_tokens))
-    return replace(gauge, new_tokens=0)
 
 
 def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:

@@ -132,12 +132,8 @@ def cost(model: str | None, tokens: TokenCounts, on: date) -> float | None:
     """Return the price of these tokens on that day in US dollars, or None if unknown."""
     found = find(model)
     price = found.price if found else None
-    if price is None or tokens.cached is None or not _holds(price, tokens, on):
+    if price is None or tokens.cached is None or (price.until is not None and on > price.until):
+        return None
+    if price.up_to is not None and (tokens.largest_request is None or tokens.largest_request > price.up_to):
         return None
     return (tokens.input * price.input + tokens.cached * price.cached + tokens.output * price.output) / MILLION
-
-
-def _holds(price: TokenPrices, tokens: TokenCounts, on: date) -> bool:
-    if price.until is not None and on > price.until:
-        return False
-    return price.up_to is None or (tokens.largest_request is not None and tokens.largest_request <= price.up_to)

@@ -1,165 +1,200 @@
-"""The compiler: from facts to what the successor reads, within a budget of tokens. Pure: same facts, same bytes."""
+"""The compiler: from facts to the text that the successor reads, within a budget of tokens.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+Pure: the same facts give the same bytes.
+"""
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from segue.model.contexts import ContextLine, ContextSection
 from segue.model.facts import SessionFacts
-from segue.model.naming import names_in
 from segue.resume import handover as h
-from segue.resume.budget import Candidate, Choice, Piece, candidates, choose
-from segue.resume.sections import BRANCH, NEXT, PROPOSED, REQUEST, SAID, SUMMARY, TITLES, pieces
+from segue.resume.budget import UNKNOWN_WINDOW, Choice, Item, choose
+from segue.resume.sections import CAPS, NONE, REQUEST, RULES, SAID, STORY, TITLES, items
 from segue.resume.tokens import MARGIN, tokens, weigh
+from segue.resume.worth import subjects, words
 
-DEFAULT_BUDGET = 4000
-NAMES_WORTH = 0.8
-"""What all the names together are worth, in the unit in which sections are."""
-FLOWING = frozenset({REQUEST, SAID, PROPOSED, SUMMARY, NEXT})
-"""Sections that are told as running text."""
+DEFAULT_BUDGET = UNKNOWN_WINDOW
 HEAD = "## Session Resume Context"
-CUTS = "`…` marks a cut"
-GUIDE = f"{CUTS}, `#n` a transcript line."
-TOP_UPS = 2
-OPENING = 4.0
+USERS = frozenset({REQUEST, RULES, SAID})
+OPENING = 5.0
 """Tokens around a title: the empty line before it, and the mark of what was left out after its section."""
+FILLING_ROUNDS, TRIMMING_ROUNDS = 3, 12
+LEAST_LEFT = 25
+WANTED = 0.6
+"""Added value of an item that answers a question which the context failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Findings of an examiner about a context."""
+
+    missing: Sequence[str] = ()
+    """Texts that it should hold."""
+    wrong: Sequence[str] = ()
+    """Lines that the record contradicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeContext:
-    """What the successor reads, and what it takes."""
+    """The text that the successor reads, and what it takes."""
 
     text: str
     tokens: int
     budget: int
-    left_out: int
-    """Pieces that did not fit."""
+    sections: tuple[ContextSection, ...] = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """Everything that could be told, before it is known how much room there is."""
-
-    head: str
-    offered: Sequence[Piece]
-    candidates: Sequence[Candidate]
-    weights: Mapping[str, float]
-    available: Mapping[str, int]
-    """How many things each section could tell."""
+    @property
+    def left_out(self) -> int:
+        return sum(section.left_out for section in self.sections)
 
 
 def compile_context(
     facts: SessionFacts,
     budget: int = DEFAULT_BUDGET,
     handover: h.Handover | None = None,
-    extra: Mapping[str, float] | None = None,
+    repair: Repair | None = None,
 ) -> ResumeContext:
-    """The best context within the budget; `extra` is what some pieces, by their text, are worth besides."""
-    return compile_draft(draft(facts, handover), budget, extra or {})
+    """Return the context within the budget, repaired as an examiner asked for it."""
+    offered = _offered(facts, budget, handover, repair or Repair())
+    titles = TITLES if handover is None else {**h.TITLES, **TITLES}
+    titles = {name: titles[name] for name in (h.ORDER if handover else TITLES)}
+    needed = sum(item.cost for item in offered if item.must) * MARGIN
+    heading = _heading(facts, handover, budget, needed > budget)
+    room = budget / MARGIN - weigh(heading) - 2 - _none(offered)
+    overhead = {name: weigh(title) + OPENING for name, title in titles.items()}
+    caps = {name: share * budget for name, share in CAPS.items()}
+    about = subjects(facts)
+    text, sections, used = "", (), 0
+    for attempt in range(FILLING_ROUNDS + TRIMMING_ROUNDS):
+        choice = Choice(room=room, caps=caps, overhead=overhead, subjects=about)
+        choose(offered, choice)
+        sections = tuple(_sections(offered, choice.chosen, titles))
+        text = _rendered(heading, sections)
+        used = tokens(text)
+        spare = budget - used
+        if spare < 0 and needed <= budget:
+            room += spare / MARGIN - 2 * (attempt + 1)
+        elif attempt < FILLING_ROUNDS and spare > LEAST_LEFT and len(choice.chosen) < len(offered):
+            room += spare / MARGIN - 3
+        else:
+            break
+    return ResumeContext(text=text, tokens=used, budget=budget, sections=sections)
 
 
-def draft(facts: SessionFacts, handover: h.Handover | None = None) -> Draft:
-    offered, weights = _offered(facts, handover), name_weights(facts)
-    return Draft(
-        head=_heading(facts, handover),
-        offered=offered,
-        candidates=candidates(offered, weights),
-        weights=weights,
-        available=_available(offered),
-    )
+def document(context: ResumeContext) -> Mapping[str, object]:
+    """Return a context for programs: its sections with the sources of each line."""
+    return {
+        "context": context.text,
+        "tokens": context.tokens,
+        "budget": context.budget,
+        "sections": [
+            {
+                "name": section.name,
+                "title": section.title,
+                "lines": [{"text": line.text, "sources": list(line.sources)} for line in section.lines],
+                "left_out": section.left_out,
+            }
+            for section in context.sections
+        ],
+    }
 
 
-def compile_draft(draft: Draft, budget: int, extra: Mapping[str, float]) -> ResumeContext:
-    choice = Choice(
-        weights=draft.weights,
-        overhead={section: weigh(title) + OPENING for section, title in TITLES.items()},
-        budget=budget / MARGIN - weigh(draft.head) - 2,
-        waiting=list(draft.candidates),
-        extra=extra,
-    )
-    choose(choice)
-    text = _rendered(draft, choice.chosen)
-    for _ in range(TOP_UPS):
-        # What a section costs besides its pieces is known only now.
-        choice.budget = choice.used + budget / MARGIN - weigh(text) - 1
-        choose(choice)
-        text = _rendered(draft, choice.chosen)
-    while choice.chosen and tokens(text) > budget:
-        # The last ones taken brought least for their tokens.
-        choice.chosen.pop()
-        text = _rendered(draft, choice.chosen)
-    left_out = sum(draft.available.values()) - len(choice.chosen)
-    return ResumeContext(text=text, tokens=tokens(text), budget=budget, left_out=left_out)
-
-
-def name_weights(facts: SessionFacts) -> dict[str, float]:
-    whole = sum(name.weight for name in facts.names) or 1.0
-    return {key: NAMES_WORTH * name.weight / whole for name in facts.names for (key, _, _), _ in names_in(name.name)}
-
-
-def _offered(facts: SessionFacts, handover: h.Handover | None) -> list[Piece]:
-    found = pieces(facts)
-    if handover is None:
-        return found
-    return [*h.pieces(handover), *(piece for piece in found if not _known_better(piece, handover))]
-
-
-def _known_better(piece: Piece, handover: h.Handover) -> bool:
-    """The issue is the request in the words in which it was filed; the branch is read anew."""
-    return piece.section == REQUEST or (handover.git is not None and piece.text.startswith(BRANCH))
-
-
-def _heading(facts: SessionFacts, handover: h.Handover | None) -> str:
+def _offered(facts: SessionFacts, budget: int, handover: h.Handover | None, repair: Repair) -> list[Item]:
+    found = items(facts, budget)
     if handover is not None:
-        return f"{HEAD}\n\n{handover.heading} {CUTS}, `#n` an event of its journal."
+        found = [*h.items(handover, budget), *(item for item in found if not h.known_better(item, handover))]
+    if repair.wrong:
+        # The words of the user stay, whatever an examiner finds.
+        found = [each for each in found if each.section in USERS or not any(each.text in line for line in repair.wrong)]
+    if repair.missing:
+        asked = [words(each) for each in repair.missing]
+        found = [replace(item, value=item.value + WANTED) if _answers(item, asked) else item for item in found]
+    return found
+
+
+def _answers(item: Item, asked: Sequence[frozenset[str]]) -> bool:
+    return bool(item.words) and any(each and len(each & item.words) >= 0.6 * len(each) for each in asked)
+
+
+def _none(offered: Sequence[Item]) -> float:
+    present = {item.section for item in offered}
+    return sum(weigh(text) + OPENING for name, text in NONE.items() if name not in present)
+
+
+def _heading(facts: SessionFacts, handover: h.Handover | None, budget: int, over: bool) -> str:
     where = f" in {facts.directory}" if facts.directory else ""
-    return f"{HEAD}\n\nYou take over work{where}. {GUIDE}"
+    begins = handover.heading if handover else f"You take over work{where} that another session began."
+    source = "an event of its journal" if handover else "a line of the session's file"
+    warning = (
+        f"The user's rules and the request alone need more than the {budget} tokens asked for; all of them stand "
+        f"here.\n"
+        if over
+        else ""
+    )
+    command = "" if handover else ", `segue context FILE --expand n` prints it in full"
+    return f"{warning}{HEAD}\n{begins} `#n` is {source}{command}; `…` marks a cut."
 
 
-def _available(offered: Iterable[Piece]) -> dict[str, int]:
-    slots: dict[str, set[str]] = {}
-    for index, piece in enumerate(offered):
-        slots.setdefault(piece.section, set()).add(piece.slot or f"#{index}")
-    return {section: len(found) for section, found in slots.items()}
-
-
-def _rendered(draft: Draft, chosen: Sequence[Piece]) -> str:
-    told: dict[str, list[Piece]] = {}
-    for piece in chosen:
-        told.setdefault(piece.section, []).append(piece)
-    parts, before = [draft.head], ""
-    for section, title in TITLES.items():
-        if section not in told:
+def _sections(offered: Sequence[Item], chosen: Sequence[Item], titles: Mapping[str, str]) -> Iterator[ContextSection]:
+    told: dict[str, list[Item]] = {}
+    for item in chosen:
+        told.setdefault(item.section, []).append(item)
+    whole: dict[str, list[Item]] = {}
+    for item in offered:
+        whole.setdefault(item.section, []).append(item)
+    for name, title in titles.items():
+        members = sorted(told.get(name, ()), key=lambda item: item.order)
+        offers = whole.get(name, ())
+        if not offers:
+            if name in NONE:
+                yield ContextSection(name=name, title=title, lines=(ContextLine(text=NONE[name]),))
             continue
-        if title != before:
-            parts.append(f"\n{title}")
-        before = title
-        members = sorted(told[section], key=lambda piece: piece.order)
-        parts += _flowing(members) if section in FLOWING else _listed(members)
-        if missing := draft.available[section] - len(members):
-            parts.append(f"… {missing} more")
+        missing = len(offers) - len(members)
+        cut = sum(item.cost for item in offers) - sum(item.cost for item in members) if missing else 0
+        lines = (
+            _flowing(members)
+            if name == STORY
+            else (ContextLine(text=item.text, sources=item.sources) for item in members)
+        )
+        yield ContextSection(name=name, title=title, lines=tuple(lines), left_out=missing, left_out_tokens=int(cut))
+
+
+def _flowing(members: Sequence[Item]) -> Iterator[ContextLine]:
+    """Yield one line for each message, with a mark where sentences of it were left out."""
+    text, before = "", None
+    for item in members:
+        if before is not None and item.order[0] == before.order[0]:
+            ended = text.endswith((".", "!", "?", ":", ";", "。"))
+            gap = (" " if ended else "; ") if item.order[1] == before.order[1] + 1 else " … "
+            text += gap + item.text
+        else:
+            if before is not None:
+                yield ContextLine(text=text, sources=before.sources)
+            text = item.text
+        before = item
+    if before is not None:
+        yield ContextLine(text=text, sources=before.sources)
+
+
+def _rendered(heading: str, sections: Sequence[ContextSection]) -> str:
+    parts = [heading]
+    for section in sections:
+        source = (
+            f" (#{section.lines[0].sources[0]})"
+            if section.name == REQUEST and section.lines and section.lines[0].sources
+            else ""
+        )
+        parts.append(f"\n### {section.title}{source}")
+        parts += [_line(section, line) for line in section.lines]
+        if section.left_out:
+            parts.append(f"… and {section.left_out} more (about {section.left_out_tokens} tokens)")
     return "\n".join(parts) + "\n"
 
 
-def _listed(told: Sequence[Piece]) -> Iterator[str]:
-    """One line for each piece; those of a group stand under its name, where its last one would stand."""
-    groups: dict[str, list[Piece]] = {}
-    for index, piece in enumerate(told):
-        groups.setdefault(piece.group or f"#{index}", []).append(piece)
-    for members in sorted(groups.values(), key=lambda members: members[-1].order):
-        if members[0].group:
-            yield f"{members[0].group}:"
-            yield from (f" {piece.text}" for piece in members)
-        else:
-            yield from (piece.text for piece in members)
-
-
-def _flowing(told: Sequence[Piece]) -> list[str]:
-    """Running text, one paragraph for each message, with a mark where something was left out."""
-    lines: list[str] = []
-    for before, piece in zip([None, *told], told, strict=False):
-        *message, index = piece.order
-        if before is not None and list(before.order[:-1]) == message:
-            gap = " " if index == before.order[-1] + 1 else " … "
-            lines[-1] += gap + piece.text
-        else:
-            lines.append(f"- {piece.text}" if message else piece.text)
-    return lines
+def _line(section: ContextSection, line: ContextLine) -> str:
+    if not line.sources or section.name == REQUEST:
+        return line.text
+    if section.name == STORY:
+        return f"#{line.sources[0]} {line.text}"
+    return f"{line.text} (#{line.sources[0]})"

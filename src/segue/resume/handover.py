@@ -4,21 +4,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from segue.model.checkpoint import GitState, TaskMark
-from segue.model.facts import ReviewFact
+from segue.model.facts import Ask, ReviewFact
 from segue.model.ids import CheckpointId, TaskId, WorkflowId
 from segue.model.plan import Issue, TaskStatus
-from segue.resume.budget import Piece
+from segue.resume.budget import Item
+from segue.resume.excerpt import HALF, shortened
 
 MUST = 100.0
-"""Worth more than anything from the transcript."""
 LONGEST_COMMENT = 300
 NEXT_TASKS = 10
 MOST_CHANGES = 12
-DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, NOTE = (
-    "divergence", "issue", "plan", "live git", "go on", "feedback", "note",
+DIVERGENCE, ISSUE, PLAN, LIVE_GIT, GO_ON, FEEDBACK, RETRIEVAL = (
+    "divergence", "issue", "plan", "live git", "go on", "feedback", "retrieval",
+)  # fmt: skip
+TITLES = {
+    DIVERGENCE: "Changed since the snapshot",
+    ISSUE: "Original issue",
+    PLAN: "Plan status",
+    LIVE_GIT: "Git state",
+    GO_ON: "What to do next",
+    FEEDBACK: "Unaddressed reviewer feedback",
+    RETRIEVAL: "NOTE",
+}
+ORDER = (
+    DIVERGENCE, "state", ISSUE, "request", "rules", "said", "agreed", PLAN, "todo", "decisions", "errors", "story",
+    LIVE_GIT, "files", "git", "tests", GO_ON, "next", FEEDBACK, RETRIEVAL,
 )  # fmt: skip
 PARTS = ("decisions", "errors", "git-changes", "reviewer-feedback", "tests", "messages")
-"""What more can be had of a snapshot."""
+"""Parts of a snapshot that can be asked for."""
 DONE = (TaskStatus.COMPLETED, TaskStatus.SKIPPED)
 
 
@@ -26,8 +39,8 @@ DONE = (TaskStatus.COMPLETED, TaskStatus.SKIPPED)
 class Lengths:
     """How much is told of what can be long."""
 
-    issue: int = 500
-    """Characters of its description."""
+    issue: int = 0
+    """Characters of its description; 0: all of it, up to half of the budget."""
     comments: int = 3
     """Of each review."""
 
@@ -54,6 +67,8 @@ class Handover:
     lengths: Lengths = Lengths()
     proposed: tuple[str, ...] = ()
     """Titles of the tasks of a plan that waits for approval."""
+    retrieval: tuple[str, ...] = ()
+    """Commands with which the agent can get more from where it runs; none where that is not known."""
 
     @property
     def heading(self) -> str:
@@ -70,31 +85,43 @@ def with_context(told: str, request: str) -> str:
     )
 
 
-def pieces(handover: Handover) -> Iterator[Piece]:
+def items(handover: Handover, budget: int) -> Iterator[Item]:
+    """Return what the workflow knows beside the conversation."""
     yield from _lines(DIVERGENCE, [f"- {change}" for change in handover.divergence])
-    yield from _lines(ISSUE, [_issue(handover.issue, handover.lengths.issue)])
+    yield from _lines(ISSUE, [_issue(handover.issue, handover.lengths.issue, budget)])
     yield from _plan(handover)
     yield from _lines(LIVE_GIT, _git(handover))
     yield from _lines(GO_ON, [_go_on(handover)])
     yield from _lines(FEEDBACK, _feedback(handover.feedback, handover.lengths.comments))
-    yield from _lines(NOTE, _note(handover))
+    yield from _lines(RETRIEVAL, handover.retrieval)
 
 
-def _lines(section: str, lines: Sequence[str]) -> Iterator[Piece]:
+def known_better(item: Item, handover: Handover) -> bool:
+    """Decide whether the workflow knows better than the record: its issue, its plan, the branch that git names now."""
+    if item.section == "request":
+        return handover.issue.title in item.text
+    if item.section == "todo":
+        return bool(handover.tasks)
+    return item.section == "git" and handover.git is not None and item.text.startswith("- Branch:")
+
+
+def _lines(section: str, lines: Sequence[str]) -> Iterator[Item]:
     if lines:
-        yield Piece(section=section, order=(0,), text="\n".join(lines), value=MUST, verbatim=False)
+        yield Item(section=section, order=(0,), text="\n".join(lines), value=MUST, must=True)
 
 
-def _issue(issue: Issue, longest: int) -> str:
-    return f"{issue.title}\n{_cut(issue.description.strip(), longest)}".strip()
+def _issue(issue: Issue, longest: int, budget: int) -> str:
+    if longest:
+        return f"{issue.title}\n{_cut(issue.description.strip(), longest)}".strip()
+    return shortened(Ask(number=1, text=f"{issue.title}\n{issue.description}"), budget * HALF)
 
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def _plan(handover: Handover) -> Iterator[Piece]:
-    """The plan at three lengths: how far it is, what comes next, and all of it."""
+def _plan(handover: Handover) -> Iterator[Item]:
+    """Return how far the plan is, what comes next, and what is done."""
     if not handover.tasks:
         return
     completed = [task for task in handover.tasks if task.status in DONE]
@@ -103,13 +130,14 @@ def _plan(handover: Handover) -> Iterator[Piece]:
         f"- Total tasks: {len(handover.tasks)}",
         f"- Completed: {len(completed)}",
         f"- Remaining: {len(pending)}",
-        f"- Current task: {handover.current_task or 'None'}",
     ]
-    for index, most in enumerate((0, NEXT_TASKS, len(handover.tasks))):
-        lines = [*counts, *_listed("completed_tasks", "✓", completed, "(none yet)", most)] if index == 2 else counts
-        lines = [*lines, *_listed("pending_tasks", "○", pending, "(all complete)", most)] if index else lines
-        text = "\n".join(lines)
-        yield Piece(section=PLAN, order=(0,), text=text, value=MUST * (1 + index), verbatim=False, slot="the plan")
+    if handover.current_task:
+        counts.append(f"- Current task: {handover.current_task}")
+    waiting = _listed("pending_tasks", "○", pending, "(all complete)", NEXT_TASKS)
+    yield Item(section=PLAN, order=(0,), text="\n".join(counts), value=MUST, must=True)
+    yield Item(section=PLAN, order=(2,), text="\n".join(waiting), value=MUST)
+    done = _listed("completed_tasks", "✓", completed, "(none yet)", len(completed))
+    yield Item(section=PLAN, order=(1,), text="\n".join(done), value=MUST / 4)
 
 
 def _listed(tag: str, mark: str, tasks: Sequence[TaskMark], none: str, most: int) -> list[str]:
@@ -127,7 +155,7 @@ def _git(handover: Handover) -> list[str]:
     return [
         f"- Branch: {git.branch}{read}",
         f"- Commit: {git.head[:12]}",
-        f"- Files modified: {len(git.changes)}",
+        f"- Files modified: {len({change.path for change in (*git.committed, *git.changes)})}",
         f"- Uncommitted changes: {'yes' if git.dirty else 'no'}",
         *(f"  {change.action} {change.path}" for change in git.changes[:MOST_CHANGES]),
         *([f"  … and {more} more"] if (more := len(git.changes) - MOST_CHANGES) > 0 else []),
@@ -161,22 +189,10 @@ def _next_step(handover: Handover) -> str:
 def _feedback(feedback: Sequence[ReviewFact], most: int) -> list[str]:
     lines: list[str] = []
     for review in feedback:
-        if review.addressed:
+        if review.addressed or review.approved:
             continue
         lines.append(f"From {review.reviewer} ({review.severity}):")
         lines += [f"  - {_cut(comment, LONGEST_COMMENT)}" for comment in review.comments[:most]]
         if (more := len(review.comments) - most) > 0:
             lines.append(f"  … and {more} more")
     return lines
-
-
-def _note(handover: Handover) -> list[str]:
-    if handover.snapshot_id is None:
-        return []
-    address = f"/api/workflows/{handover.workflow_id}/snapshots/{handover.snapshot_id}"
-    return [
-        "NOTE: more detail can be had on any of this:",
-        f"- `segue snapshots show {handover.snapshot_id} -w {handover.workflow_id} --part decisions`",
-        f"- GET {address}/decisions",
-        f"  (also {', '.join(PARTS[1:])})",
-    ]

@@ -128,7 +128,7 @@ def _no_native(means: Means) -> str:
         return f"{means.agent.name} cannot open a conversation of {session.agent}"
     if not means.agent.native_resume:
         return f"{means.agent.name} may lose a conversation that it is asked to load"
-    if means.original is not None and session.unborn:
+    if means.original is not None and session.never_started:
         return "the fork has no conversation of its own yet"
     if session.token is None:
         refused = "the agent did not take its conversation back"

@@ -24,7 +24,7 @@ _PUNCTUATION = (1.01, 1.1, 1.45, 1.87, 2.05, 2.5)
 _AFTER = dict.fromkeys("._(", _AFTER_A_DOT) | dict.fromkeys("/-=", _AFTER_A_SLASH)
 _PER_LETTER = 0.3
 _PER_BYTE = 0.36
-MARGIN = 1.05
+MARGIN = 1.01
 """How much the estimate of a whole text is raised, so that unusual words do not carry it over a budget."""
 
 

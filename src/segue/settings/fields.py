@@ -86,10 +86,10 @@ class Settings(WorkSettings):
     """Seconds that each reviewer of a task has."""
     capacity: Mapping[str, float] = field(default_factory=dict[str, float])
     """Capacity ladder of an agent's context; see below."""
-    context_budget: int = 4000
-    """Maximum tokens of a compiled resume context; at least 100."""
-    context_issue: int = 500
-    """Characters of the issue's description in a compiled context."""
+    context_budget: int = 0
+    """Maximum tokens of a compiled resume context, at least 100; 0: 6 % of the window, from 4,000 to 16,000."""
+    context_issue: int = 0
+    """Characters of the issue's description in a compiled context; 0: all of it, up to half of the budget."""
     context_comments: int = 3
     """Comments of each review in a compiled context."""
     history_message: int = 2000

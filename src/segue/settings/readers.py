@@ -1,7 +1,7 @@
 """Readers: one function for each field, which converts a written value or explains why it cannot be used."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import isfinite
 from typing import Any, cast, get_args
@@ -14,6 +14,15 @@ from segue.settings.agents import BUILT_IN_AGENTS
 from segue.settings.fields import SHARES, TOKENS
 
 Reader = Callable[[str, object], object]
+
+
+def _one_of(values: Collection[str], kind: Callable[[str], object] = str) -> Reader:
+    def read(key: str, value: object) -> object:
+        if value not in values:
+            raise ValueError(f"{key} must be one of {', '.join(values)}, not {value!r}")
+        return kind(cast(str, value))
+
+    return read
 
 
 def _text(key: str, value: object) -> str:
@@ -48,6 +57,11 @@ def _whole(least: int, of: str = "") -> Callable[[str, object], int]:
     return read
 
 
+def _budget(key: str, value: object) -> int:
+    """Read a number of tokens, of which 0 leaves the choice to Segue."""
+    return 0 if _number(key, value) == 0 else _whole(100, " of tokens")(key, value)
+
+
 def _amount(most: float) -> Reader:
     def read(key: str, value: object) -> float:
         number = _number(key, value)
@@ -68,12 +82,6 @@ def _command(key: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{key} must be a text, not {value!r}")
     return value.strip()
-
-
-def _commit(key: str, value: object) -> CommitPolicy:
-    if value not in set(CommitPolicy):
-        raise ValueError(f"{key} must be one of {', '.join(CommitPolicy)}, not {value!r}")
-    return CommitPolicy(cast(str, value))
 
 
 def _personas(key: str, value: object) -> tuple[str, ...]:
@@ -104,13 +112,6 @@ def _seconds(most: float = LONGEST) -> Reader:
     return read
 
 
-def _extraction(key: str, value: object) -> Extractor:
-    known = get_args(Extractor)
-    if value not in known:
-        raise ValueError(f"{key} must be one of {', '.join(known)}, not {value!r}")
-    return cast(Extractor, value)
-
-
 def _model(key: str, value: object) -> str:
     text = _text(key, value)
     if re.fullmatch(r"[\w./-]+:\S+", text) is None:
@@ -124,13 +125,6 @@ def _address(key: str, value: object) -> str:
         # The value is not shown: it may be a secret in the wrong place.
         raise ValueError(f"{key} must begin with http:// or https://, and hold no password and no query")
     return text
-
-
-def _recovery(key: str, value: object) -> Recovery:
-    known = get_args(Recovery)
-    if value not in known:
-        raise ValueError(f"{key} must be one of {', '.join(known)}, not {value!r}")
-    return cast(Recovery, value)
 
 
 def _table(key: str, value: object) -> dict[str, object]:
@@ -285,13 +279,13 @@ SERVER_READERS: Mapping[str, Reader] = {
     "fixer_time": _seconds(),
     "review_time": _seconds(),
     "capacity": _capacity,
-    "context_budget": _whole(100, " of tokens"),
+    "context_budget": _budget,
     "context_issue": _whole(0),
     "context_comments": _whole(0),
     "history_message": _whole(1),
     "history_result": _whole(1),
     "history_whole": _whole(1),
-    "extraction": _extraction,
+    "extraction": _one_of(get_args(Extractor)),
     "extraction_model": _model,
     "extraction_timeout": _seconds(),
     "extraction_messages": _whole(1),
@@ -299,14 +293,14 @@ SERVER_READERS: Mapping[str, Reader] = {
     "container_engine": _text,
     "reattach_at_start": _switch,
     "plan_tasks": _whole(1),
-    "recovery": _recovery,
+    "recovery": _one_of(get_args(Recovery)),
 }
 WORK_READERS: Mapping[str, Reader] = {
     "agent": _text,
     "setup": _command,
     "test_command": _command,
     "test_timeout": _seconds(),
-    "commit": _commit,
+    "commit": _one_of([*CommitPolicy], CommitPolicy),
     "review": _text,
     "review_personas": _personas,
     "review_passes": _whole(1),

@@ -12,8 +12,6 @@ from segue.model.facts import DecisionFact, ErrorFact, ReviewFact, SessionFacts,
 from segue.model.findings import Decision, ErrorRecord, ReviewerFeedback, TestState
 from segue.model.ids import Seq, TaskId
 
-_BECAUSE = re.compile(r"\b(?:because|since|so that|in order to|as otherwise)\b\s*", re.IGNORECASE)
-_OTHERWISE = re.compile(r"\b(?:instead of|rather than|over using)\s+([^,.;:()]{3,120})", re.IGNORECASE)
 _ERROR_NAME = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Failure|Warning|Interrupt|Timeout))\b")
 _COUNT = re.compile(
     r"(\d+)\s+(passed|passing|failed|failing|failures?|errors?|skipped|ignored|pending|todo)\b", re.IGNORECASE
@@ -54,8 +52,8 @@ def decisions_of(facts: SessionFacts, calendar: Calendar) -> tuple[Decision, ...
 
 
 def errors_of(facts: SessionFacts, calendar: Calendar) -> tuple[ErrorRecord, ...]:
-    """Without those of commands that only looked around: they are no fault of the work."""
-    errors = [fact for fact in facts.errors if not fact.passing]
+    """Return the errors of the work: no failed looks around, and no new test that failed as it should."""
+    errors = [fact for fact in facts.errors if not fact.passing and not fact.expected]
     return tuple(_error(name, fact, calendar) for name, fact in zip(_names("error", errors), errors, strict=True))
 
 
@@ -68,7 +66,7 @@ def own_tests(ran: TestsRan) -> TestFact:
     return TestFact(
         number=ran.tests.seq or 0,
         command=ran.command,
-        ok=ran.tests.phase == "green",
+        outcome="passed" if ran.tests.phase == "green" else "failed",
         phase=ran.tests.phase,
         failing=ran.tests.failing_tests,
         expected_failures=ran.tests.expected_failures,
@@ -98,16 +96,14 @@ def _names(kind: str, facts: Sequence[DecisionFact] | Sequence[ErrorFact]) -> It
 
 
 def _decision(name: str, fact: DecisionFact, calendar: Calendar) -> Decision:
-    reason = _BECAUSE.split(fact.quote, maxsplit=1)
-    others = (_BECAUSE.split(found)[0].strip() for found in _OTHERWISE.findall(fact.quote))
     return Decision(
         id=name,
         timestamp=calendar.at(fact.number),
         task_id=calendar.task(fact.number),
         decision_type=fact.type,
         description=fact.quote,
-        rationale=reason[1].strip(" .") if len(reason) > 1 else "",
-        alternatives_considered=tuple(others),
+        rationale=fact.reason,
+        alternatives_considered=fact.alternatives,
         quote=fact.quote,
         by=fact.by,
         seq=Seq(fact.number),
@@ -124,8 +120,8 @@ def _error(name: str, fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
         error_type=kind[1] if kind else "command failed",
         error_message=fact.message,
         context=fact.command,
-        resolution="fixed" if fact.cleared else "unresolved",
-        resolution_notes="the same command went well later" if fact.cleared else "",
+        resolution=fact.resolution,
+        resolution_notes=fact.solution or (f"a later run went well (#{fact.solved_at})" if fact.cleared else ""),
         seq=Seq(fact.number),
     )
 
@@ -143,7 +139,7 @@ def _tests(fact: TestFact, calendar: Calendar) -> TestState:
     counts = counts_in(fact.summary)
     return TestState(
         phase=fact.phase,
-        failing_tests=() if fact.ok else fact.failing,
+        failing_tests=() if fact.outcome == "passed" else fact.failing,
         expected_failures=fact.expected_failures,
         last_test_run_at=calendar.at(fact.number),
         last_test_command=fact.command,

@@ -7,6 +7,7 @@ from typing import Literal
 from segue.model import events as e
 from segue.model.ids import PromptId
 from segue.model.snapshots import Message
+from segue.snapshot.facts.text import joined
 
 KINDS = ("prompt.sent", "user.spoke", "agent.message", "agent.summarised", "tool.called", "turn.ended")
 """What was said, and what ends a message of the agent's."""
@@ -19,7 +20,7 @@ def messages(records: Iterable[e.Record], words: Mapping[PromptId, e.PromptQueue
     for record in records:
         message = _said(record, words)
         if message is not None and before is not None and _goes_on(before, record):
-            told[-1] = replace(told[-1], text=told[-1].text + message.text)
+            told[-1] = replace(told[-1], text=joined(told[-1].text, message.text))
         elif message is not None:
             told.append(message)
         before = record

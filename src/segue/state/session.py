@@ -53,7 +53,7 @@ class SessionState:
     refused_tokens: tuple[str, ...] = ()
     runs: int = 0
     way: Way | None = None
-    told_by: Way | None = None
+    context_way: Way | None = None
     """Way in which it got the earlier context, if it started with one."""
     own_context: str = ""
     """Text that a person wrote for it, used instead of a compiled context."""
@@ -64,12 +64,12 @@ class SessionState:
     """Model of the current context, by the agent's last name for it."""
     overflowed: bool = False
     """True if the last turn ended because the context was full, and the agent has not compacted it since."""
-    told_cost: float | None = None
+    reported_cost: float | None = None
     """Last cost that the agent reported; a lower one starts a new count."""
     capabilities: tuple[str, ...] | None = None
     """Capabilities that the agent reported at its last start."""
     was_given_a_task: bool = False
-    spoken_to: Seq = NOTHING_SEEN
+    last_prompted: Seq = NOTHING_SEEN
     """Event of the last message to the agent."""
     bookmark: str | None = None
     """Agent's own name for the current point between two turns, if it has one."""
@@ -93,7 +93,7 @@ class SessionState:
         return max(0, self.growth.new)
 
     @property
-    def unborn(self) -> bool:
+    def never_started(self) -> bool:
         """Return True if it follows another session and no agent ever started in it."""
         started = self.token is not None or self.refused_tokens or self.capabilities is not None
         return self.parent is not None and not started and not self.usage.turns
@@ -111,13 +111,13 @@ def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEven
         case e.TokenRefused(token=token):
             return replace(state, token=None, bookmark=None, refused_tokens=(*state.refused_tokens, token))
         case e.RunQueued(way=way, context=context):
-            told_by = way if way in TELLING else state.told_by
+            context_way = way if way in TELLING else state.context_way
             own = context or state.own_context
             joins = way is Way.FORK or (way in SAME_CONVERSATION and state.usage.context_tokens is None)
             growth = Growth(highest=None) if joins else state.growth
-            return replace(state, runs=state.runs + 1, way=way, told_by=told_by, own_context=own, growth=growth)
+            return replace(state, runs=state.runs + 1, way=way, context_way=context_way, own_context=own, growth=growth)
         case e.WayChanged(after=way):
-            return replace(state, way=way, growth=Growth(), told_by=way if way in TELLING else state.told_by)
+            return replace(state, way=way, growth=Growth(), context_way=way if way in TELLING else state.context_way)
         case e.RunStarted():
             # Calls and questions of the last process stay open for ever; its checkpoint names them.
             return replace(state, calls={}, questions={}, turn=None, failure=None, reset_at=None)
@@ -135,7 +135,9 @@ def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEven
             sent = OpenPrompt(status=PromptStatus.SENT, task_id=queued.task_id if queued else None)
             given = state.was_given_a_task or sent.task_id is not None
             state = _prompt(state, prompt_id, sent)
-            return replace(state, turn=prompt_id, calls={}, was_given_a_task=given, spoken_to=record.seq, bookmark=None)
+            return replace(
+                state, turn=prompt_id, calls={}, was_given_a_task=given, last_prompted=record.seq, bookmark=None
+            )
         case e.PromptAcknowledged(prompt_id=prompt_id) | e.PromptNotSent(prompt_id=prompt_id):
             return replace(state, prompts=_without(state.prompts, prompt_id))
         case e.TurnJoined(prompt_id=prompt_id):
@@ -156,7 +158,7 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
         case e.UserSpoke():
             # A turn of an imported conversation; open calls of the turn before stay open for ever.
             usage = replace(state.usage, turns=state.usage.turns + 1)
-            return replace(state, usage=usage, calls={}, was_given_a_task=True, spoken_to=record.seq, bookmark=None)
+            return replace(state, usage=usage, calls={}, was_given_a_task=True, last_prompted=record.seq, bookmark=None)
         case e.TurnEnded(reason=reason, bookmark=bookmark):
             return replace(_turn_over(state), overflowed=reason == "max_tokens", bookmark=bookmark)
         case e.TurnFailed():
@@ -204,7 +206,7 @@ def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
 
 def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
     """Return the session after a usage report; missing figures keep their values, and tokens of reports add up."""
-    cost, used = _new_cost(state.told_cost, report.cost_usd), state.usage
+    cost, used = _new_cost(state.reported_cost, report.cost_usd), state.usage
     usage = replace(
         used,
         # An agent that does not know it reports 0.
@@ -220,11 +222,11 @@ def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionS
     first_measured = used.context_estimated and not usage.context_estimated
     growth = replace(state.growth, highest=None) if first_measured else state.growth
     growth = grown(growth, report.context_tokens) if report.context_tokens else growth
-    cost_so_far = state.told_cost if report.cost_usd is None else report.cost_usd
+    cost_so_far = state.reported_cost if report.cost_usd is None else report.cost_usd
     # Agents use other models for side tasks; the context belongs to the model that reports its size.
     model = report.model if report.context_tokens is not None and report.model is not None else state.model
     models = _by_model(state, report, cost, on)
-    return replace(state, usage=usage, told_cost=cost_so_far, model=model, models=models, growth=growth)
+    return replace(state, usage=usage, reported_cost=cost_so_far, model=model, models=models, growth=growth)
 
 
 def _new_cost(before: float | None, reported: float | None) -> float | None:

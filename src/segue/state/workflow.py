@@ -75,7 +75,7 @@ class WorkflowState:
     """Messages of people that no agent has got yet, oldest first."""
     forked_from: e.Origin | None = None
     rewinds: tuple[Rewind, ...] = ()
-    taken_back: e.WorkflowRewound | None = None
+    rewound_by: e.WorkflowRewound | None = None
     """Last rewind, until a task is completed after it."""
     asked: e.PersonAsked | None = None
     """Question that a person has to answer before the work continues."""
@@ -211,14 +211,15 @@ def _apply_to_plan(state: WorkflowState, event: e.PlanEvent, at: Seq) -> Workflo
         case e.PlanReopened(reason=reason):
             return replace(state, planning=Planning(reason=reason), replans=state.replans + 1)
         case e.PlanAdopted(plan=plan):
-            tasks = {task.id: _kept(state.tasks.get(task.id)) for task in plan.tasks}
+            done = set(state.finished)
+            tasks = {t.id: TaskStatus.COMPLETED if t.id in done else TaskStatus.PENDING for t in plan.tasks}
             adopted = replace(_judged(state, event, at), plan=plan, tasks=tasks, planning=None)
             return replace(adopted, failures=(), advice=None, rounds=frozenset())
         case e.TaskStarted(task_id=task_id):
             return _task(state, task_id, TaskStatus.IN_PROGRESS)
         case e.TaskCompleted(task_id=task_id):
             done = _task(state, task_id, TaskStatus.COMPLETED)
-            return replace(done, taken_back=None, failures=(), advice=None, done_since=done.done_since + 1)
+            return replace(done, rewound_by=None, failures=(), advice=None, done_since=done.done_since + 1)
         case e.TaskFailed(task_id=task_id):
             return _task(state, task_id, TaskStatus.FAILED)
         case e.TaskInterrupted(task_id=task_id):
@@ -273,16 +274,11 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
         tasks={**state.tasks, **event.tasks},
         last_snapshot=event.checkpoint_id,
         rewinds=(*state.rewinds, Rewind(at, event.after)),
-        taken_back=event,
+        rewound_by=event,
     )
     known = story(taken_back.rewinds, at)
     then = (each for each in state.judgements if any(part.after < each.at <= part.until for part in known))
     return reduce(_judge, then, replace(taken_back, reviews=(), tests=None))
-
-
-def _kept(status: TaskStatus | None) -> TaskStatus:
-    """Return the status of a task under a new plan."""
-    return TaskStatus.COMPLETED if status is TaskStatus.COMPLETED else TaskStatus.PENDING
 
 
 def _judged(

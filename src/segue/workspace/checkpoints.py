@@ -182,7 +182,7 @@ def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
     target = _tree_in(calls, worktree, commit)
     # Restore the ignore rules first: a file that they ignore was never saved, and must not be removed as new.
     with _drafted(calls, worktree) as draft:
-        _move(draft, _with_ignore_rules(draft, target))
+        _move(draft, _grafted(draft.index, draft.tree, target, [_IGNORE_RULES]))
     with _drafted(calls, worktree) as draft:
         _move(draft, _sparing(draft, target))
         _verify(draft)
@@ -292,10 +292,6 @@ def _tree_in(calls: Calls, repository: Path, commit: str) -> str:
             hint="It may have been made in another clone, or its ref was deleted and git has cleaned up.",
         )
     return answer.output.strip()
-
-
-def _with_ignore_rules(draft: _Draft, target: str) -> str:
-    return _grafted(draft.index, draft.tree, target, [_IGNORE_RULES])
 
 
 def _sparing(draft: _Draft, target: str) -> str:

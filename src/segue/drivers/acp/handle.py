@@ -64,14 +64,14 @@ class AcpAgent:
         self._tasks = tasks
         self._meter = Meter(since_start=launch.counts_since_start)
         self._translation = UpdateTranslation(launch.directory, self._meter)
-        self._hearing = ReplayFilter(self._give, self._translation)
+        self._replay_filter = ReplayFilter(self._give, self._translation)
         self._left = left
         self._asked = 0
         self._questions = OpenQuestions()
         self._words: dict[RequestId, str] = {}
         """Free-text answers to questions, until they are sent to the agent."""
         self._services = ClientServices(launch, tasks, self._permitted)
-        self._keeping = KeeperMethods(launch.keeper)
+        self._keeper_methods = KeeperMethods(launch.keeper)
         self._consented: set[Path] = set()
         self._turn: PromptId | None = None
         self._cancelling = False
@@ -94,7 +94,7 @@ class AcpAgent:
         with opening.in_time():
             agent = await opening.introduce()
             self.name, self.version, self.capabilities = agent.name, agent.version, agent.capabilities
-            self.token = await opening.converse(way, self._hearing)
+            self.token = await opening.converse(way, self._replay_filter)
             self._meter.model = self._meter.model or opening.model
         self._link.ready = True
         self._give()
@@ -103,7 +103,7 @@ class AcpAgent:
         """Reconnect to an agent that went on meanwhile, and replay its updates from the first to the last."""
         agent = left.introduction
         self.token, self.name, self.version, self.capabilities = token, agent.name, agent.version, agent.capabilities
-        self._hearing.go_on(token, left.updates, left.characters)
+        self._replay_filter.go_on(token, left.updates, left.characters)
         if left.turn is not None:
             self._turn = left.turn
             await self._tasks.start(self._take_turn, left.turn, [])
@@ -119,11 +119,11 @@ class AcpAgent:
             return
         # It is a courtesy: an agent that cannot be told is ended all the same.
         with anyio.move_on_after(_CLOSE_WITHIN), suppress(RequestError, errors.AgentError):
-            await self._link.ask("session/close", {"sessionId": self.token})
+            await self._link.request("session/close", {"sessionId": self.token})
 
     def _give(self, *events: AgentEvent) -> None:
         """Emit events, and the position in the updates of an agent that can outlive its connection."""
-        mark = (OutputRecorded(updates=self._hearing.updates),) if self._launch.container else ()
+        mark = (OutputRecorded(updates=self._replay_filter.updates),) if self._launch.container else ()
         self._events.give(*events, *mark)
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +138,7 @@ class AcpAgent:
             raise errors.AgentError(f"The agent {self.name} takes no images.")
         self._turn = prompt_id
         self._cancelling = False
-        self._hearing.prompted()
+        self._replay_filter.prompted()
         self._translation.begin_turn()
         await self._tasks.start(self._take_turn, prompt_id, [*map(_picture, images), {"type": "text", "text": text}])
 
@@ -147,7 +147,7 @@ class AcpAgent:
         if self._turn is None or self._link.gone.is_set():
             return
         self._cancelling = True
-        await self._link.tell("session/cancel", {"sessionId": self.token})
+        await self._link.notify("session/cancel", {"sessionId": self.token})
         # The protocol wants open questions answered when a turn is cancelled.
         self._questions.refuse_all()
 
@@ -160,7 +160,7 @@ class AcpAgent:
         task_status.started()
         parameters = {"sessionId": self.token, "prompt": blocks, "_meta": {"segue": {"promptId": prompt_id}}}
         try:
-            ending = self._ending(prompt_id, await self._link.ask("session/prompt", parameters))
+            ending = self._ending(prompt_id, await self._link.request("session/prompt", parameters))
         except RequestError as error:
             ending = self._unanswered(prompt_id, error)
         except errors.AgentError:
@@ -204,17 +204,17 @@ class AcpAgent:
 
     async def _handle(self, method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
         if method == "session/update":
-            self._hearing.hear(parameters)
+            self._replay_filter.take(parameters)
             return None
         if method == "session/request_permission":
             return await self._put_question(RequestPermissionRequest.model_validate(parameters))
         if is_notification:
             return None
-        if self._hearing.catching_up:
+        if self._replay_filter.catching_up:
             raise RequestError.internal_error({"details": "Whoever was asked this is gone."})
-        if self._keeping.knows(method):
+        if self._keeper_methods.knows(method):
             # An agent may ask for what is kept while it opens the conversation.
-            return await self._keeping.serve(method, parameters)
+            return await self._keeper_methods.serve(method, parameters)
         # Whoever is in a container has files and terminals there; those of this machine are not for it.
         if self._services.knows(method) and self._launch.container is None:
             if not is_object(parameters) or not self._ours(parameters.get("sessionId")):

@@ -108,15 +108,15 @@ class Handshake:
         )
         return self.agent
 
-    async def converse(self, way: Target, hearing: ReplayFilter) -> str:
+    async def converse(self, way: Target, replay_filter: ReplayFilter) -> str:
         """Open the conversation, with all that was chosen for it; the answer is its token."""
         self._token = way.token
         if way.token is None:
-            token, answer = await self._begin(hearing)
+            token, answer = await self._begin(replay_filter)
         elif way.copy:
-            token, answer = await self._copy(way.token, way.at, hearing)
+            token, answer = await self._copy(way.token, way.at, replay_filter)
         else:
-            token, answer = await self._go_back(way.token, hearing)
+            token, answer = await self._go_back(way.token, replay_filter)
         await self._choose("mode", self._launch.mode, token, answer)
         await self._choose("model", self._launch.model, token, answer)
         self.model = self._launch.model or current("model", answer)
@@ -142,24 +142,24 @@ class Handshake:
 
     # ── the three ways ──────────────────────────────────────────────────────────────────────────────
 
-    async def _begin(self, hearing: ReplayFilter) -> tuple[str, object]:
+    async def _begin(self, replay_filter: ReplayFilter) -> tuple[str, object]:
         answer = await self._ask("session/new", self._place())
         token = NewSessionResponse.model_validate(answer).session_id
-        hearing.open(token)
+        replay_filter.open(token)
         return token, answer
 
-    async def _go_back(self, token: str, hearing: ReplayFilter) -> tuple[str, object]:
+    async def _go_back(self, token: str, replay_filter: ReplayFilter) -> tuple[str, object]:
         if not self.agent.capabilities.native:
             raise errors.TokenRejected("This agent cannot go back to a conversation.")
         place = self._place()
-        hearing.expect(token)
+        replay_filter.expect(token)
         method = "session/resume" if self.agent.capabilities.resume else "session/load"
         answer = await self._ask(method, {"sessionId": token, **place})
-        hearing.open(token)
-        _verify(token, answer, hearing)
+        replay_filter.open(token)
+        _verify(token, answer, replay_filter)
         return token, answer
 
-    async def _copy(self, token: str, at: str | None, hearing: ReplayFilter) -> tuple[str, object]:
+    async def _copy(self, token: str, at: str | None, replay_filter: ReplayFilter) -> tuple[str, object]:
         if not self.agent.capabilities.fork:
             raise errors.AgentError("This agent cannot copy a conversation.")
         up_to = {"_meta": {"segue": {"at": at}}} if at else {}
@@ -174,7 +174,7 @@ class Handshake:
             raise errors.ConversationMismatch(
                 f"The agent was asked for a copy of conversation {token} up to {at}, and does not say that it is one."
             )
-        hearing.open(copy, copied=True)
+        replay_filter.open(copy, copied=True)
         return copy, answer
 
     def _place(self) -> JsonObject:
@@ -188,7 +188,7 @@ class Handshake:
             return
         method, parameters = request
         try:
-            await self._link.ask(method, {"sessionId": token, **parameters})
+            await self._link.request(method, {"sessionId": token, **parameters})
         except RequestError as error:
             raise CannotChoose(f"The agent did not take the {kind} {wanted!r}: {sentence(error)}") from error
 
@@ -196,7 +196,7 @@ class Handshake:
 
     async def _ask(self, method: str, parameters: JsonObject) -> object:
         try:
-            return await self._link.ask(method, parameters)
+            return await self._link.request(method, parameters)
         except RequestError as error:
             raise self._refusal(method, error) from error
 
@@ -232,9 +232,9 @@ def bookmark(answer: object) -> str | None:
             return None
 
 
-def _verify(token: str, answer: object, hearing: ReplayFilter) -> None:
+def _verify(token: str, answer: object, replay_filter: ReplayFilter) -> None:
     """Refuse an agent that opened another conversation than the one that was asked for."""
-    others = hearing.others()
+    others = replay_filter.others()
     if is_object(answer) and answer.get("sessionId") not in (None, token):
         others.add(str(answer["sessionId"]))
     if others:

@@ -47,7 +47,7 @@ class Link:
         with anyio.CancelScope(shield=True):
             await self._connection.close()
 
-    async def ask(self, method: str, parameters: JsonObject) -> object:
+    async def request(self, method: str, parameters: JsonObject) -> object:
         """Send a request and return its result. Raise its `RequestError`, or the error of `over` if it is gone."""
         try:
             return await self._connection.send_request(method, parameters)
@@ -55,7 +55,7 @@ class Link:
             await self._lose()
             raise self.over() from error
 
-    async def tell(self, method: str, parameters: JsonObject) -> None:
+    async def notify(self, method: str, parameters: JsonObject) -> None:
         """Send a notification; an agent that is gone need not receive it."""
         try:
             await self._connection.send_notification(method, parameters)
@@ -91,20 +91,20 @@ class Link:
     def over(self) -> errors.AgentError:
         """Return the error that explains why requests are not answered any more."""
         if self.lost:
-            return errors.TransportLost(f"{_lost()}{_told(self.last_words())}")
+            return errors.TransportLost(f"{_lost()}{_quoted(self.last_words())}")
         if self.ready:
-            return errors.AgentExited(f"The agent's process has ended{self._epitaph()}")
+            return errors.AgentExited(f"The agent's process has ended{self._end_sentence()}")
         if self._code == _NO_PROGRAM:
-            return errors.AgentMissing(f"The agent's program was not found{self._epitaph()}")
+            return errors.AgentMissing(f"The agent's program was not found{self._end_sentence()}")
         return errors.AgentExited(
-            f"The agent's process ended before it was ready{self._epitaph()}",
+            f"The agent's process ended before it was ready{self._end_sentence()}",
             hint="Start its command by hand to see what it says.",
         )
 
     def exit(self) -> AgentExited:
         """Return the last event of the stream."""
         if self.lost:
-            return AgentExited(code=None, detail=f"{_lost()}{_told(self.last_words())}")
+            return AgentExited(code=None, detail=f"{_lost()}{_quoted(self.last_words())}")
         return AgentExited(code=self._code, detail=self.last_words())
 
     def failed(self, message: str, kind: type[errors.AgentError] = errors.HandshakeFailed) -> errors.AgentError:
@@ -126,7 +126,7 @@ class Link:
         self._broken.set()
         await self.gone.wait()
 
-    def _epitaph(self) -> str:
+    def _end_sentence(self) -> str:
         code, words = self._code, self.last_words()
         how = "" if code is None else f" with exit code {code}" if code >= 0 else f" by signal {-code}"
         return f"{how}: {words}" if words else f"{how}."
@@ -136,5 +136,5 @@ def _lost() -> str:
     return errors.TransportLost().message
 
 
-def _told(words: str) -> str:
+def _quoted(words: str) -> str:
     return f" Its last words: {words}" if words else ""

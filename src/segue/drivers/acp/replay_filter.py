@@ -52,7 +52,7 @@ class ReplayFilter:
         self._remembering = self._remembering or copied
         _log.debug("%d updates of an old conversation are left out", self._replayed.total())
         while self._early:
-            self.hear(self._early.pop(0))
+            self.take(self._early.pop(0))
 
     def go_on(self, token: str, updates: int, characters: int) -> None:
         """Continue after a reconnection: the agent sends all updates again, and those after this position are new."""
@@ -72,7 +72,7 @@ class ReplayFilter:
         """Return the tokens whose replay came in place of that of the requested conversation."""
         return set() if self._replayed[self._token] else set(self._replayed)
 
-    def hear(self, parameters: object) -> None:
+    def take(self, parameters: object) -> None:
         """Take the parameters of an update, and emit its events if it is new."""
         if not is_object(parameters):
             return
@@ -81,7 +81,7 @@ class ReplayFilter:
             return
         if self._opened:
             if session == self._token:
-                self._take(update)
+                self._take_update(update)
         elif self._remembering:
             self._replayed[session] += 1
             if session == self._token:
@@ -90,17 +90,17 @@ class ReplayFilter:
         else:
             self._early.append(parameters)
 
-    def _take(self, update: JsonObject) -> None:
+    def _take_update(self, update: JsonObject) -> None:
         self.updates += 1
         if self.updates <= self._known:
-            for _ in self._translation.hear(update):
+            for _ in self._translation.translate(update):
                 pass
         elif self._remembering and update.get("sessionUpdate") in _MEMORIES:
             self._translation.recall(update)
         else:
-            self._give(*self._unheard(self._translation.hear(update)))
+            self._give(*self._unrecorded(self._translation.translate(update)))
 
-    def _unheard(self, events: Iterable[AgentEvent]) -> Iterator[AgentEvent]:
+    def _unrecorded(self, events: Iterable[AgentEvent]) -> Iterator[AgentEvent]:
         """Remove the beginning of a text that was recorded before."""
         for event in events:
             if self._known_characters and isinstance(event, TextDelta):

@@ -150,7 +150,7 @@ class UpdateTranslation:
     def begin_turn(self) -> None:
         self._last.clear()
 
-    def hear(self, update: JsonObject) -> Iterator[AgentEvent]:
+    def translate(self, update: JsonObject) -> Iterator[AgentEvent]:
         """Translate an update into events."""
         model = _UPDATES.get(str(update.get("sessionUpdate")))
         if model is None:
@@ -185,7 +185,7 @@ class UpdateTranslation:
 
     def recall(self, update: JsonObject) -> None:
         """Record a tool call of an old conversation: it was reported when it happened, only its end may be new."""
-        for _ in self.hear(update):
+        for _ in self.translate(update):
             pass
         if (call := self._calls.get(str(update.get("toolCallId")))) is not None:
             call.told = True

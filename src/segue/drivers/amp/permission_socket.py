@@ -35,12 +35,12 @@ async def permission_socket(
 ) -> AsyncGenerator[list[str]]:
     """Open the socket in a private directory for one turn, and yield the options that make Amp use it."""
     with private_directory("segue-amp") as place, room_for_socket(place, "door") as room:
-        async with _open(str(room), ask) as socket:
+        async with _listening(str(room), ask) as socket:
             yield [*_settings(place, socket, own), *_servers(place, servers)]
 
 
 @asynccontextmanager
-async def _open(socket: str, ask: Decide) -> AsyncGenerator[str]:
+async def _listening(socket: str, ask: Decide) -> AsyncGenerator[str]:
     waiting: set[asyncio.Task[Any]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -16,7 +16,7 @@ from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
 _SOON = 1.0
-Tell = Callable[[Any], Awaitable[None]]
+Send = Callable[[Any], Awaitable[None]]
 
 _KINDS: Mapping[str, ToolKind] = {
     "Read": "read",
@@ -73,7 +73,7 @@ class _Tokens:
 class AmpReporter:
     """Updates of one turn."""
 
-    tell: Tell
+    send: Send
     _calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
     _tokens: _Tokens = field(default_factory=_Tokens)
     _spoke: bool = False
@@ -82,7 +82,7 @@ class AmpReporter:
     """Calls whose permission was requested before they were reported."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def hear(self, said: Mapping[str, Any]) -> None:
+    async def take(self, said: Mapping[str, Any]) -> None:
         """Take one object of Amp's output."""
         message = fields(said.get("message"))
         match said.get("type"):
@@ -91,14 +91,16 @@ class AmpReporter:
             case "user":
                 for block in _blocks(message):
                     if block.get("type") == "tool_result":
-                        await self._end(str(block.get("tool_use_id")), _text(block.get("content")), block)
+                        content = block.get("content")
+                        output = content if isinstance(content, str) else _json(content)
+                        await self._end(str(block.get("tool_use_id")), output, block)
             case _:
                 pass
 
     def usage(self) -> Payload | None:
         return self._tokens.of_the_turn()
 
-    async def broken_off(self, how: str) -> None:
+    async def fail_open_calls(self, how: str) -> None:
         words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
         for call_id in [call_id for call_id, call in self._calls.items() if call.open]:
             await self._end(call_id, words, {"is_error": True})
@@ -134,7 +136,7 @@ class AmpReporter:
         """End a call that was not reported when its question is answered: no result will come."""
         if call_id not in self._calls:
             status = "completed" if allowed else "failed"
-            await self.tell(payloads.call_ended(call_id, status))
+            await self.send(payloads.call_ended(call_id, status))
 
     # ── what Amp tells ──────────────────────────────────────────────────────────────────────────────
 
@@ -142,37 +144,38 @@ class AmpReporter:
         for block in _blocks(message):
             match block:
                 case {"type": "text", "text": str(text)} if text:
-                    await self.tell(payloads.message(f"\n\n{text}" if self._spoke else text))
+                    await self.send(payloads.message(f"\n\n{text}" if self._spoke else text))
                     self._spoke = True
                 case {"type": "thinking", "thinking": str(thought)} if thought:
-                    await self.tell(payloads.thought(thought))
+                    await self.send(payloads.thought(thought))
                 case {"type": "tool_use", "id": str(call_id), "name": str(tool)} if call_id not in self._calls:
                     await self._begin(call_id, tool, fields(block.get("input")))
                 case _:
                     pass
         if usage := fields(message.get("usage")):
             used = self._tokens.add(usage)
-            await self.tell(payloads.window(used, 0))
+            await self.send(payloads.window(used, 0))
 
     async def _begin(self, call_id: str, tool: str, given: Mapping[str, Any]) -> None:
         self._spoke = False
         self._calls[call_id] = _Call(tool, given, asked=(tool, given) in self._early)
         self._news.set()
-        await self.tell(payloads.call_started(call(call_id, tool, given), "in_progress"))
+        await self.send(payloads.call_started(call(call_id, tool, given), "in_progress"))
 
     async def _end(self, call_id: str, output: str, result: Mapping[str, Any]) -> None:
         if (call := self._calls.get(call_id)) is None or not call.open:
             return
         self._spoke = call.open = False
         status = "failed" if result.get("is_error") else "completed"
-        await self.tell(payloads.call_ended(call_id, status, output))
+        await self.send(payloads.call_ended(call_id, status, output))
         if status == "completed" and not call.asked and _KINDS.get(call.tool) in _ASKED:
             raise RequestError(INTERNAL_ERROR, f"Amp used {call.tool} without asking, so its turn was stopped.")
 
 
 def call(call_id: str, tool: str, given: Mapping[str, Any]) -> Payload:
     """Return a call of a tool, as the protocol writes it."""
-    return payloads.call(call_id, title(tool, given), _KINDS.get(tool, "other"), paths=_paths(given), given=given)
+    paths = [given[key] for key in _PATHS if isinstance(given.get(key), str)]
+    return payloads.call(call_id, title(tool, given), _KINDS.get(tool, "other"), paths=paths, given=given)
 
 
 def title(tool: str, given: Mapping[str, Any]) -> str:
@@ -180,17 +183,9 @@ def title(tool: str, given: Mapping[str, Any]) -> str:
     return shortened(f"{tool} {shown}".strip(), LONGEST_TITLE)
 
 
-def _paths(given: Mapping[str, Any]) -> Iterator[str]:
-    yield from (given[key] for key in _PATHS if isinstance(given.get(key), str))
-
-
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     return [fields(block) for block in cast(list[object], content)] if isinstance(content, list) else []
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else _json(content)
 
 
 def _json(value: Any) -> str:

@@ -28,7 +28,7 @@ WORDS = (
 )
 # From being asked to stop to being ended.
 _GRACE = 5.0
-_LAST_WORDS = 2_000
+_LONGEST_COMPLAINT = 2_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class AmpTurn:
 
     def __init__(self, setting: AmpThread) -> None:
         self._setting = setting
-        self._telling = AmpReporter(setting.channel.update)
+        self._reporter = AmpReporter(setting.channel.update)
         self._process: asyncio.subprocess.Process | None = None
         self._result: Mapping[str, Any] | None = None
         self._stray: list[str] = []
@@ -81,12 +81,12 @@ class AmpTurn:
         """Wait for the end of Amp's output, and return its standard error."""
         stopping = asyncio.create_task(self._stop(process))
         try:
-            _, problem = await asyncio.gather(self._hear(process, content), _last_words(process))
+            _, problem = await asyncio.gather(self._exchange(process, content), _complaint(process))
             return problem
         finally:
             stopping.cancel()
 
-    async def _hear(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> None:
+    async def _exchange(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> None:
         assert process.stdin is not None and process.stdout is not None
         message = {"type": "user", "message": {"role": "user", "content": [_content(block) for block in content]}}
         with suppress(ConnectionError):
@@ -113,26 +113,26 @@ class AmpTurn:
         if said.get("type") == "result":
             self._result = said
         else:
-            await self._telling.hear(said)
+            await self._reporter.take(said)
 
     async def _ending(self, problem: str) -> Payload:
         if self._cancelled.is_set():
-            await self._telling.broken_off("was cancelled")
-            return turn_ended("cancelled", self._telling.usage())
+            await self._reporter.fail_open_calls("was cancelled")
+            return turn_ended("cancelled", self._reporter.usage())
         if self._result is None or self._result.get("is_error"):
-            await self._telling.broken_off("failed")
+            await self._reporter.fail_open_calls("failed")
             told = self._result.get("error") if self._result else problem or "".join(self._stray)
             raise refusal(str(told))
-        return turn_ended("end_turn", self._telling.usage())
+        return turn_ended("end_turn", self._reporter.usage())
 
     # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, question: AmpQuestion) -> bool:
         if self._cancelled.is_set():
             return False
-        call_id = await self._telling.asks(question)
+        call_id = await self._reporter.asks(question)
         allowed = (await self._setting.channel.ask(call(call_id, question.tool, question.input))).allowed
-        await self._telling.answered(call_id, allowed=allowed)
+        await self._reporter.answered(call_id, allowed=allowed)
         return allowed and not self._cancelled.is_set()
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────
@@ -157,9 +157,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-async def _last_words(process: asyncio.subprocess.Process) -> str:
+async def _complaint(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
-    return shortened((await process.stderr.read()).decode(errors="replace").strip(), _LAST_WORDS)
+    return shortened((await process.stderr.read()).decode(errors="replace").strip(), _LONGEST_COMPLAINT)
 
 
 def _content(block: Message) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -101,7 +101,8 @@ class ConversationFile:
 
     def open_calls(self) -> list[ToolCallPart]:
         """Return the calls of the last response that have no result."""
-        answered = {part.tool_call_id for part in _results(self._messages)}
+        parts = (part for message in self._messages for part in message.parts)
+        answered = {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}
         last = next((each for each in reversed(self._messages) if isinstance(each, ModelResponse)), None)
         return [call for call in last.tool_calls if call.tool_call_id not in answered] if last else []
 
@@ -199,11 +200,6 @@ class ConversationFiles:
 def _answers(message: ModelMessage) -> TypeGuard[ModelRequest]:
     """Return whether a message holds only results of tool calls."""
     return isinstance(message, ModelRequest) and all(isinstance(part, ToolReturnPart) for part in message.parts)
-
-
-def _results(messages: Sequence[ModelMessage]) -> Iterator[ToolReturnPart]:
-    for message in messages:
-        yield from (part for part in message.parts if isinstance(part, ToolReturnPart))
 
 
 # ── the file ────────────────────────────────────────────────────────────────────────────────────────

@@ -90,7 +90,7 @@ class ApiTurn:
             raise refused(error) from error
         if self._scope.cancelled_caught:
             for call in self._history.close_calls(CANCELLED):
-                await self._tell_end(call, "failed", CANCELLED)
+                await self._report_end(call, "failed", CANCELLED)
         # As other agents count them: tokens that were read from a cache are no input.
         used, cached = self._usage, self._usage.cache_read_tokens
         tokens = payloads.tokens(used.input_tokens - cached, used.output_tokens, cached)
@@ -121,14 +121,14 @@ class ApiTurn:
             # A provider that is busy is not asked again behind everybody's back.
             model_settings={"cache": True, "max_retries": 0},
         ) as stream:
-            await self._listen(stream)
+            await self._stream(stream)
         response = stream.get()
         self._history.add(response)
         self._usage += response.usage
         await self._report(response)
         return response
 
-    async def _listen(self, stream: StreamedResponse) -> None:
+    async def _stream(self, stream: StreamedResponse) -> None:
         try:
             async for event in stream:
                 match event:
@@ -188,9 +188,9 @@ class ApiTurn:
         self._history.answer(call, output, failed=failed)
         # What is on disk is told, too: a turn that is cancelled closes only the calls without a result.
         with anyio.CancelScope(shield=True):
-            await self._tell_end(call, "failed" if failed else "completed", output)
+            await self._report_end(call, "failed" if failed else "completed", output)
 
-    async def _tell_end(self, call: ToolCallPart, status: ToolStatus, output: str) -> None:
+    async def _report_end(self, call: ToolCallPart, status: ToolStatus, output: str) -> None:
         await self._update(payloads.call_ended(call.tool_call_id, status, output))
 
 

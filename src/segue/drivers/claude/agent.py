@@ -64,7 +64,7 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         if known is None:
             self._register.begin(token, cwd)
             self._register.update(token, message_count=len(stored.messages))
-        conversation.tell_first(stored.interrupted, stored.gaps)
+        conversation.report_first(stored.interrupted, stored.gaps)
         return conversation
 
     async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> SdkConversation:

@@ -47,7 +47,7 @@ class ClientStore:
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         return [
-            {"session_id": each["conversation"], "mtime": _milliseconds(each["at"])}
+            {"session_id": each["conversation"], "mtime": int(datetime.fromisoformat(each["at"]).timestamp() * 1000)}
             for each in await self._find(project=project_key)
             if not each["part"]
         ]
@@ -72,10 +72,6 @@ class ClientStore:
 
 def _named(key: SessionKey) -> dict[str, Any]:
     return {"project": key["project_key"], "conversation": key["session_id"], "part": key.get("subpath") or ""}
-
-
-def _milliseconds(moment: str) -> int:
-    return int(datetime.fromisoformat(moment).timestamp() * 1000)
 
 
 def _batches(entries: Sequence[SessionStoreEntry]) -> Iterator[list[SessionStoreEntry]]:

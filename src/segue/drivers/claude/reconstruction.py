@@ -40,18 +40,14 @@ def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
 
 def reconstruct(stored: Sequence[SessionMessage], at: str | None = None) -> Reconstruction:
     """Pair calls with their results; the content of messages is unchanged. Messages after `at` are left out."""
-    messages = [_message(each) for each in _until(stored, at)]
+    last = next((number for number, each in enumerate(stored, start=1) if each.uuid == at), len(stored))
+    messages = [_message(each) for each in stored[:last]]
     mending = _Mending()
     for message, following in zip(messages, [*messages[1:], None], strict=False):
         mending.take(message, following)
     return Reconstruction(
         messages=tuple(mending.messages), interrupted=tuple(mending.interrupted), gaps=tuple(mending.gaps)
     )
-
-
-def _until(stored: Sequence[SessionMessage], at: str | None) -> Sequence[SessionMessage]:
-    last = next((number for number, each in enumerate(stored, start=1) if each.uuid == at), len(stored))
-    return stored[:last]
 
 
 class _Mending:

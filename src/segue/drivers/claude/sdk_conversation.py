@@ -93,7 +93,7 @@ class SdkConversation:
         self._cancelling = False
         self._listener: asyncio.Task[None] | None = None
         self._ended: Exception | None = None
-        self._to_tell: list[Any] = []
+        self._to_report: list[Any] = []
 
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────
 
@@ -127,11 +127,11 @@ class SdkConversation:
             self._listener.cancel()
         await self._claude.disconnect()
 
-    def tell_first(self, interrupted: Iterable[str], gaps: Iterable[str]) -> None:
+    def report_first(self, interrupted: Iterable[str], gaps: Iterable[str]) -> None:
         """Report the faults of the old conversation when the next turn begins."""
-        self._to_tell += [thought(f"I was interrupted in {each}.\n") for each in interrupted]
+        self._to_report += [thought(f"I was interrupted in {each}.\n") for each in interrupted]
         if listed := "; ".join(gaps):
-            self._to_tell.append(thought(f"My conversation has gaps: {listed}.\n"))
+            self._to_report.append(thought(f"My conversation has gaps: {listed}.\n"))
 
     async def models(self) -> list[Mapping[str, Any]]:
         """Return the models that Claude Code offers."""
@@ -156,9 +156,9 @@ class SdkConversation:
         """Play one turn: send the prompt, and ask Claude to go on where it stopped in the middle."""
         self._cancelling = False
         asked: Content = [_block(each) for each in content if each.get("type") in ("text", "image")]
-        for update in self._to_tell:
+        for update in self._to_report:
             await self._channel.update(update)
-        self._to_tell.clear()
+        self._to_report.clear()
         self._translation.last_message = None
         results: list[ResultMessage] = []
         while not self._cancelling:
@@ -197,7 +197,7 @@ class SdkConversation:
 
     async def _listen(self) -> None:
         try:
-            while not await self._heard_all():
+            while not await self._read_all():
                 pass
             self._end(ClaudeSDKError("it ended"))
         except _Mistaken as error:
@@ -206,12 +206,12 @@ class SdkConversation:
         except Exception as error:  # noqa: BLE001 - whoever waits for an answer is told
             self._end(error)
 
-    async def _heard_all(self) -> bool:
+    async def _read_all(self) -> bool:
         """Read messages; return False if more follow, after a message that the SDK could not read."""
         try:
             async for message in self._claude.receive_messages():
                 self._verify(message)
-                await self._hear(message)
+                await self._take_message(message)
                 if isinstance(message, ResultMessage):
                     self._take(message)
         except MessageParseError as error:
@@ -240,9 +240,9 @@ class SdkConversation:
         finally:
             await self._claude.disconnect()
 
-    async def _hear(self, message: Message) -> None:
+    async def _take_message(self, message: Message) -> None:
         try:
-            updates = list(self._translation.hear(message))
+            updates = list(self._translation.translate(message))
         except Exception as error:  # noqa: BLE001 - one message that means nothing to us does not end the conversation
             await self._left_out(error)
             return

@@ -72,9 +72,6 @@ def outcome_of(result: ResultMessage, *, cancelled: bool) -> TurnOutcome:
     if result.subtype in _ERRORS:
         return _ERRORS[result.subtype]
     if result.is_error:
-        return TurnBroken(_words(result), result.api_error_status)
+        message = result.result or "; ".join(result.errors or ())
+        return TurnBroken(message or f"Claude Code ended the turn with {result.subtype}.", result.api_error_status)
     return _STOPS.get(result.stop_reason or "", TurnOver("end_turn"))
-
-
-def _words(result: ResultMessage) -> str:
-    return result.result or "; ".join(result.errors or ()) or f"Claude Code ended the turn with {result.subtype}."

@@ -64,7 +64,7 @@ class MessageTranslation:
         self._streamed: str | None = None
         self._compaction: str | None = None
 
-    def hear(self, message: Message) -> Iterator[Payload]:
+    def translate(self, message: Message) -> Iterator[Payload]:
         """Translate a message into updates."""
         match message:
             case StreamEvent(parent_tool_use_id=None):

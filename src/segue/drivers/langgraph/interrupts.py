@@ -49,13 +49,10 @@ def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[
 def resumption(value: object, answers: Sequence[PermissionDecision]) -> object:
     """Return the value that the graph gets in place of its interrupt."""
     if _actions(value) is not None:
-        return {"decisions": [_decision(answer) for answer in answers]}
+        approved, rejected = {"type": "approve"}, {"type": "reject", "message": "The user refused this."}
+        return {"decisions": [approved if answer.allowed else rejected for answer in answers]}
     answer = answers[0]
     return answer.words or answer.allowed
-
-
-def _decision(answer: PermissionDecision) -> dict[str, str]:
-    return {"type": "approve"} if answer.allowed else {"type": "reject", "message": "The user refused this."}
 
 
 def _actions(value: object) -> list[dict[str, Any]] | None:

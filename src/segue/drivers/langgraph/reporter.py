@@ -15,14 +15,14 @@ from segue.drivers.skeleton.payloads import Payload
 from segue.drivers.text import shortened
 
 LONGEST_TITLE = 200
-Tell = Callable[[Any], Awaitable[None]]
+Send = Callable[[Any], Awaitable[None]]
 
 
 class GraphReporter:
     """Updates of one turn. Messages that were in the thread before it are not reported."""
 
-    def __init__(self, tell: Tell, known: object, *, nodes: bool) -> None:
-        self._tell = tell
+    def __init__(self, send: Send, known: object, *, nodes: bool) -> None:
+        self._send = send
         self._nodes = nodes
         """True if the graph's own nodes are reported as calls: a graph without messages has nothing else to show."""
         messages = list(messages_in(known))
@@ -34,7 +34,7 @@ class GraphReporter:
         """Message of the last text update, if nothing happened since."""
         self._tokens = _Tokens()
 
-    async def hear(self, part: dict[str, Any]) -> None:
+    async def take(self, part: dict[str, Any]) -> None:
         """Take one part of LangGraph's stream."""
         data = part["data"]
         match part["type"]:
@@ -48,9 +48,9 @@ class GraphReporter:
             case _:
                 pass
 
-    async def say_aside(self, text: str) -> None:
+    async def report_thought(self, text: str) -> None:
         self._speaker = None
-        await self._tell(payloads.thought(f"{text}\n"))
+        await self._send(payloads.thought(f"{text}\n"))
 
     async def answered(self, call_id: str, *, allowed: bool, words: str) -> None:
         """End a question that was not the call of a tool; the others end with the tool."""
@@ -58,7 +58,7 @@ class GraphReporter:
             said = words or ("yes" if allowed else "no")
             await self._end(call_id, said, failed=not allowed)
 
-    async def broken_off(self, how: str) -> None:
+    async def fail_open_calls(self, how: str) -> None:
         words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
         for call_id in tuple(self._open):
             await self._end(call_id, words, failed=True)
@@ -78,7 +78,7 @@ class GraphReporter:
             await self._speak(message)
             if (counted := self._tokens.count(message)) is not None:
                 named = {"_claude/model": counted.model} if counted.model else None
-                await self._tell(payloads.window(counted.total, 0, meta=named))
+                await self._send(payloads.window(counted.total, 0, meta=named))
         # The calls in a part of a message are not whole yet; they come with the node's update.
         if not isinstance(message, AIMessageChunk):
             await self._calls(message)
@@ -88,9 +88,9 @@ class GraphReporter:
             if block["type"] == "text" and block["text"]:
                 another = self._speaker is not None and self._speaker != message.id
                 self._speaker = message.id
-                await self._tell(payloads.message(f"\n\n{block['text']}" if another else block["text"]))
+                await self._send(payloads.message(f"\n\n{block['text']}" if another else block["text"]))
             elif block["type"] == "reasoning" and block.get("reasoning"):
-                await self._tell(payloads.thought(block.get("reasoning", "")))
+                await self._send(payloads.thought(block.get("reasoning", "")))
 
     # ── calls ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,14 +118,14 @@ class GraphReporter:
         self._speaker = None
         self._called.add(call_id)
         self._open.add(call_id)
-        await self._tell(payloads.call_started(payloads.call(call_id, title, "other", given=given), "in_progress"))
+        await self._send(payloads.call_started(payloads.call(call_id, title, "other", given=given), "in_progress"))
 
     async def _end(self, call_id: str, output: str, *, failed: bool) -> None:
         self._speaker = None
         self._finished.add(call_id)
         self._open.discard(call_id)
         status = "failed" if failed else "completed"
-        await self._tell(payloads.call_ended(call_id, status, output))
+        await self._send(payloads.call_ended(call_id, status, output))
 
 
 def call_title(call: ToolCall) -> str:

@@ -80,7 +80,7 @@ class GraphTurn:
         self._cancelled = False
         self._stands_at: str | None = None
         """The checkpoint at which the graph came to its end; where it was stopped is no place to begin a copy at."""
-        self._telling = GraphReporter(setting.channel.update, None, nodes=False)
+        self._reporter = GraphReporter(setting.channel.update, None, nodes=False)
 
     async def cancel(self) -> None:
         self._cancelled = True
@@ -104,17 +104,17 @@ class GraphTurn:
             raise RequestError(INTERNAL_ERROR, f"{type(error).__name__}: {error}") from error
         if reason == "cancelled":
             await self._break_off("was cancelled")
-        meta = {"segue": {"at": self._stands_at}, **self._telling.by_model()}
-        return payloads.turn_ended(reason, self._telling.usage(), meta)
+        meta = {"segue": {"at": self._stands_at}, **self._reporter.by_model()}
+        return payloads.turn_ended(reason, self._reporter.usage(), meta)
 
     async def _break_off(self, how: str) -> None:
         # A node in a thread goes on without its turn, and the next turn must not find it at work.
         await self._setting.workers.idle()
-        await self._telling.broken_off(how)
+        await self._reporter.fail_open_calls(how)
 
     async def _go_on(self, text: str) -> StopReason:
         state = await self._state()
-        self._telling = GraphReporter(self._setting.channel.update, state.values, nodes=not self._graph.converses)
+        self._reporter = GraphReporter(self._setting.channel.update, state.values, nodes=not self._graph.converses)
         given = await self._opening(state, text)
         while True:
             await self._run(given)
@@ -141,7 +141,7 @@ class GraphTurn:
         # A stream that is left behind would leave the graph's nodes at work.
         async with aclosing(stream):
             async for part in stream:
-                await self._telling.hear(part)
+                await self._reporter.take(part)
 
     async def _state(self) -> Any:
         return await self._pregel.aget_state(self._config)
@@ -159,7 +159,7 @@ class GraphTurn:
         if state.interrupts:
             return Command(resume=await self._answers(state), update=words)
         names = ", ".join(dict.fromkeys(task.name for task in unfinished))
-        await self._telling.say_aside(
+        await self._reporter.report_thought(
             f"The graph goes on from its last checkpoint. {names} was not finished then, so what it did is unknown; "
             "it is begun again."
         )
@@ -169,7 +169,7 @@ class GraphTurn:
         """Give every open call a result, for no model takes messages in which one is missing, and then the prompt."""
         calls = open_calls(state.values)
         for call in calls:
-            await self._telling.say_aside(f"I was interrupted in {call_title(call)}. {INTERRUPTED}")
+            await self._reporter.report_thought(f"I was interrupted in {call_title(call)}. {INTERRUPTED}")
         done = [StateUpdate(task.result, task.name, task.id) for task in state.tasks if task.result is not None]
         news = {MESSAGES: [*map(unknown, calls), *self._graph.word(text)]}
         update = StateUpdate(news, unfinished[0].name, unfinished[0].id)
@@ -199,5 +199,5 @@ class GraphTurn:
         meta = _IN_WORDS if question.words else None
         asked = payloads.call(question.call_id, question.title, "other", given=about, meta=meta)
         decision = await self._setting.channel.ask(asked)
-        await self._telling.answered(question.call_id, allowed=decision.allowed, words=decision.words)
+        await self._reporter.answered(question.call_id, allowed=decision.allowed, words=decision.words)
         return decision

@@ -14,7 +14,7 @@ from segue.drivers.native.lines import JsonObject, Tally, json_lines
 from segue.model.errors import NotASession
 from segue.model.transcript import Line, Said
 
-Told = Iterator[tuple[str, Said]]
+Told = Iterator[tuple[int, str, Said]]
 LOOKED_AT = 200
 """Lines that may come before the one that shows the format."""
 
@@ -25,7 +25,7 @@ class Format:
 
     name: str
     knows: Callable[[JsonObject], bool]
-    tell: Callable[[Iterator[JsonObject], Tally], Told]
+    tell: Callable[[Iterator[tuple[int, JsonObject]], Tally], Told]
 
 
 FORMATS = (
@@ -47,13 +47,15 @@ def read(file: Path) -> Recording:
     """Read a file from its beginning; the tally is complete when the lines are used up."""
     tally = Tally()
     objects = json_lines(file, tally)
-    looked_at: list[JsonObject] = []
+    looked_at: list[tuple[int, JsonObject]] = []
     for each in objects:
         looked_at.append(each)
         for known in FORMATS:
-            if known.knows(each):
+            if known.knows(each[1]):
                 told = known.tell(chain(looked_at, objects), tally)
-                return Recording(format=known.name, lines=_numbered(told), tally=tally)
+                return Recording(
+                    format=known.name, lines=(Line(number, said, at) for number, at, said in told), tally=tally
+                )
         if len(looked_at) >= LOOKED_AT:
             break
     raise NotASession(f"{file.name} is not a session file that Segue can read{_why(tally)}.")
@@ -65,8 +67,3 @@ def _why(tally: Tally) -> str:
     if tally.broken == tally.lines:
         return ": it does not hold JSON lines"
     return ""
-
-
-def _numbered(told: Told) -> Iterator[Line]:
-    for number, (at, said) in enumerate(told, start=1):
-        yield Line(number, said, at)

@@ -1,9 +1,11 @@
 """Claude Code's session file: a JSON line for each message of the user or the agent, and lines of its own business."""
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from segue.drivers.native.injected import own_words
 from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, objects_of, string_of, text_of
 from segue.model.events import (
     AgentMessage,
@@ -12,6 +14,7 @@ from segue.model.events import (
     TodoUpdated,
     ToolCalled,
     ToolFinished,
+    ToolProgressed,
     UsageReported,
     WorkLocation,
 )
@@ -46,54 +49,59 @@ OWN_BUSINESS = words(
 )
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-# What the program, not the user, writes under the user's name.
-_NOT_THE_USER = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory|ide_|teammate-)"
-    r"|Caveat:|\[Request interrupted)"
-)
-_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _REFUSAL = re.compile(r"(?:the user said|the user provided the following reason[^:]*):\s*(.+)", re.DOTALL)
 _CONTINUED = "This session is being continued from a previous conversation"
 _TASK_NUMBER = re.compile(r"Task #(\d+) created")
+_IN_BACKGROUND = re.compile(r"\s*Command running in background with ID: (\S+?)\.?(?:\s|$)")
+_LAUNCHED = re.compile(r"\s*Async agent launched\b.*?(?:agentId: (\w+)|\Z)", re.DOTALL)
+_POLLED = re.compile(r"<status>(\w+)</status>.*?(?:<exit_code>(-?\d+)</exit_code>|\Z)", re.DOTALL)
+_NOTIFIED = re.compile(r"<task-notification>\s*<task-id>(\S*?)</task-id>.*?<status>(\w+)</status>", re.DOTALL)
+_EXITED = re.compile(r"exit code (-?\d+)")
+_REPORT = re.compile(r"<result>(.*?)(?:</result>|\Z)", re.DOTALL)
+_SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
+POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutputTool"})
 
 
 def knows(line: JsonObject) -> bool:
     return line.get("type") in ("user", "assistant") and is_object(line.get("message"))
 
 
-def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
+def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tuple[int, str, Said]]:
     """Read the lines of a session file."""
     teller = _Teller()
-    for line in lines:
+    for number, line in lines:
         at = string_of(line.get("timestamp"))
         if not knows(line):
             tally.unknown += string_of(line.get("type")) not in OWN_BUSINESS
             for said in teller.queue(line):
-                yield at, said
+                yield number, at, said
             continue
         # A resumed conversation begins with the lines of the one before, under that one's name.
         tally.conversation = string_of(line.get("sessionId")) or tally.conversation
         if not (line.get("isSidechain") or line.get("isMeta") or teller.has_heard(line)):
             for said in teller.tell(line):
-                yield at, said
+                yield number, at, said
 
 
 @dataclass(slots=True)
 class _Teller:
-    """State of the reader between lines."""
+    """State between the lines of a file."""
 
     seen: set[str] = field(default_factory=set[str])
     standing: WorkLocation = field(default_factory=WorkLocation)
     paid: str = ""
-    """Message whose usage was yielded last; its other blocks are on lines of their own and repeat it."""
+    """The message whose usage was reported last; its other blocks stand on lines of their own and repeat it."""
     queued: list[str] = field(default_factory=list[str])
-    """Prompts that the user typed during a turn, and the agent has not taken up yet."""
+    """Prompts typed during a turn that the agent has not taken up yet."""
     taken: set[str] = field(default_factory=set[str])
     tasks: dict[str, TodoEntry] = field(default_factory=dict[str, TodoEntry])
     tasks_made: int = 0
     creations: dict[str, str] = field(default_factory=dict[str, str])
     """Calls that created a task, with the number that was assumed until the program named one."""
+    running: dict[str, str] = field(default_factory=dict[str, str])
+    """Commands in the background, by the client's own id, and the calls that began them."""
+    polls: dict[str, str] = field(default_factory=dict[str, str])
+    """Calls that only look after such a command, and the call that began it."""
 
     def has_heard(self, line: JsonObject) -> bool:
         """Return whether a line was read before: a resumed conversation repeats the lines of the one before."""
@@ -107,8 +115,15 @@ class _Teller:
     def queue(self, line: JsonObject) -> Iterator[Said]:
         """Queue a prompt that was typed during a turn. One that was taken up within a turn is on no other line."""
         attached = line.get("attachment")
-        if is_object(attached) and attached.get("type") == "queued_command":
-            yield from self._taken(string_of(attached.get("prompt")))
+        if is_object(attached):
+            match attached.get("type"):
+                case "queued_command":
+                    yield from self._taken(string_of(attached.get("prompt")))
+                case "file" | "directory":
+                    shown = string_of(attached.get("displayPath")) or string_of(attached.get("filename"))
+                    yield UserSaid(text=f"[attached {attached['type']}: {shown}]")
+                case _:
+                    return
             return
         match line.get("operation"):
             case "enqueue":
@@ -121,12 +136,12 @@ class _Teller:
                 return
 
     def _taken(self, text: str) -> Iterator[Said]:
-        if text.strip() and text not in self.taken and not _NOT_THE_USER.match(text):
+        if text.strip() and text not in self.taken:
             self.taken.add(text)
-            yield UserSaid(text=text)
+            yield from self._typed(text)
 
     def tell(self, line: JsonObject) -> Iterator[Said]:
-        """Read the lines of a session file."""
+        """Read one line of the conversation."""
         yield from self._stand(line)
         message: JsonObject = line["message"]
         content = message.get("content")
@@ -152,25 +167,61 @@ class _Teller:
         if block.get("type") == "tool_result":
             yield from self._result(block)
             return
-        text = _REMINDER.sub("", string_of(block.get("text")))
-        if not text.strip():
+        if block.get("type") == "image":
+            yield UserSaid(text="[attached picture]")
             return
+        text = _REMINDER.sub("", string_of(block.get("text")))
         if summary or text.startswith(_CONTINUED):
             yield Summarised(text=text)
-        elif not _NOT_THE_USER.match(text):
-            yield UserSaid(text=text)
-        elif asked := _slash_command(text):
-            yield UserSaid(text=asked)
+        else:
+            yield from self._typed(text)
+
+    def _typed(self, text: str) -> Iterator[Said]:
+        """Yield what a person typed, or the news that the client delivers in the same place."""
+        if noted := _NOTIFIED.search(text):
+            yield from self._notified(self.running.get(noted[1], ""), noted[2], text)
+        elif words := own_words(text):
+            yield UserSaid(text=words)
+
+    def _notified(self, call_id: str, status: str, text: str) -> Iterator[Said]:
+        """Yield the end of a call that went on in the background; an agent's report is its output."""
+        report, summary = _REPORT.search(text), _SUMMARY.search(text)
+        said = summary[1] if summary else ""
+        code = _EXITED.search(said)
+        failed = status in ("failed", "killed", "error") or (code is not None and code[1] != "0")
+        if not call_id or (report is None and code is None and not failed):
+            return
+        output = html.unescape(report[1]).strip() if report else said
+        yield ToolFinished(call_id=call_id, status="failed" if failed else "completed", output=output)
 
     def _result(self, block: JsonObject) -> Iterator[Said]:
         call_id = string_of(block.get("tool_use_id"))
         output = _REMINDER.sub("", text_of(block.get("content")))
+        if begun := _IN_BACKGROUND.match(output):
+            self.running[begun[1]] = call_id
+            yield ToolProgressed(call_id=call_id, output=output)
+            return
+        if launched := _LAUNCHED.match(output):
+            self.running[launched[1] or ""] = call_id
+            yield ToolProgressed(call_id=call_id, output="")
+            return
+        if call_id in self.polls:
+            yield from self._polled(self.polls.pop(call_id), output)
+            return
         failed = bool(block.get("is_error")) or bool(re.match(r"\s*(?:Error: )?Exit code [1-9]", output))
         if call_id in self.creations and (number := _TASK_NUMBER.search(output)):
             self._renumber(self.creations.pop(call_id), number[1])
         yield ToolFinished(call_id=call_id, status="failed" if failed else "completed", output=output)
         if failed and (reason := _REFUSAL.search(output)):
             yield UserSaid(text=reason[1].strip())
+
+    def _polled(self, call_id: str, output: str) -> Iterator[Said]:
+        """Yield what a command in the background has printed, and its end where that is known."""
+        state = _POLLED.search(output)
+        if state is None or state[1] == "running" or state[2] is None:
+            yield ToolProgressed(call_id=call_id, output=output)
+        else:
+            yield ToolFinished(call_id=call_id, status="failed" if state[2] != "0" else "completed", output=output)
 
     def _agent(self, block: JsonObject) -> Iterator[Said]:
         match block.get("type"):
@@ -199,6 +250,8 @@ class _Teller:
                 yield TodoUpdated(entries=tuple(self.tasks.values()))
             case "TaskUpdate":
                 yield from self._task_update(arguments)
+            case _ if name in POLLS and (begun := self.running.get(_task_id(arguments))):
+                self.polls[call_id] = begun
             case _:
                 paths = tuple(path for key in PATHS if (path := string_of(arguments.get(key))))
                 yield ToolCalled(
@@ -216,7 +269,7 @@ class _Teller:
         yield TodoUpdated(entries=tuple(self.tasks.values()))
 
     def _renumber(self, before: str, after: str) -> None:
-        """Replace the assumed number of a task by the program's own."""
+        """Replace the assumed number of a task by the one that the program named."""
         self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
 
     def _usage(self, message: JsonObject) -> Iterator[Said]:
@@ -241,9 +294,5 @@ def _entry(todo: JsonObject) -> TodoEntry:
     return TodoEntry(content=content, status=string_of(todo.get("status")) or "pending")
 
 
-def _slash_command(text: str) -> str:
-    """Return a slash command with the user's own text."""
-    name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
-    if name is None or arguments is None or not arguments[1].strip():
-        return ""
-    return f"{name[1].strip()} {arguments[1].strip()}"
+def _task_id(arguments: JsonObject) -> str:
+    return next((each for key in ("bash_id", "task_id", "shell_id") if (each := string_of(arguments.get(key)))), "")

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from segue.drivers.native.injected import own_words
 from segue.drivers.native.lines import JsonObject, Tally, is_object, number_of, objects_of, string_of, text_of
 from segue.model.events import (
     AgentMessage,
@@ -24,15 +25,17 @@ from segue.model.transcript import Said, Summarised, UserSaid
 KINDS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 OWN_BUSINESS = frozenset({"world_state", "item_completed", "thread_settings_applied", "token_usage_record"})
 SHELLS = frozenset({"shell", "exec_command", "exec", "local_shell", "shell_command", "container.exec", "write_stdin"})
-TOOLS = {"apply_patch": "edit", "view_image": "read", "web_search": "fetch"} | dict.fromkeys(SHELLS, "execute")
+TOOLS = {"apply_patch": "edit", "view_image": "read", "web_search": "fetch", "spawn_agent": "delegate"} | dict.fromkeys(
+    SHELLS, "execute"
+)
 ACTIONS: dict[str, FileAction] = {"add": "created", "delete": "deleted", "update": "modified"}
 
-# What the program, not the user, writes under the user's name.
-_NOT_THE_USER = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted|subagent_notification"
-    r"|user_shell_command|skill|INSTRUCTIONS|collaboration_mode|personality)|# AGENTS\.md instructions)"
+_EXIT = re.compile(
+    r"^Process exited with code (-?\d+)|^\W{0,3}[Ee]xit[ _]?[Cc]ode\W{0,4}(-?\d+)|^\W{0,3}exit(?:ed)?\s*[=:]\s*(-?\d+)",
+    re.MULTILINE,
 )
-_EXIT = re.compile(r"Process exited with code (-?\d+)|[Ee]xit code:? (-?\d+)")
+_SUMMARY_FRAME = re.compile(r"\AAnother language model started to solve this problem.*?\n+(?=\S)", re.DOTALL)
+_NOTIFIED = re.compile(r"\s*<subagent_notification>\s*(\{.*\})\s*</subagent_notification>", re.DOTALL)
 _RUNNING = re.compile(r"Process running with session ID (\d+)")
 _FRAME = re.compile(
     r"(?:(?:Command|Chunk ID|Wall time|Original token count|Total output lines):.*\n|Process (?:exited|running).*\n)*"
@@ -48,22 +51,22 @@ def knows(line: JsonObject) -> bool:
     return string_of(line.get("type")) in KINDS and is_object(line.get("payload"))
 
 
-def tell(lines: Iterator[JsonObject], tally: Tally) -> Iterator[tuple[str, Said]]:
+def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tuple[int, str, Said]]:
     """Read the lines of a session file."""
     teller = _Teller()
-    for line in lines:
+    for number, line in lines:
         if not knows(line):
             tally.unknown += string_of(line.get("type")) not in OWN_BUSINESS
             continue
         at = string_of(line.get("timestamp"))
         tally.conversation = tally.conversation or _conversation(line)
         for said in teller.tell(string_of(line["type"]), line["payload"]):
-            yield at, said
+            yield number, at, said
 
 
 @dataclass(slots=True)
 class _Teller:
-    """State of the reader between lines."""
+    """State between the lines of a file."""
 
     running: dict[str, str] = field(default_factory=dict[str, str])
     """Commands that were still at work when their call was answered: the terminal's number, and the call."""
@@ -71,16 +74,20 @@ class _Teller:
     """Calls that only look after a running command, and the call that began it."""
     so_far: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Output so far of a command that still runs."""
+    tools: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of the calls that are not answered yet."""
+    helpers: dict[str, str] = field(default_factory=dict[str, str])
+    """Sub-agents by their id, and the calls that began them."""
     model: str = ""
 
     def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
-        """Read the lines of a session file."""
+        """Read one line of the conversation."""
         match kind:
             case "session_meta" | "turn_context":
                 self.model = string_of(payload.get("model")) or self.model
                 yield from _standing(payload)
             case "compacted" if summary := string_of(payload.get("message")):
-                yield Summarised(text=summary)
+                yield Summarised(text=_SUMMARY_FRAME.sub("", summary))
             case "response_item":
                 yield from self._item(string_of(payload.get("type")), payload)
             case "event_msg":
@@ -91,7 +98,7 @@ class _Teller:
     def _item(self, kind: str, payload: JsonObject) -> Iterator[Said]:
         match kind:
             case "message":
-                yield from _message(payload)
+                yield from self._message(payload)
             case "reasoning":
                 if text := text_of(payload.get("summary")).strip():
                     yield AgentThought(text=text)
@@ -112,6 +119,28 @@ class _Teller:
             case _:
                 return
 
+    def _message(self, payload: JsonObject) -> Iterator[Said]:
+        match payload.get("role"):
+            case "assistant" if text := text_of(payload.get("content")).strip():
+                yield AgentMessage(text=text)
+            case "user":
+                blocks = objects_of(payload.get("content"))
+                if notice := _NOTIFIED.match(text_of(blocks)):
+                    yield from self._notified(notice[1])
+                    return
+                texts = [own_words(string_of(block.get("text"))) for block in blocks]
+                pictures = ["[attached picture]" for block in blocks if block.get("type") == "input_image"]
+                if words := "\n".join(filter(None, [*texts, *pictures])):
+                    yield UserSaid(text=words)
+            case _:
+                return
+
+    def _notified(self, text: str) -> Iterator[Said]:
+        """Yield the report of a sub-agent as the end of the call that began it."""
+        found = _parsed(text)
+        began = self.helpers.pop(string_of(found.get("agent_path")), "")
+        yield from (said for _, said in _reports({began: found.get("status")}))
+
     def _call(self, kind: str, payload: JsonObject) -> Iterator[Said]:
         name, call_id = string_of(payload.get("name")) or "shell", string_of(payload.get("call_id"))
         arguments = _arguments(kind, payload)
@@ -121,13 +150,25 @@ class _Teller:
         if name == "write_stdin" and (began := self.running.get(str(arguments.get("session_id")))):
             self.watched[call_id] = began
             return
-        yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
+        self.tools[call_id] = name
+        if name != "wait_agent":
+            yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
 
     def _result(self, payload: JsonObject) -> Iterator[Said]:
         """Yield the result of a call; it ends with its command, not when the program stopped waiting for it."""
         call_id = string_of(payload.get("call_id"))
+        name = self.tools.pop(call_id, "")
         call_id = self.watched.pop(call_id, call_id)
         output, code, terminal = _output(payload.get("output"))
+        if name == "wait_agent":
+            status = _parsed(output).get("status")
+            known: JsonObject = status if is_object(status) else {}
+            yield from (said for _, said in _reports({self.helpers.pop(key, ""): each for key, each in known.items()}))
+            return
+        if name == "spawn_agent" and (helper := string_of(_parsed(output).get("agent_id"))):
+            self.helpers[helper] = call_id
+            yield ToolProgressed(call_id=call_id, output="")
+            return
         if terminal is not None:
             self.running[terminal] = call_id
             self.so_far.setdefault(call_id, []).append(output)
@@ -135,11 +176,30 @@ class _Teller:
                 yield ToolProgressed(call_id=call_id, output=output)
             return
         output = "".join([*self.so_far.pop(call_id, []), output])
-        yield ToolFinished(call_id=call_id, status="failed" if code else "completed", output=output)
+        # Only a command has an exit code; one that ended without it may have failed.
+        unknown = code is None and name in SHELLS
+        status = "failed" if code else "unknown" if unknown else "completed"
+        yield ToolFinished(call_id=call_id, status=status, output=output)
+
+
+def _parsed(text: str) -> JsonObject:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if is_object(found) else {}
+
+
+def _reports(states: Mapping[str, object]) -> Iterator[tuple[str, ToolFinished]]:
+    """Yield the ends of sub-agents, by the calls that began them; one that is still at work has none."""
+    for call_id, state in states.items():
+        if call_id and is_object(state) and (kind := next(iter(state), "")) in ("completed", "errored", "failed"):
+            status = "completed" if kind == "completed" else "failed"
+            yield call_id, ToolFinished(call_id=call_id, status=status, output=string_of(state[kind]))
 
 
 def _conversation(line: JsonObject) -> str:
-    """Return the id of the conversation; the first one is the file's own, and a fork names its origin after it."""
+    """Return the conversation of a file: the first one named, since a fork names its origin after itself."""
     payload: JsonObject = line["payload"]
     named = string_of(payload.get("id")) or string_of(payload.get("session_id"))
     return named if line["type"] == "session_meta" else ""
@@ -155,19 +215,6 @@ def _standing(payload: JsonObject) -> Iterator[Said]:
     )
     if standing != WorkLocation():
         yield standing
-
-
-def _message(payload: JsonObject) -> Iterator[Said]:
-    text = text_of(payload.get("content")).strip()
-    if not text:
-        return
-    match payload.get("role"):
-        case "user" if not _NOT_THE_USER.match(text):
-            yield UserSaid(text=text)
-        case "assistant":
-            yield AgentMessage(text=text)
-        case _:
-            return
 
 
 def _action(change: object) -> FileAction:
@@ -195,7 +242,7 @@ def _entry(step: JsonObject) -> TodoEntry:
 
 
 def _arguments(kind: str, payload: JsonObject) -> JsonObject:
-    """Return the call's arguments as an object; the commands of a program of several are listed under `commands`."""
+    """Return a call's arguments as an object; a program of several commands lists them under `commands`."""
     if kind == "local_shell_call":
         action = payload.get("action")
         return action if is_object(action) else {}
@@ -218,7 +265,7 @@ def _unescaped(text: str) -> str:
 
 
 def _output(output: object) -> tuple[str, int | None, str | None]:
-    """Return a command's output, its exit code, and the number of its terminal where it still runs."""
+    """Return the output of a command, its exit code, and the number of its terminal while it runs."""
     text = text_of(output)
     if text.startswith('{"output"'):
         try:
@@ -231,6 +278,12 @@ def _output(output: object) -> tuple[str, int | None, str | None]:
             return string_of(parsed.get("output")), number_of(code), None
     frame = _FRAME.match(text)
     head = frame[0] if frame else text[:2000]
-    found, running = _EXIT.search(head), _RUNNING.search(head)
-    code = int(found[1] or found[2]) if found else None
+    running = _RUNNING.search(head)
+    codes = _codes(head) or (None if running else _codes(text[:2000] + text[-2000:]))
+    code = next((each for each in codes if each), 0) if codes else None
     return text[frame.end() :] if frame else text, code, running[1] if running and code is None else None
+
+
+def _codes(text: str) -> list[int]:
+    """Return the exit codes that a text names; a program of several commands may print one for each."""
+    return [int(next(filter(None, found.groups()))) for found in _EXIT.finditer(text)]

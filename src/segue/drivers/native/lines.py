@@ -21,7 +21,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a file's lines."""
+    """Counts of a file's lines, taken while it is read."""
 
     lines: int = 0
     unknown: int = 0
@@ -65,12 +65,14 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
     return isinstance(value, dict)
 
 
-def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
-    """Yield the JSON objects of a file's lines, and count all lines in the tally."""
+def json_lines(file: Path, tally: Tally) -> Iterator[tuple[int, JsonObject]]:
+    """Yield each object of the file with the number of its line, the first line being 1."""
+    number = 0
     try:
         with file.open("rb") as stream:
             content = Prefix(stream)
             while line := content.readline():
+                number += 1
                 text = line.strip(b"\0 \t\r\n")
                 if not text and b"\0" not in line:
                     continue
@@ -83,7 +85,7 @@ def json_lines(file: Path, tally: Tally) -> Iterator[JsonObject]:
                 if found is None:
                     tally.broken += 1
                 else:
-                    yield found
+                    yield number, found
             tally.size, tally.sha256 = content.size, content.sha256
     except OSError as error:
         raise NotASession(f"{file.name} cannot be read: {error.strerror or error}.") from error
@@ -100,7 +102,7 @@ def _object(text: bytes) -> JsonObject | None:
 
 
 def _whole(value: Any) -> Any:
-    """Replace every half of a character: no encoder accepts one."""
+    """Replace every half of a character in a value: no encoder takes one."""
     match value:
         case str():
             return value.encode(errors="replace").decode()
@@ -134,7 +136,7 @@ def number_of(value: object) -> int | None:
 
 
 def objects_of(value: object) -> list[JsonObject]:
-    """Return the objects in a list, without its other values."""
+    """Return the objects in a list; its other items are ignored."""
     if not isinstance(value, list):
         return []
     items: list[object] = value  # pyright: ignore[reportUnknownVariableType]

@@ -9,7 +9,7 @@ from segue.model.status import Failure
 
 JsonObject = dict[str, Any]
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
-ToolStatus = Literal["completed", "failed"]
+ToolStatus = Literal["completed", "failed", "unknown"]
 FileAction = Literal["created", "modified", "deleted"]
 
 

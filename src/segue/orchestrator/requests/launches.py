@@ -50,8 +50,8 @@ from segue.orchestrator.runtime.run_handle import Stop
 from segue.orchestrator.runtime.services import DIVERGED, RuntimeServices
 from segue.protocol.admission import (
     FilesMoving,
-    Launch,
     LaunchCourse,
+    LaunchRequest,
     Leaving,
     OpenRun,
     Standing,
@@ -61,6 +61,7 @@ from segue.protocol.admission import (
 )
 from segue.protocol.budgets import LimitReached
 from segue.protocol.capacity import Rung, usable_window
+from segue.resume.budget import budget_for
 from segue.resume.history import KINDS as HISTORY_KINDS
 from segue.resume.history import history
 from segue.resume.planner import Means, ResumePlan, plan_resume
@@ -112,8 +113,8 @@ class Ask:
     """Pictures of the message."""
 
     @property
-    def launch(self) -> Launch:
-        return Launch(
+    def launch(self) -> LaunchRequest:
+        return LaunchRequest(
             purpose=self.purpose,
             agent=self.agent.name,
             way=self.way,
@@ -135,7 +136,7 @@ async def means_of(
     return Means(
         session=session,
         agent=agent,
-        budget=services.rules.context_budget if standing else None,
+        budget=(services.rules.context_budget or budget_for(state.usage.window)) if standing else None,
         history=history(records, services.rules.history),
         request=_request(state, standing, services.rules.plan_tasks),
         original=await fork_origins.original(services, state),
@@ -330,7 +331,7 @@ class Launching:
         if plan.way is Way.FORK:
             t.sessions.set_carrying(parent.id, carrying)
             return parent.id
-        if session.unborn and not over and ask.choices is None and ask.back is None:
+        if session.never_started and not over and ask.choices is None and ask.back is None:
             t.sessions.set_carrying(parent.id, carrying)
             return parent.id
         if not over:

@@ -190,7 +190,9 @@ class Orchestrator:
         compiled = await compile_workflow(
             self._services, row.id, present, budget or self._services.rules.context_budget
         )
-        return CompiledContext(workflow_id=row.id, context=compiled.text, exam=compiled.exam)
+        return CompiledContext(
+            workflow_id=row.id, context=compiled.text, exam=compiled.exam, sections=compiled.sections
+        )
 
     async def verify(self, name: str) -> Verification:
         verdict = await self._journal.verify((await self._journal.workflows.get(name)).id)

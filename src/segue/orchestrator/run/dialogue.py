@@ -116,7 +116,7 @@ class Dialogue:
         self._turns = Turns(lease, agent, recorder, speaker, lease.live.phase, capacity)
         self._finishing = Finishing(lease, self._turns, recorder, environment)
         self._planner = Planner(lease, self._turns, recorder)
-        self._plans = lease.services.agents[lease.agent].plans
+        self._plans = lease.configuration.plans
         self._occasion: PromptOccasion | None = occasion
         """Introduction for the first prompt; None after the first task."""
         self._status_before_talk = WorkflowStatus.PAUSED
@@ -321,7 +321,7 @@ class Dialogue:
 
     async def _what_came_before(self, state: WorkflowState) -> _Introduction:
         """Compile the context of a new conversation, or quote the history."""
-        if state.sessions[self._lease.session_id].told_by is Way.CONTEXT:
+        if state.sessions[self._lease.session_id].context_way is Way.CONTEXT:
             try:
                 return await self._context(state.sessions[self._lease.session_id].own_context)
             except Exception:  # a context that fails to compile must not stop the work

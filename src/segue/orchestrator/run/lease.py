@@ -51,6 +51,8 @@ class Lease:
         self.session_id = session.id
         self.number = number
         self.agent = session.agent
+        # An agent that is not configured any more is noticed here, before the run is claimed.
+        self.configuration = services.agents[session.agent]
         self.attempt: AttemptId = new_attempt_id()
         self.has_worktree = workflow.base is not None and stands(Path(workflow.worktree))
         self.token = token

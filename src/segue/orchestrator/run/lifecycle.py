@@ -86,7 +86,7 @@ class Run:
         self._services = services
         self._live = lease.live
         self._began_with = state
-        self._agent = services.agents[lease.agent]
+        self._agent = lease.configuration
         self._environment = dict(services.environments.get((lease.session_id, lease.number), {}))
         self._recorder = Recorder(
             journal=services.journal,

@@ -65,9 +65,8 @@ async def _draft(lease: Lease, due: Refresh) -> Checkpoint:
 
 
 async def _memorize(lease: Lease, checkpoint: Checkpoint) -> str | None:
-    cache = lease.services.facts
-    facts = await cache.facts_until(lease.workflow_id, checkpoint.after)
-    calendar = await cache.calendar(checkpoint, facts)
+    digest, calendar = await lease.services.facts.facts_at(checkpoint)
+    facts = digest.facts
     findings = Findings(
         checkpoint_id=checkpoint.id,
         tests=tests_of(facts, calendar),

@@ -61,7 +61,7 @@ async def collect_occasion(lease: Lease, state: WorkflowState, way: Way, git: Gi
         checkpoint=await journal.checkpoints.base(lease.workflow_id, state),
         git=git,
         divergence=tuple(each.message for each in mine if isinstance(each, Warned) and each.code == DIVERGED),
-        taken_back=state.taken_back,
+        taken_back=state.rewound_by,
         directory=lease.workflow.worktree,
         copied_from=(await journal.state(origin.workflow_id)).worktree if origin else None,
         knows_issue=state.sessions[lease.session_id].was_given_a_task,

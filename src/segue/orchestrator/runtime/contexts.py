@@ -5,15 +5,18 @@ from datetime import datetime
 
 from anyio.to_thread import run_sync
 
+from segue.exam import Evidence, Grade, grade
 from segue.model.checkpoint import Checkpoint, GitState
+from segue.model.contexts import ContextSection
 from segue.model.facts import DecisionFact, SessionFacts
 from segue.model.findings import Decision, ExamResult, Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.runtime.plan_text import to_do
 from segue.orchestrator.runtime.services import RuntimeServices
-from segue.resume.exam import Grade, compile_examined, examine, probes
+from segue.resume.budget import budget_for
 from segue.resume.handover import Handover, Lengths
 from segue.resume.prompts import nobody_died, taken_back
+from segue.resume.repair import compile_repaired
 from segue.resume.tokens import tokens
 from segue.snapshot.findings import own_tests, reviews_of
 from segue.state.fold import WorkflowState
@@ -25,6 +28,7 @@ class Compiled:
 
     text: str
     exam: ExamResult
+    sections: tuple[ContextSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +47,35 @@ async def compile_workflow(
     state = await services.journal.state(workflow_id)
     latest = await services.journal.checkpoints.base(workflow_id, state)
     findings = await services.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
-    facts = with_own_tests(enriched(await services.facts.facts(workflow_id), findings), state)
+    digest = await services.facts.digest(workflow_id)
+    facts = with_own_tests(enriched(digest.facts, findings), state)
     handover = handover_of(state, workflow_id, latest, present, services.rules.lengths)
+    budget = budget or budget_for(state.usage.window)
     if own:
-        grade = await run_sync(lambda: examine(own, probes(facts, handover)))
-        return Compiled(text=own, exam=_result(grade, tokens(own), budget))
-    return await compile_facts(facts, handover, budget)
+        verdict = await run_sync(grade, own, digest.evidence)
+        return Compiled(text=own, exam=_result(verdict, tokens(own), budget))
+    return await compile_facts(facts, handover, budget, digest.evidence)
 
 
-async def compile_facts(facts: SessionFacts, handover: Handover, budget: int) -> Compiled:
-    context, grade = await run_sync(compile_examined, facts, budget, handover)
-    return Compiled(text=context.text, exam=_result(grade, context.tokens, budget))
+async def compile_facts(facts: SessionFacts, handover: Handover, budget: int, evidence: Evidence) -> Compiled:
+    """Compile a context, examined by the record and repaired."""
+
+    def examined(text: str) -> Grade:
+        return grade(text, evidence)
+
+    context, verdict = await run_sync(compile_repaired, facts, budget, examined, handover)
+    result = _result(verdict, context.tokens, budget)
+    return Compiled(text=context.text, exam=result, sections=context.sections)
 
 
-def _result(grade: Grade, length: int, budget: int) -> ExamResult:
+def _result(verdict: Grade, length: int, budget: int) -> ExamResult:
     return ExamResult(
-        score=grade.score,
-        by_category={str(category): share for category, share in grade.by_category.items()},
-        missing=tuple(probe.about for probe in grade.missing),
+        score=verdict.score,
+        by_category={str(category): share for category, share in verdict.by_category.items()},
+        missing=(
+            *(f"FALSE: {each.why}" for each in verdict.falsehoods),
+            *(question.about for question in verdict.missing),
+        ),
         tokens=length,
         budget=budget,
     )
@@ -92,7 +107,7 @@ def handover_of(
         pause_reason=reason,
         git=present.git,
         git_read_at=f"{present.at:%Y-%m-%d %H:%M} UTC",
-        divergence=(*forked(state), *taken_back(state.taken_back), *present.divergence),
+        divergence=(*forked(state), *taken_back(state.rewound_by), *present.divergence),
         feedback=tuple(reviews_of([each.feedback for each in state.reviews])),
         snapshot_id=latest.id if latest else None,
         lengths=lengths,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 from anyio.to_thread import run_sync
 
+from segue.exam import Evidence, entries_of_journal
 from segue.journal import Journal
 from segue.model.checkpoint import Checkpoint
 from segue.model.events import Record, Stretch
@@ -41,9 +42,18 @@ class Chapter:
         return self.stretch.after < number - self.offset <= self.stretch.until
 
 
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Facts of a workflow's conversations, and the record that an examiner asks about."""
+
+    facts: SessionFacts
+    evidence: Evidence
+
+
 @dataclass(slots=True)
 class _Reading:
     collector: Collector = field(default_factory=Collector)
+    evidence: Evidence = field(default_factory=Evidence)
     read_so_far: list[Chapter] = field(default_factory=list[Chapter])
     """The last chapter, as far as it was read."""
     turn: anyio.Lock = field(default_factory=anyio.Lock)
@@ -62,10 +72,13 @@ class _Reading:
         return self.read_so_far[index].stretch.until if index < len(self.read_so_far) else chapter.stretch.after
 
     def read(self, index: int, chapter: Chapter, records: list[Record]) -> None:
+        """Take up a page of records."""
         try:
             kept = [record for record in records if record.session_id not in chapter.aside]
             for line in lines_of(kept, chapter.offset):
                 self.collector.hear(line)
+            for entry in entries_of_journal(kept, chapter.offset):
+                self.evidence.add(entry)
         except BaseException:
             # Half a page was heard; whoever comes next must not hear it twice.
             self.forget()
@@ -73,7 +86,10 @@ class _Reading:
         self.read_so_far[index:] = [_up_to(chapter, records[-1].seq)]
 
     def forget(self) -> None:
-        self.collector, self.read_so_far = Collector(), []
+        self.collector, self.evidence, self.read_so_far = Collector(), Evidence(), []
+
+    def digest(self) -> Digest:
+        return Digest(self.collector.facts(), self.evidence.copy())
 
 
 class FactsCache:
@@ -85,22 +101,39 @@ class FactsCache:
 
     async def facts(self, workflow_id: WorkflowId) -> SessionFacts:
         """Return the facts of the workflow's conversations up to now."""
+        return (await self.digest(workflow_id)).facts
+
+    async def digest(self, workflow_id: WorkflowId) -> Digest:
+        """Return the facts up to now, with the record that they come from."""
         reading = self._keep(workflow_id)
         async with reading.turn:
             chapters = await self._chapters(workflow_id, await self._journal.state(workflow_id))
             if not reading.precedes(chapters):
-                # What was heard cannot be unheard: when some of it was undone, the rest is heard anew.
+                # Some of what was read has been undone, so the rest is read again.
                 reading.forget()
             return await self._read_on(reading, chapters)
 
-    async def facts_until(self, workflow_id: WorkflowId, last: Seq) -> SessionFacts:
-        """Return the facts up to event `last`."""
-        chapters = await self._chapters_until(workflow_id, last)
-        reading = self._keep(workflow_id)
+    async def facts_at(self, checkpoint: Checkpoint) -> tuple[Digest, Calendar]:
+        """Return the facts up to a checkpoint with their record, and the times of the facts and of the tasks."""
+        chapters = await self._chapters_until(checkpoint.workflow_id, checkpoint.after)
+        reading = self._keep(checkpoint.workflow_id)
+        digest: Digest | None = None
         async with reading.turn:
             if reading.precedes(chapters):
-                return await self._read_on(reading, chapters)
-        return await self._read_on(_Reading(), chapters)
+                digest = await self._read_on(reading, chapters)
+        digest = digest or await self._read_on(_Reading(), chapters)
+        calendar = Calendar(times={}, default=checkpoint.created_at)
+        for chapter in chapters:
+            numbers = {number - chapter.offset for number in seqs_of(digest.facts) if chapter.holds(number)}
+            times = await self._journal.event_times(chapter.workflow_id, numbers)
+            starts = await self._journal.task_starts(chapter.workflow_id)
+            placed = [(chapter.offset + seq, task) for seq, task in starts]
+            calendar = replace(
+                calendar,
+                times={**calendar.times, **{chapter.offset + seq: at for seq, at in times.items()}},
+                starts=[*calendar.starts, *(start for start in placed if chapter.holds(start[0]))],
+            )
+        return digest, calendar
 
     async def last_records(
         self, workflow_id: WorkflowId, kinds: Collection[str], state: WorkflowState | None = None
@@ -115,28 +148,13 @@ class FactsCache:
                 )
         return found
 
-    async def said_until(self, workflow_id: WorkflowId, last: Seq) -> WorkflowState:
-        """Return the records of tests and reviews up to event `last`."""
+    async def judgements_at(self, checkpoint: Checkpoint) -> WorkflowState:
+        """Return the state of tests and reviews at a checkpoint."""
         found: list[Record] = []
-        for chapter in await self._chapters_until(workflow_id, last):
+        for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
             records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
             found += records[::-1]
         return fold(found)
-
-    async def calendar(self, checkpoint: Checkpoint, facts: SessionFacts) -> Calendar:
-        """Return the times of a checkpoint's facts, and the starts of its tasks."""
-        calendar = Calendar(times={}, default=checkpoint.created_at)
-        for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
-            numbers = {number - chapter.offset for number in seqs_of(facts) if chapter.holds(number)}
-            times = await self._journal.event_times(chapter.workflow_id, numbers)
-            starts = await self._journal.task_starts(chapter.workflow_id)
-            placed = [(chapter.offset + seq, task) for seq, task in starts]
-            calendar = replace(
-                calendar,
-                times={**calendar.times, **{chapter.offset + seq: at for seq, at in times.items()}},
-                starts=[*calendar.starts, *(start for start in placed if chapter.holds(start[0]))],
-            )
-        return calendar
 
     def _keep(self, workflow_id: WorkflowId) -> _Reading:
         reading = self._kept.pop(workflow_id, None) or _Reading()
@@ -161,7 +179,7 @@ class FactsCache:
         stretches = story(state.rewinds, state.seq)
         return [*before, *(Chapter(workflow_id, stretch, offset, state.helpers) for stretch in stretches)]
 
-    async def _read_on(self, reading: _Reading, chapters: Sequence[Chapter]) -> SessionFacts:
+    async def _read_on(self, reading: _Reading, chapters: Sequence[Chapter]) -> Digest:
         for index, chapter in list(enumerate(chapters))[max(0, len(reading.read_so_far) - 1) :]:
             while (after := reading.reached(index, chapter)) < chapter.stretch.until:
                 page = await self._journal.records(chapter.workflow_id, after)
@@ -169,7 +187,7 @@ class FactsCache:
                 # What a thread began is finished by it, or the next one would hear half a page twice.
                 with anyio.CancelScope(shield=True):
                     await run_sync(reading.read, index, chapter, heard)
-        return await run_sync(reading.collector.facts)
+        return await run_sync(reading.digest)
 
 
 def _up_to(chapter: Chapter, until: Seq) -> Chapter:

@@ -15,7 +15,7 @@ async def original(services: RuntimeServices, state: WorkflowState) -> Original 
     return Original(
         session=there,
         clean=checkpoint.clean_boundary,
-        moved=there.spoken_to > origin.after,
+        moved=there.last_prompted > origin.after,
         bookmark=checkpoint.bookmark,
         tokens=checkpoint.usage.context_tokens,
     )

@@ -19,7 +19,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from segue.model.findings import Spending
 from segue.orchestrator.runtime.extraction import Asked, Extraction
 from segue.snapshot.extraction import INSTRUCTIONS, ExtractionResult, Unreadable, read_answer
-from segue.snapshot.facts.words import flattened
+from segue.snapshot.facts.text import flattened
 
 log = logging.getLogger("segue")
 

@@ -4,12 +4,13 @@ import logging
 from dataclasses import replace
 
 from segue.model.checkpoint import Checkpoint
-from segue.model.facts import SessionFacts
 from segue.model.findings import Findings
 from segue.model.ids import WorkflowId
 from segue.orchestrator.runtime.contexts import Present, compile_facts, handover_of, with_own_tests
 from segue.orchestrator.runtime.extraction import extract
+from segue.orchestrator.runtime.facts_cache import Digest
 from segue.orchestrator.runtime.services import RuntimeServices
+from segue.resume.budget import budget_for
 from segue.snapshot.extraction import KINDS
 from segue.snapshot.findings import decisions_of, errors_of, reviews_of, tests_of
 
@@ -29,19 +30,19 @@ async def study_forever(services: RuntimeServices) -> None:
 
 async def study_latest(services: RuntimeServices, workflow_id: WorkflowId) -> None:
     for checkpoint in await services.journal.checkpoints.snapshots(workflow_id, limit=1):
-        await _read_along(services, checkpoint, await findings(services, checkpoint))
+        await _extract(services, checkpoint, await findings(services, checkpoint))
 
 
-async def _read_along(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
+async def _extract(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
     """Read a snapshot with a model too, once; meanwhile the findings by rule are returned."""
     extraction, workflow_id = services.rules.extraction, checkpoint.workflow_id
     if extraction.by == "rules" or found.spending.calls or found.problem:
         return
     aside = (await services.journal.state(workflow_id)).helpers
     records = await services.journal.last_records(workflow_id, KINDS, aside=aside)
-    told = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
-    if told != found:
-        await services.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(told, checkpoint.session_id))
+    more = await extract(found, [record for record in records[::-1] if record.seq <= checkpoint.after], extraction)
+    if more != found:
+        await services.journal.transact(workflow_id, lambda t: t.checkpoints.save_findings(more, checkpoint.session_id))
 
 
 async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
@@ -59,23 +60,21 @@ async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Finding
 
 
 async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
-    facts = await services.facts.facts_until(checkpoint.workflow_id, checkpoint.after)
-    calendar = await services.facts.calendar(checkpoint, facts)
-    said = await services.facts.said_until(checkpoint.workflow_id, checkpoint.after)
+    digest, calendar = await services.facts.facts_at(checkpoint)
+    facts = digest.facts
+    judged = await services.facts.judgements_at(checkpoint)
     found = Findings(
         checkpoint_id=checkpoint.id,
-        # Those that Segue ran itself were run on the whole, and against what the plan expects.
-        tests=said.tests.tests if said.tests else tests_of(facts, calendar),
+        # Segue's own test runs cover everything, and know the failures that the plan expects.
+        tests=judged.tests.tests if judged.tests else tests_of(facts, calendar),
         decisions=decisions_of(facts, calendar),
         errors=errors_of(facts, calendar),
-        feedback=tuple(each.feedback for each in said.reviews),
+        feedback=tuple(each.feedback for each in judged.reviews),
     )
-    return await _examined(services, checkpoint, with_own_tests(facts, said), found)
+    return await _examined(services, checkpoint, replace(digest, facts=with_own_tests(facts, judged)), found)
 
 
-async def _examined(
-    services: RuntimeServices, checkpoint: Checkpoint, facts: SessionFacts, found: Findings
-) -> Findings:
+async def _examined(services: RuntimeServices, checkpoint: Checkpoint, digest: Digest, found: Findings) -> Findings:
     """Add the exam of the context that this snapshot gives."""
     state = await services.journal.state(checkpoint.workflow_id)
     present = Present(git=checkpoint.git, at=checkpoint.created_at)
@@ -89,5 +88,6 @@ async def _examined(
         next_task=checkpoint.next_task,
         feedback=tuple(reviews_of(found.feedback)),
     )
-    compiled = await compile_facts(facts, handover, services.rules.context_budget)
+    budget = services.rules.context_budget or budget_for(state.usage.window)
+    compiled = await compile_facts(digest.facts, handover, budget, digest.evidence)
     return replace(found, exam=compiled.exam)

@@ -10,7 +10,7 @@ from segue.model.ids import Seq
 from segue.snapshot.extraction.answer import ExtractedDecision, ExtractedError, ExtractionResult
 from segue.snapshot.extraction.messages import Spoken
 from segue.snapshot.facts.decisions import MOST_DECISIONS
-from segue.snapshot.facts.words import flattened
+from segue.snapshot.facts.text import flattened
 
 SHORTEST_QUOTE = 8
 """Fewer characters are found by chance."""

@@ -1,7 +1,6 @@
-"""From a transcript to what is known of it: one pass, no model, no I/O.
+"""Facts of a session, read from its transcript: one pass, no model, no I/O.
 
-`facts_of(lines)` hears every line once and in order; what it keeps is bounded, and its cost grows with the length of
-the transcript and not faster.
+`facts_of(lines)` takes up every line once and in order; its cost grows with the length of the transcript, not faster.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,9 @@
-"""Hears a transcript line by line and keeps what a successor may need."""
+"""Read a transcript line by line and keep what a successor may need."""
 
-from collections import deque
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, assert_never
+from typing import assert_never
 
 from segue.model.checkpoint import Usage
 from segue.model.events import (
@@ -20,70 +20,107 @@ from segue.model.events import (
     UsageReported,
     WorkLocation,
 )
-from segue.model.facts import Ask, FileFact, Passage, SessionFacts
+from segue.model.facts import ActionFact, FileFact, Outcome, Sentence, SessionFacts, StateFact, Voice
 from segue.model.transcript import Line, Summarised, UserSaid
-from segue.snapshot.facts import names as n
-from segue.snapshot.facts import passages
-from segue.snapshot.facts.commands import Purpose, commands_of, file_shown, purpose, searches
+from segue.snapshot.facts.asks import Asks
+from segue.snapshot.facts.commands import commands_of, headline, purpose
 from segue.snapshot.facts.decisions import Decisions
+from segue.snapshot.facts.earlier import Earlier, handed_down
 from segue.snapshot.facts.edits import Edit, change_told, edits_of, elsewhere
-from segue.snapshot.facts.runs import MOST_COMMANDS, Runs
-from segue.snapshot.facts.words import constraints, sentences, unlinked
+from segue.snapshot.facts.outcomes import error_message, test_summary
+from segue.snapshot.facts.results import result_of
+from segue.snapshot.facts.runs import MOST_COMMANDS, Runs, outcome_of
+from segue.snapshot.facts.text import clipped, sentences
+from segue.snapshot.facts.versions import Versions, is_scratch
+from segue.snapshot.facts.written import written_in
 
-MOST_FILES = 80
-MOST_SAID = 60
-LONGEST_ASK = 6000
-LONGEST_PASTE = 3000
-"""A message longer than this is mostly something pasted, in which nobody laid down rules."""
-LATEST = 6
-_CALLS: dict[str, n.Place] = {
-    "execute": n.COMMAND, "edit": n.EDIT, "delete": n.EDIT, "read": n.LOOK, "search": n.LOOK,
-}  # fmt: skip
-_ANSWERS: dict[str, n.Place] = {"execute": n.OUTPUT, "read": n.READ, "search": n.FOUND}
-# A command is a look at files when it does nothing else, whether the agent has a tool of its own for that or not.
-_COMMANDS: dict[Purpose, tuple[n.Place, n.Place]] = {
-    "test": (n.COMMAND, n.OUTPUT), "work": (n.COMMAND, n.OUTPUT), "git": (n.COMMAND, n.VERSIONS),
-    "talk": (n.COMMAND, n.OUTPUT), "look": (n.LOOK, n.READ),
-}  # fmt: skip
+MOST_FILES = 400
+MOST_SENTENCES = 40_000
+"""Above it, announcements and results of the older half are dropped; nothing that a person said is among them."""
+_ANNOUNCES = re.compile(
+    r"^(?:(?:ok(?:ay)?|great|perfect|good|excellent|alright|now|next|first|so|and|then|also|got it"
+    r"|right)[,.!:]?\s+)*(?:let me|let's (?!not|go with|use|switch)|now (?:let|i|the)\b"
+    r"|i['’]?ll (?:now |start|begin|check|look|read|run|also|use|create|update|add|fix|verify|take|see|inspect"
+    r"|explore|search|do|first|continue)"
+    r"|i(?:['’]m| am) (?:going to|now|checking|reading|looking|running|opening|pulling|scanning|inspecting|tracing)"
+    r"|i will|i need to|i want to|time to"
+    r"|next,? i|first,? i|looking|checking|reading|running|starting|here(?:['’]s| is| are)"
+    r"|everything (?:is )?(?:builds|clean|green)|done[.!]?$)",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"^(?:you(?:['’]re| are) (?:absolutely |totally )?right|good (?:question|thinking|catch|point|idea|news)|great"
+    r"|excellent|perfect|nice"
+    r"|no response requested|got it|understood|sure|makes sense|sorry|my bad)\b.{0,30}$",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"user doesn't want to (?:proceed|take)|tool use was rejected|rejected by (?:the )?user|user (?:denied|declined"
+    r"|rejected)",
+    re.IGNORECASE,
+)
+_ANSWERED = re.compile(r"\"([^\"]{3,400})\"\s*=\s*\"([^\"]{1,1500})\"")
+_APPROVED = re.compile(r"User has approved your plan")
+_READS_HISTORY = re.compile(
+    r"git (?:-\S+ \S+ )*(?:diff|status|log|show|branch|rev-parse|ls-files|ls-remote|blame|remote|describe|fetch"
+    r"|merge-base|config)\b"
+    r"|gh \w+ (?:view|list|diff|checks)\b"
+)
+_MOVED = re.compile(
+    r"\bgit mv +(?:-\w+ +)*['\"]?([\w./@+-]+)['\"]? +['\"]?([\w./@+-]+)['\"]?[ \t]*(?=$|&&|;|\n)", re.MULTILINE
+)
+_LEAD = re.compile(
+    r"^(?:(?:ok(?:ay)?|great|perfect|good|now|next|first|so|and|then|also)[,.!:]?\s+)*(?:let me|i'll|i will"
+    r"|let's)\s+(?:now |just |quickly |also )?",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\w-]{3,}")
 
 
 @dataclass(slots=True)
 class Collector:
-    """The state of the hearing."""
+    """Everything known of a session so far."""
 
     number: int = 0
     standing: WorkLocation = field(default_factory=WorkLocation)
-    asks: list[Ask] = field(default_factory=list[Ask])
+    asks: Asks = field(default_factory=Asks)
     summary: str = ""
     plan: str = ""
     todos: tuple[TodoEntry, ...] = ()
     files: dict[str, FileFact] = field(default_factory=dict[str, FileFact])
-    looked_at: dict[str, FileFact] = field(default_factory=dict[str, FileFact])
     calls: dict[str, tuple[int, ToolCalled]] = field(default_factory=dict[str, tuple[int, ToolCalled]])
     """Calls that are not finished, and the lines in which they were begun."""
     runs: Runs = field(default_factory=Runs)
+    versions: Versions = field(default_factory=Versions)
     decisions: Decisions = field(default_factory=Decisions)
-    latest: deque[Passage] = field(default_factory=lambda: deque[Passage](maxlen=LATEST))
-    names: n.Names = field(default_factory=n.Names)
+    told: list[Sentence] = field(default_factory=list[Sentence])
+    closing: tuple[int, int] = (0, 0)
+    """The sentences of the agent's latest message, as a part of `told`."""
+    message: str = ""
+    message_at: int = 0
     usage: Usage = field(default_factory=Usage)
     intent: str = ""
-    """What the agent said last about what it is doing."""
+    """The agent's latest words about what it is doing."""
+    intent_at: int = 0
+    last: ActionFact | None = None
+    refused: ActionFact | None = None
+    written: dict[str, int] = field(default_factory=dict[str, int])
+    """Words of edits, each with the line that wrote it last."""
 
     def hear(self, line: Line) -> None:
+        """Take up one line."""
         self.number = line.number
         match line.said:
             case UserSaid(text=text):
-                self._asked(text)
+                self._asked(text.strip())
             case AgentMessage(text=text):
-                self._spoke("agent", text)
+                self._spoke(text)
             case AgentThought(text=text):
-                self._spoke("thought", text)
+                self.decisions.spoke(self.number, [each for each in sentences(text) if "because" in each])
             case Summarised(text=text):
-                self.summary = text
-                self.names.hear(self.number, n.SUMMARY, text)
+                self._summarised(text)
             case TodoUpdated(entries=entries):
                 self.todos = tuple(entry for entry in entries if entry.content)
-                self.names.hear(self.number, n.AGENT, "\n".join(entry.content for entry in entries))
             case ToolCalled():
                 self._called(line.said)
             case ToolProgressed():
@@ -101,13 +138,14 @@ class Collector:
                 assert_never(line.said)
 
     def facts(self) -> SessionFacts:
-        asked = self.asks[-1].number if self.asks else 0
-        names, found = passages.tell(self.names, self.number, asked)
-        request, *said = self.asks or [None]
+        """Return what is known by now."""
+        asks = self.asks.facts(self.written)
+        request, *said = asks or [None]
+        self.decisions_of_answers()
         return SessionFacts(
             lines=self.number,
             directory=self.standing.directory or "",
-            branches=tuple(self.runs.branches),
+            branches=tuple(self.versions.branches),
             commit=self.standing.commit or "",
             request=request,
             said=tuple(ask for ask in said if ask is not None),
@@ -115,123 +153,233 @@ class Collector:
             plan=self.plan,
             todos=self.todos,
             files=tuple(self.files.values())[-MOST_FILES:],
-            looked_at=tuple(self.looked_at.values())[-MOST_FILES:],
             commands=tuple(self.runs.commands.values())[-MOST_COMMANDS:],
             tests=self.runs.tests(),
             errors=tuple(self.runs.errors.values()),
             decisions=self.decisions.facts(),
-            commits=tuple(self.runs.commits),
-            latest=tuple(self.latest),
-            # What was begun for an earlier request, and never told its end, matters no more.
-            open_calls=tuple(title_of(call) for begun, call in self.calls.values() if begun > asked),
-            names=names,
-            passages=found,
+            commits=tuple(self.versions.commits),
+            pull_requests=tuple(self.versions.requests.values()),
+            sentences=self._sentences(),
+            state=self._state(),
+            open_calls=tuple(title_of(call) for begun, call in self.calls.values() if begun > self.asks.last_at),
             usage=self.usage,
         )
 
-    def _asked(self, text: str) -> None:
-        text = text.strip()
-        # The same prompt is sometimes recorded twice, when it was sent and when it was taken up.
-        if self.asks and self.asks[-1].text == text[:LONGEST_ASK]:
-            return
-        rules = constraints(text) if self.asks and len(text) <= LONGEST_PASTE else ()
-        self.asks.append(Ask(number=self.number, text=text[:LONGEST_ASK], constraints=rules))
-        if len(self.asks) > MOST_SAID + 1:
-            del self.asks[1]
-        self.names.hear(self.number, n.USER, text)
-        self.decisions.asked(self.number, rules)
+    def decisions_of_answers(self) -> None:
+        """Take up the proposals that were accepted since they were last taken up."""
+        for number, proposal in self.asks.accepted():
+            self.decisions.accepted(number, proposal)
 
-    def _spoke(self, speaker: Literal["agent", "thought"], text: str) -> None:
-        text = self.names.shortened(unlinked(text))
-        self.names.hear(self.number, n.AGENT if speaker == "agent" else n.THOUGHT, text)
-        told = list(sentences(text))
-        if told:
-            self.intent = told[-1].rstrip(":")
-        self.decisions.spoke(self.number, told)
-        if speaker == "agent":
-            self.latest.append(Passage(number=self.number, speaker="agent", text=text))
+    def _asked(self, text: str) -> None:
+        if not text:
+            return
+        earlier = handed_down(text) if self.asks.empty else None
+        if earlier is not None:
+            self._inherited(earlier)
+            text = earlier.now
+            if not text:
+                return
+        ask = self.asks.add(self.number, text, self.message)
+        if ask is None:
+            return
+        start, end = self.closing
+        self.told[start:end] = [replace(each, closing=True) for each in self.told[start:end]]
+        self.closing = (len(self.told), len(self.told))
+        for part, sentence in enumerate(self.asks.quoted):
+            self.told.append(Sentence(number=self.number, part=part, voice="pasted", text=clipped(sentence, 420)))
+        self.decisions.asked(
+            self.number,
+            [phrase.text for phrase in ask.phrases if phrase.rule or (phrase.correction and not phrase.question)],
+        )
+
+    def _inherited(self, earlier: Earlier) -> None:
+        self.asks.inherit(self.number, earlier.request, earlier.rules, earlier.said)
+        self._tell("summary", earlier.told)
+        self.decisions.spoke(self.number, earlier.told)
+
+    def _summarised(self, text: str) -> None:
+        self.summary = text
+        earlier = handed_down(text, summary=True)
+        if earlier is not None:
+            if self.asks.empty:
+                self.asks.inherit(self.number, earlier.request, earlier.rules, earlier.said)
+            self._tell("summary", earlier.told)
+
+    def _tell(self, voice: Voice, told: Sequence[str]) -> None:
+        for part, sentence in enumerate(told):
+            announces = voice == "agent" and _says_nothing(sentence)
+            self.told.append(Sentence(number=self.number, part=part, voice=voice, text=sentence, announces=announces))
+        if len(self.told) > MOST_SENTENCES:
+            half = MOST_SENTENCES // 2
+            kept = [each for each in self.told[:half] if not each.announces and each.voice != "result"]
+            self.told[:half] = kept[-half // 2 :]
+
+    def _spoke(self, text: str) -> None:
+        if self.standing.directory:
+            text = text.replace(f"{self.standing.directory.rstrip('/')}/", "")
+        said = list(sentences(text))
+        start = len(self.told)
+        self._tell("agent", said)
+        self.closing = (min(start, len(self.told)), len(self.told))
+        self.message, self.message_at = text, self.number
+        if said:
+            self.intent, self.intent_at = said[-1].rstrip(":："), self.number
+        self.decisions.spoke(self.number, said)
+        self.runs.spoke(self.number, said)
 
     def _called(self, call: ToolCalled) -> None:
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
         self.calls[call.call_id] = (self.number, call)
-        edits, (place, _) = self._edits(call), _places(call)
-        for edit in edits:
-            self.names.hear(self.number, n.EDIT, f"{edit.path}: {edit.change}")
-        source = self.names.relative(edits[0].path) if edits else ""
-        self.names.hear(self.number, place, "\n".join(_texts(call.input)), source)
-        for path in _files_read(call):
-            self._read(path)
+        self.refused = None
+        self._tell("written", list(written_in(call)))
         if call.tool == "plan" and isinstance(plan := call.input.get("plan"), str):
             self.plan = plan
+            self._tell("plan", list(sentences(plan)))
+            self.message, self.message_at = plan, self.number
+        if call.tool in ("edit", "delete"):
+            for word in set(_WORD.findall("\n".join(_texts(call.input)))):
+                self.written[word] = self.number
 
     def _progressed(self, news: ToolProgressed) -> None:
         _, call = self.calls.get(news.call_id, (0, None))
         if call is not None:
             for command in commands_of(call):
+                self.runs.begun(self.number, command)
                 self.runs.progressed(self.number, command, news.output)
 
     def _finished(self, result: ToolFinished) -> None:
-        _, call = self.calls.pop(result.call_id, (0, None))
-        tool = call.tool if call else ""
-        read = _files_read(call) if call and result.status == "completed" else []
-        # An edit is answered with what was edited, which is known already.
-        if tool != "edit" or result.status == "failed":
-            place = _places(call)[1] if call else n.OTHER
-            source = self.names.relative(read[0]) if read else ""
-            self.names.hear(self.number, place, result.output, source)
+        begun, call = self.calls.pop(result.call_id, (0, None))
         if call is None:
             return
-        if tool == "ask" and result.status == "completed":
-            self.decisions.asked(self.number, tuple(sentences(result.output)))
         failed = result.status == "failed"
-        for edit in () if failed and tool != "execute" else self._edits(call):
-            self._changed(self._told(edit, result.output) if tool == "edit" else edit)
+        if failed and _REFUSED.search(result.output[:600]):
+            self.refused = self.last = ActionFact(
+                number=self.number, what=title_of(call), outcome="failed", detail="the user refused it"
+            )
+            self._tell("result", [f"The user refused this call: {title_of(call)}"])
+            return
+        if call.tool == "ask" or call.tool == "plan":
+            self._answered(call, result)
+        if call.tool == "delegate" and not failed:
+            self._tell("helper", list(sentences(result.output)))
+        outcome: Outcome = "failed" if failed else "unknown" if result.status == "unknown" else "passed"
+        scratch = any(map(is_scratch, commands_of(call)))
+        for edit in () if scratch or (failed and call.tool != "execute") else edits_of(call):
+            change = edit.change or (change_told(result.output) if call.tool == "edit" else "")
+            self._changed(replace(edit, change=change))
         for command in commands_of(call):
-            self.runs.finished(self.number, command, failed, result.output)
+            outcome = outcome_of(command, result.status, result.output)
+            self.runs.finished(self.number, command, outcome, result.output)
+            self.versions.finished(self.number, command, outcome, result.output)
+            if outcome == "passed" and not scratch:
+                self._moved(command)
+        self._acted(call, outcome, result.output)
+        if found := result_of(call, outcome, result.output, self.standing.directory or ""):
+            # An announcement is worth telling with what came of it.
+            near = (
+                self.intent_at
+                and 0 <= begun - self.intent_at <= 3
+                and self.intent.count(" ") >= 5
+                and len(self.intent) < 160
+            )
+            lead = _LEAD.sub("", self.intent).rstrip(".") if near else ""
+            self._tell("result", [clipped(f"{lead[:1].upper()}{lead[1:]} — {found}" if lead else found, 420)])
 
-    def _edits(self, call: ToolCalled) -> list[Edit]:
-        return [edit for edit in edits_of(call) if not elsewhere(self.names.relative(edit.path))]
+    def _answered(self, call: ToolCalled, result: ToolFinished) -> None:
+        for question, answer in _ANSWERED.findall(result.output):
+            self.asks.answer(self.number, question, answer)
+        if call.tool == "plan" and _APPROVED.search(result.output[:400]):
+            self.asks.approve(self.number, clipped(next(iter(sentences(self.plan)), ""), 200))
 
-    def _told(self, edit: Edit, answer: str) -> Edit:
-        """The edit, with what was written as the answer tells it; some agents announce it without."""
-        if edit.change or not (change := change_told(answer)):
-            return edit
-        self.names.hear(self.number, n.EDIT, f"{edit.path}: {change}")
-        return replace(edit, change=change)
+    def _acted(self, call: ToolCalled, outcome: Outcome, output: str) -> None:
+        command = next(iter(commands_of(call)), "")
+        if not command and call.tool not in ("edit", "delete"):
+            return
+        if command and outcome != "failed" and (purpose(command) == "look" or _READS_HISTORY.match(headline(command))):
+            return
+        what = (
+            f"`{clipped(headline(command), 140)}`"
+            if command
+            else f"the edit of {', '.join(map(self._relative, call.paths)) or call.title}"
+        )
+        detail = error_message(output) if outcome == "failed" else test_summary(output) if command else ""
+        self.last = ActionFact(number=self.number, what=what, outcome=outcome, detail=clipped(detail, 200))
 
-    def _changed(self, edit: Edit) -> None:
-        path = self.names.relative(edit.path)
-        before = self.files.pop(path, None)
-        action: FileAction = "created" if before and before.action == "created" != edit.action else edit.action
+    def _moved(self, command: str) -> None:
+        for before, after in _MOVED.findall(command) if "git mv" in command else ():
+            self._changed(Edit(after, "modified"), before=before)
+
+    def _changed(self, edit: Edit, before: str = "") -> None:
+        path = self._relative(edit.path)
+        if elsewhere(path):
+            return
+        known = self.files.pop(path, None) or self.files.pop(self._relative(before), None)
+        action: FileAction = "created" if known and known.action == "created" != edit.action else edit.action
         if edit.action == "deleted":
             action = "deleted"
-        times = before.times if before else 0
+        times = known.times if known else 0
         self.files[path] = FileFact(
             number=self.number,
             path=path,
             action=action,
-            times=times + 1 if edit.change or not before else times,
-            reason=self.intent,
-            change=edit.change or (before.change if before else ""),
+            times=times + 1 if edit.change or not known else times,
+            reason=self._reason(),
+            change=edit.change or (known.change if known else ""),
+            before=before or (known.before if known else ""),
         )
         self.runs.edit(path)
 
-    def _read(self, path: str) -> None:
-        path = self.names.relative(path)
-        before = self.looked_at.pop(path, None)
-        times = before.times + 1 if before else 1
-        self.looked_at[path] = FileFact(number=self.number, path=path, action="read", times=times, reason=self.intent)
+    def _reason(self) -> str:
+        """Return the agent's latest words about a change, unless they only announce it."""
+        words = _LEAD.sub("", self.intent)
+        return words if words.count(" ") >= 4 and not words.endswith("?") else ""
+
+    def _relative(self, path: str) -> str:
+        folder = (self.standing.directory or "").rstrip("/")
+        return path.removeprefix(f"{folder}/").removeprefix("./") if folder else path.removeprefix("./")
 
     def _stands(self, standing: WorkLocation) -> None:
         known = self.standing
         if standing.branch and standing.branch != known.branch:
-            self.runs.on(standing.branch)
+            self.versions.on(standing.branch)
         self.standing = WorkLocation(
             directory=known.directory or standing.directory,
             branch=standing.branch or known.branch,
             commit=standing.commit or known.commit,
         )
-        self.names.directory = self.standing.directory or ""
+
+    def _sentences(self) -> tuple[Sentence, ...]:
+        start, end = self.closing
+        return (*self.told[:start], *(replace(each, closing=True) for each in self.told[start:end]), *self.told[end:])
+
+    def _state(self) -> StateFact:
+        running = [
+            (begun, call)
+            for begun, call in self.calls.values()
+            if call.tool in ("execute", "delegate")
+            and begun > self.asks.last_but_one_at
+            and not self._superseded(begun, call)
+        ]
+        last_said = max(self.message_at, self.last.number if self.last else 0)
+        asked = [each for each in sentences(self.message) if each.endswith(("?", "？"))]
+        waits = self.message_at > self.asks.last_at and self.message_at >= (self.last.number if self.last else 0)
+        return StateFact(
+            last=self.last,
+            running=tuple(
+                ActionFact(number=begun, what=title_of(call), outcome="unknown") for begun, call in running[-6:]
+            ),
+            half_done=self.versions.half_done,
+            refused=self.refused,
+            uncommitted=tuple(file.path for file in self.files.values() if file.number > self.versions.committed_at),
+            unpushed=self.versions.unpushed,
+            question=asked[-1] if asked and waits else "",
+            unanswered=self.asks.last_at if self.asks.last_at > last_said else None,
+        )
+
+    def _superseded(self, begun: int, call: ToolCalled) -> bool:
+        """Decide whether a later run of the same kind has ended, so that the earlier one is of no interest any more."""
+        kinds = {_kind(headline(command)) for command in commands_of(call)}
+        return any(each.number > begun and _kind(each.command) in kinds for each in self.runs.commands.values())
 
     def _used(self, report: UsageReported) -> None:
         used = self.usage
@@ -246,8 +394,13 @@ class Collector:
         )
 
 
+def _says_nothing(sentence: str) -> bool:
+    """Decide whether a sentence only announces what comes next, or only answers politely."""
+    return sentence.endswith((":", "：")) or bool(_ANNOUNCES.match(sentence) or _COURTESY.match(sentence))
+
+
 def _texts(value: object) -> Iterator[str]:
-    """Every text in a call's input, whatever its shape."""
+    """Yield every text in a call's input, whatever its shape."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -260,22 +413,11 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _places(call: ToolCalled) -> tuple[n.Place, n.Place]:
-    """Where the names stand that are given to a call, and those in what it answers."""
-    command = next(iter(commands_of(call)), "")
-    if not command:
-        return _CALLS.get(call.tool, n.OTHER), _ANSWERS.get(call.tool, n.OTHER)
-    asked, answered = _COMMANDS[purpose(command)]
-    return asked, n.FOUND if answered == n.READ and searches(command) else answered
-
-
-def _files_read(call: ToolCalled) -> list[str]:
-    if call.tool == "read":
-        return list(call.paths)
-    return [file for command in commands_of(call)[:1] if (file := file_shown(command))]
+def _kind(line: str) -> str:
+    return " ".join([word for word in line.split() if "=" not in word and word != "env"][:2])
 
 
 def title_of(call: ToolCalled) -> str:
-    """A call by its name, and what it was about."""
+    """Return a call by its name, and what it was about."""
     shown = next(iter(commands_of(call)), "") or ", ".join(call.paths)
     return f"{call.title}: {shown}"[:160] if shown else call.title

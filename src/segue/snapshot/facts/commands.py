@@ -1,4 +1,4 @@
-"""Commands: how they are told, and what they are for."""
+"""Shell commands: their short form and their purpose."""
 
 import re
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from segue.model.events import ToolCalled
 from segue.model.naming import words
 
 Purpose = Literal["test", "work", "git", "talk", "look"]
-"""What a command is for: checking, building and running, versions, asking others, or only looking around."""
+"""Purpose of a command: checking, building and running, versions, asking others, or only looking around."""
 
 _SETUP = re.compile(r"^(?:(?:cd|source|\.)\s+\S+|export\s+\S+|set\s+-\S+)\s*(?:&&|;)\s*")
 # Lines of a script that do nothing by themselves: comments, and what only prepares the next.
@@ -25,7 +25,6 @@ _LOOKING = words(
     "basename dirname realpath readlink test [ id uname printenv history man help wait kill lsof source . read "
     "eval trap for done if fi while case esac { } # local return exit break continue function export set"
 )
-_SEARCHING = words("rg grep egrep ag ack find fd ls tree")
 _TALKING = words("gh glab hub curl wget http ssh scp rsync ping nc telnet aws gcloud az kubectl")
 _HANDLING = words("rm mkdir rmdir cp mv ln touch chmod chown open")
 _BY_IMPORTANCE: tuple[Purpose, ...] = ("test", "work", "git", "talk", "look")
@@ -35,17 +34,13 @@ _PREFIX = re.compile(
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
 LONGEST_LOOKED_AT = 5000
-_SHOWN = re.compile(
-    r"(?:cat|nl|head|tail|bat|less|sed -n)(?:\s+(?:-[\w-]+|\d+|'[^']*p'|\"[^\"]*p\"|\d[\d,]*p))*"
-    r"\s+([\w./@+~-]+\.\w{1,6})"
-)
-_EVERYTHING = frozenset({"./...", ".", "-v", "-q", "--all", "-count=1", "-race"})
-"""Arguments with which a command does as much or more than without."""
+_EVERYTHING = frozenset({"./...", ".", "--all", "--workspace"})
+"""Arguments with which a command does all that there is."""
 _STEP = re.compile(r"&&|\|\||[;\n]")
 
 
 def commands_of(call: ToolCalled) -> list[str]:
-    """The shell commands that a call runs."""
+    """Return the shell commands that a call runs."""
     if call.tool != "execute":
         return []
     several: Any = call.input.get("commands")
@@ -59,14 +54,8 @@ def commands_of(call: ToolCalled) -> list[str]:
     return [command] if isinstance(command, str) and command.strip() else []
 
 
-def file_shown(command: str) -> str:
-    """The file whose text a command prints, where it prints one and nothing else."""
-    found = _SHOWN.fullmatch(_bare(command)) if "\n" not in command.strip() else None
-    return found[1] if found else ""
-
-
 def headline(command: str) -> str:
-    """The command on one line, without where it ran and what became of its output: two runs of it look alike."""
+    """Return the command on one line, without its directory and redirections, so that two runs look alike."""
     text = command.strip().split("<<", 1)[0]
     lines = (line.strip() for line in text.split("\n"))
     line = _bare(next((line for line in lines if line and not _NOTHING.match(line)), ""))
@@ -77,11 +66,21 @@ def headline(command: str) -> str:
 
 
 def covers(line: str, other: str) -> bool:
-    """Whether a run that went well says that the other would, too: it is the same, or picks out less."""
+    """Decide whether a run that went well shows that the other would, too.
+
+    It does the same, or more, or the same to one of the places that the other named.
+    """
     if line == other:
         return True
-    asked, others = line.split(), _last_step(other).split()
-    return len(asked) > 1 and asked[:2] == others[:2] and set(asked[2:]) - _EVERYTHING <= set(others[2:])
+    asked, others = _last_step(line).split(), _last_step(other).split()
+    if asked[:2] != others[:2] or len(asked) < 2:
+        return False
+    places, wanted = _named_places(asked[2:]), _named_places(others[2:])
+    return not places or bool(_EVERYTHING & set(asked)) or bool(places & wanted)
+
+
+def _named_places(words_given: list[str]) -> set[str]:
+    return {word.strip("'\"").rstrip("/.") for word in words_given if "/" in word or "." in word.strip("./")}
 
 
 def _last_step(line: str) -> str:
@@ -95,7 +94,7 @@ def _bare(line: str) -> str:
 
 
 def purpose(command: str) -> Purpose:
-    """What the most important of its parts is for."""
+    """Return the purpose of the most important part of a command."""
     kinds = {_kind(part) for part in _parts(command)}
     for kind in _BY_IMPORTANCE:
         if kind in kinds:
@@ -103,13 +102,28 @@ def purpose(command: str) -> Purpose:
     return "look"
 
 
-def searches(command: str) -> bool:
-    """Whether a command that only looks around looks for something, rather than at it."""
-    return any(_program(part) in _SEARCHING for part in _parts(command))
+_HIDING = re.compile(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|:|echo\b)|;\s*(?:echo|true|exit 0)\b|&\s*$|;\s*$")
+_HONEST = re.compile(r"\bset -\w*o pipefail|PIPESTATUS|pipefail")
+
+
+def hides_outcome(command: str) -> bool:
+    """Decide whether the exit status of a command line is not that of the command it was run for."""
+    bare = _QUOTED.sub("''", command[:LONGEST_LOOKED_AT].split("<<", 1)[0]).strip()
+    return _HIDING.search(bare) is not None and _HONEST.search(command) is None
+
+
+_MARK = re.compile(r"&&\s*echo\s+(?:-e\s+)?(?:\"([^\"]+)\"|'([^']+)'|([\w!.-]+))")
+
+
+def marked_success(command: str, output: str) -> bool:
+    """Decide whether an output holds the mark that the command line prints only after success."""
+    head = command.rsplit("||", 1)[0]
+    marks = [found[1] or found[2] or found[3] for found in _MARK.finditer(head)]
+    return bool(marks) and "$" not in marks[-1] and marks[-1] in output
 
 
 def _parts(command: str) -> list[str]:
-    """The simple commands of a command line, without what stands in quotes."""
+    """Split a command line into simple commands, without quoted text."""
     return _SEPARATOR.split(_QUOTED.sub("''", command[:LONGEST_LOOKED_AT].split("<<", 1)[0]))
 
 

@@ -6,13 +6,16 @@ from typing import Any
 
 from segue.model.events import FileAction, JsonObject, ToolCalled
 from segue.snapshot.facts.commands import commands_of
-from segue.snapshot.facts.words import flattened
+from segue.snapshot.facts.text import flattened
 
 _PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WRITTEN = re.compile(r"(?:cat|tee)\s*(?:-a\s*)?>{0,2}\s*['\"]?([\w./~+-]+\.\w+)['\"]?\s*<<")
-_IN_PLACE = re.compile(r"\bsed -i(?:\s+''|\s+-E|\s+\"\")*\s+(?:'[^']*'|\"[^\"]*\")\s+([\w./~+-]+\.\w+)")
+_IN_PLACE = re.compile(
+    r"\bsed -i(?:\.\w+)?(?:\s+''|\s+-E|\s+\"\"|\s+-e)*\s+(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~+-]+\.\w+)+)"
+)
 _REMOVED = re.compile(r"(?:^|&&|;)[ \t]*(?:git )?rm +(?:-\w+ +)*([\w./~+-]+\.\w+)[ \t]*(?=$|&&|;)", re.MULTILINE)
 _ELSEWHERE = ("/tmp/", "/dev/", "/private/tmp", "/var/folders/")
+_OWN = re.compile(r"/\.(?:claude|codex|gemini|cursor)/")
 _ACTIONS: dict[str, FileAction] = {"Add": "created", "Update": "modified", "Delete": "deleted"}
 WRITTEN_TEXT = ("content", "new_string", "new_source", "new_str", "file_text", "newText")
 LONGEST_CHANGE = 160
@@ -20,6 +23,8 @@ LONGEST_CHANGE = 160
 
 @dataclass(frozen=True, slots=True)
 class Edit:
+    """Change of a file by a call."""
+
     path: str
     action: FileAction
     change: str = ""
@@ -31,18 +36,19 @@ def edits_of(call: ToolCalled) -> list[Edit]:
         found += _tool_edits(call)
     for command in commands_of(call):
         found += _patched(command)
-        found += [Edit(path, "modified") for path in _WRITTEN.findall(command) + _IN_PLACE.findall(command)]
+        in_place = [path for files in _IN_PLACE.findall(command) for path in files.split()]
+        found += [Edit(path, "modified") for path in _WRITTEN.findall(command) + in_place]
         found += [Edit(path, "deleted") for path in _REMOVED.findall(command)]
     return found
 
 
 def elsewhere(path: str) -> bool:
-    """Whether a file is no part of the work: a scratch file, or no file at all."""
-    return path.startswith(_ELSEWHERE)
+    """Decide whether a file is no part of the work: a scratch file, or no file at all."""
+    return path.startswith(_ELSEWHERE) or _OWN.search(path) is not None
 
 
 def change_told(output: str) -> str:
-    """How the text begins that was written, where only the answer to an edit tells it, as a difference."""
+    """Return the beginning of the written text, where only the answer to an edit holds it, as a difference."""
     if "+++ " not in output:
         return ""
     added = (line[1:] for line in output[: 8 * LONGEST_CHANGE].split("\n") if line[:1] == "+" != line[1:2])
@@ -58,7 +64,7 @@ def _tool_edits(call: ToolCalled) -> list[Edit]:
 
 
 def written_text(call: ToolCalled) -> str:
-    """How the text begins that the call wrote."""
+    """Return the beginning of the text that a call wrote."""
     several: Any = call.input.get("edits")
     first: Any = several[0] if isinstance(several, list) and several else None  # pyright: ignore[reportUnknownVariableType]
     given: JsonObject = first if isinstance(first, dict) else call.input  # pyright: ignore[reportUnknownVariableType]
@@ -67,7 +73,7 @@ def written_text(call: ToolCalled) -> str:
 
 
 def _beginning(text: str) -> str:
-    """The text on one line, and a mark where it is cut."""
+    """Return the text on one line, with a mark where it is cut."""
     text = flattened(text)
     return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE].rsplit(' ', 1)[0]}…"
 

@@ -3,14 +3,27 @@
 from collections.abc import Iterable, Iterator
 
 from segue.model import events as e
+from segue.model.events import AgentMessage
 from segue.model.transcript import Line, Said, Summarised, UserSaid
+from segue.snapshot.facts.text import joined
 
 
 def lines_of(records: Iterable[e.Record], offset: int = 0) -> Iterator[Line]:
-    """Numbered as the events are; `offset` lines of another journal stand before them."""
+    """Yield lines numbered as the events are; `offset` lines of another journal stand before them.
+
+    The pieces in which a message of the agent was stored are one message again.
+    """
+    held: Line | None = None
     for record in records:
         for said in _told(record.event):
-            yield Line(offset + record.seq, said, record.at.isoformat())
+            if isinstance(said, AgentMessage) and held is not None and isinstance(held.said, AgentMessage):
+                held = Line(held.number, AgentMessage(text=joined(held.said.text, said.text)), held.at)
+                continue
+            if held is not None:
+                yield held
+            held = Line(offset + record.seq, said, record.at.isoformat())
+    if held is not None:
+        yield held
 
 
 def _told(event: e.Event) -> Iterator[Said]:

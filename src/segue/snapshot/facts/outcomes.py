@@ -1,4 +1,4 @@
-"""What an output says: whether tests failed and which, and what the error was."""
+"""Outcomes in an output: failed tests, passed tests, error lines."""
 
 import re
 
@@ -31,19 +31,34 @@ _FRAME = re.compile(
     r"|ok\s|diff |@@|//",
     re.IGNORECASE,
 )
+# A compiler or linter names the place first.
+_PLACED = re.compile(r"^[\w./\\-]+\.\w+:\d+(?::\d+)?:? \S.*")
 _COUNTS = re.compile(
     r"^.*(?:\b\d+ (?:passed|failed|passing|failing|tests?)\b|\bRan \d+ tests?\b"
     r"|^test result:|^Tests:|^ok\s+\S|^FAIL\b).*$",
     re.MULTILINE,
 )
+_GOOD = re.compile(
+    r"^(?:ok\s+\S|PASS\b|--- PASS|OK\b(?: \(|$))|\b\d+ (?:passed|passing)\b|^test result: ok|^Tests?:\s+\d+ passed"
+    r"|tests? passed"
+    r"|\b0 (?:failed|failures|errors)\b|All checks passed|\bALL (?:TESTS )?PASS(?:ED)?\b|\b0 issues\b",
+    re.MULTILINE,
+)
+_NUMBER = re.compile(r"\d+ (?:passed|failed|passing|failing|tests?)|Ran \d+|^test result:|^Tests:", re.IGNORECASE)
 MOST_FAILING = 12
 LONGEST_MESSAGE = 200
 READ_OF_AN_OUTPUT = 60_000
 
 
 def tests_failed(output: str) -> bool:
-    """An exit status is often lost in a pipe; what the runner prints is not."""
+    """Decide whether an output shows failed tests; an exit status is often lost in a pipe."""
     return _BAD.search(_bounded(output)) is not None
+
+
+def tests_passed(output: str) -> bool:
+    """Decide whether an output shows by itself that tests passed."""
+    text = _bounded(output)
+    return _GOOD.search(text) is not None and _BAD.search(text) is None
 
 
 def failing_tests(output: str) -> tuple[str, ...]:
@@ -51,30 +66,31 @@ def failing_tests(output: str) -> tuple[str, ...]:
 
 
 def every_failing_test(output: str) -> tuple[str, ...]:
-    """However many there are, for whoever has to judge by them."""
+    """Return all failing tests, however many there are."""
     return tuple(dict.fromkeys(name.strip() for pattern in _FAILING for name in pattern.findall(output)))
 
 
 def failing_targets(output: str) -> tuple[str, ...]:
-    """Files or packages that failed, where the tests themselves are not named."""
+    """Return files or packages that failed, where the tests themselves are not named."""
     return tuple(dict.fromkeys(_GENERAL.findall(_bounded(output))))[:MOST_FAILING]
 
 
 def test_summary(output: str) -> str:
-    """The line in which the runner counts, which is the last of its kind."""
-    lines = _COUNTS.findall(_bounded(output))
-    return lines[-1].strip(" =")[:120] if lines else ""
+    """Return the last line in which the runner counts."""
+    lines = [line for line in _COUNTS.findall(_bounded(output)) if _NUMBER.search(line)]
+    return " ".join(lines[-1].strip(" =").split())[:120] if lines else ""
 
 
 def error_message(output: str) -> str:
-    """The one line that says best what went wrong."""
-    lines = [line.strip() for line in _bounded(output).split("\n")]
+    """Return the line that names the error best."""
+    # A progress line overwrites itself; its last state counts.
+    lines = [line.rsplit("\r", 1)[-1].strip() for line in _bounded(output).split("\n")]
     if "Traceback (most recent" in output:
         raised = [line for line in lines if len(line) > 12 and _RAISED.match(line)]
         if raised:
             return raised[-1][:LONGEST_MESSAGE]
     for line in lines:
-        if 12 <= len(line) <= 400 and _TROUBLE.search(line) and not _FRAME.match(line):
+        if 12 <= len(line) <= 400 and (_TROUBLE.search(line) or _PLACED.match(line)) and not _FRAME.match(line):
             return line[:LONGEST_MESSAGE]
     return ""
 

@@ -56,12 +56,12 @@ def test_a_last_message_of_one_word_is_shown(tmp_path: Path, capsys: pytest.Capt
 
 
 def asked(text: str) -> dict[str, object]:
-    return {"type": "user", "message": {"role": "user", "content": text}, **PLACE}
+    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": "1", **PLACE}
 
 
 def said(text: str) -> dict[str, object]:
     content = [{"type": "text", "text": text}]
-    return {"type": "assistant", "message": {"role": "assistant", "content": content}, **PLACE}
+    return {"type": "assistant", "message": {"role": "assistant", "content": content}, "uuid": "2", **PLACE}
 
 
-PLACE = {"uuid": "1", "sessionId": "s", "cwd": "/work", "timestamp": "2026-01-01T00:00:00Z"}
+PLACE = {"sessionId": "s", "cwd": "/work", "timestamp": "2026-01-01T00:00:00Z"}

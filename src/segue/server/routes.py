@@ -99,7 +99,8 @@ WithService = Annotated[WorkflowService, Depends(_service)]
 
 
 async def _session(session_id: str, service: WithService) -> str:
-    """Return a session's id, also for its short form: `session-abc123`."""
+    """Return the whole id of a session, given in full or in short: `session-abc123`; raise if none or several match
+    the short form."""
     if not SHORT_SESSION.fullmatch(session_id):
         return session_id
     ending = session_id.removeprefix("session")

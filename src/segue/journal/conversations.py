@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, upd
 
 from segue.journal.database import Database
 from segue.journal.redaction import redact_all
-from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
+from segue.model.conversations import ConversationKey, ConversationSummary, EntryPage
 from segue.model.events import JsonObject
 from segue.model.ids import SessionId
 from segue.store import tables as t
@@ -48,7 +48,7 @@ class ConversationStore:
         entries for an unknown conversation."""
         return await self._database.read(_page_of, key, after)
 
-    async def find(self, project: str | None, conversation: str | None) -> list[StoredConversation]:
+    async def find(self, project: str | None, conversation: str | None) -> list[ConversationSummary]:
         """Return the stored conversations of a directory, or the parts of one conversation, the latest first; none
         without either."""
         return await self._database.read(_find, project, conversation)
@@ -140,7 +140,7 @@ def _page_of(connection: Connection, key: ConversationKey, after: int) -> EntryP
     return EntryPage(entries=tuple(entries), next=after if after < head.entries else None)
 
 
-def _find(connection: Connection, project: str | None, conversation: str | None) -> list[StoredConversation]:
+def _find(connection: Connection, project: str | None, conversation: str | None) -> list[ConversationSummary]:
     """Select the conversations of this project and id, latest first; none if both are None."""
     kept = t.kept_conversations.c
     asked = ((kept.project, project), (kept.conversation, conversation))
@@ -149,7 +149,7 @@ def _find(connection: Connection, project: str | None, conversation: str | None)
         return []
     query = select(t.kept_conversations).where(*conditions).order_by(kept.at.desc(), kept.id.desc())
     return [
-        StoredConversation(
+        ConversationSummary(
             key=ConversationKey(project=row.project, conversation=row.conversation, part=row.part),
             at=row.at,
             last=row.last,

@@ -130,6 +130,7 @@ class Orchestrator:
 
     @property
     def busy(self) -> bool:
+        """Return True while an agent works, or a run or retry with its variables waits."""
         return bool(self._services.live or self._services.environments or self._services.kept_environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
@@ -157,10 +158,12 @@ class Orchestrator:
         return [await self.workflow(row.id) for row in rows[:most]]
 
     async def plan(self, name: str) -> PlanView:
+        """Return the plan that waits for approval, else the adopted one."""
         row = await self._journal.workflows.get(name)
         return plan_view(row, await self._journal.state(row.id))
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
+        """Return the events after this number, at most `limit`; without any, wait up to `wait` seconds for them."""
         row = await self._journal.workflows.get(name)
         records = await self._journal.records(row.id, Seq(after), limit)
         if not records and wait > 0:
@@ -195,6 +198,7 @@ class Orchestrator:
         )
 
     async def verify(self, name: str) -> Verification:
+        """Recompute the workflow's hash chain and return the result."""
         verdict = await self._journal.verify((await self._journal.workflows.get(name)).id)
         return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
 
@@ -202,6 +206,7 @@ class Orchestrator:
         return await sessions.details(self._services, await self._journal.workflows.get(name))
 
     async def usage(self, name: str) -> WorkflowAccount:
+        """Return the workflow's tokens and cost, by session and by model."""
         row = await self._journal.workflows.get(name)
         return account_of(row.id, await self._journal.state(row.id))
 
@@ -285,6 +290,7 @@ class Orchestrator:
         return slug
 
     def _begin(self, t: Transaction, session_id: SessionId, agent: str, variables: Mapping[str, str]) -> None:
+        """Create the first session of a new workflow, and queue its run."""
         t.sessions.create(session_id, agent)
         plan = ResumePlan(way=Way.FIRST, reason="the workflow is new")
         queue(self._services, t, session_id, plan, Purpose.WORK, variables)
@@ -361,6 +367,7 @@ class Orchestrator:
             await commit.wait()
 
     async def _pause_answer(self, workflow_id: WorkflowId) -> Action:
+        """Build the answer to a pause: requested or paused; raise WrongState if the workflow was moved elsewhere."""
         state = await self._journal.state(workflow_id)
         if state.status is W.IN_PROGRESS:
             return Action(status="pause_requested", workflow_id=workflow_id)
@@ -467,6 +474,7 @@ class Orchestrator:
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:
+    """Convert names to statuses of workflows; raise BadInput for an unknown one."""
     try:
         return [WorkflowStatus(name) for name in names]
     except ValueError as error:

@@ -34,6 +34,7 @@ class Server(NamedTuple):
 
     @property
     def address(self) -> str:
+        """Return host and port, as a Host header has them."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property

@@ -296,6 +296,7 @@ class Journal:
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
+        """Start the writer's thread."""
         self._writer.start()
 
     async def close(self) -> None:

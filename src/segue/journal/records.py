@@ -26,6 +26,7 @@ class ChainCheck:
 
     @property
     def verified(self) -> bool:
+        """Return True if no problem was found."""
         return self.problem is None
 
 

@@ -178,8 +178,8 @@ class Transaction:
         self.runtimes.end(session_id)
 
     def import_session(self, imported: e.SessionImported, session_id: SessionId, token: str | None) -> None:
-        """Store an imported session file with its token, and append the events. A second import of the same content
-        fails as a whole."""
+        """Store an imported session file and its token, if any, and append the events. A second import of the same
+        content fails as a whole."""
         row = {
             "sha256": imported.sha256,
             "workflow_id": self.workflow_id,

@@ -160,8 +160,8 @@ def _numbered(store: MemoryStore, topic: str, context: str, now: datetime) -> st
 
 
 def update(store: MemoryStore, name: str, note: Note, now: datetime) -> Memorized:
-    """Update an entry, or the latest entry of a workflow, which is created if it is missing; raise MemoryNotFound if
-    the name is neither."""
+    """Update an entry, or a workflow's latest entry of the note's domain, which is created if it is missing; raise
+    MemoryNotFound if the name is neither."""
     found = store.entries.named(name)
     if found is not None:
         return _change(store, found, note, now)

@@ -31,6 +31,7 @@ class Estimate:
 
     @property
     def tokens(self) -> int:
+        """Return the estimated tokens, from the number of characters."""
         return self.characters // CHARACTERS_PER_TOKEN
 
 
@@ -78,4 +79,5 @@ def due_report(estimate: Estimate) -> UsageReported | None:
 
 
 def _more(estimate: Estimate, characters: int) -> Estimate:
+    """Return the estimate with this many characters more."""
     return replace(estimate, characters=estimate.characters + characters)

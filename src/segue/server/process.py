@@ -253,6 +253,7 @@ class Listing:
 
     @property
     def url(self) -> str:
+        """Return the server's URL, with an IPv6 address in brackets."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def publish(self, file: Path) -> None:
@@ -361,7 +362,7 @@ async def _answer(
 
 
 def _configuration(app: FastAPI) -> uvicorn.Config:
-    """Build uvicorn's configuration, without its logs and signals of the application's life."""
+    """Build uvicorn's configuration: no access log, no lifespan events, a limited time to stop."""
     return uvicorn.Config(
         app,
         lifespan="off",

@@ -91,6 +91,7 @@ def _context(request: Request) -> Context:
 
 
 def _service(request: Request) -> WorkflowService:
+    """Return the service of this server."""
     return _context(request).service
 
 

@@ -136,6 +136,7 @@ class Orchestrator:
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
     async def workflow(self, name: str) -> WorkflowView:
+        """Return the present view of a workflow, by id or slug."""
         return view_of(*await self._journal.present(name))
 
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
@@ -173,6 +174,7 @@ class Orchestrator:
         return EventPage(events=tuple(RecordView.of(record) for record in records), head=head)
 
     async def snapshots(self, name: str) -> list[Snapshot]:
+        """Return the workflow's snapshots, newest first, with the findings of those that were studied."""
         return await snapshots.snapshots(self._services, name)
 
     async def snapshot(self, name: str, snapshot_id: str) -> Snapshot:
@@ -184,6 +186,7 @@ class Orchestrator:
     async def detailed_history(
         self, name: str, snapshot_id: str, category: Part, page: MessagePage | None = None
     ) -> History:
+        """Return one part of a snapshot in full; only messages come in pages."""
         return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or MessagePage())
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
@@ -214,9 +217,11 @@ class Orchestrator:
         return await sessions.detail(self._services, session_id)
 
     async def session_files(self, session_id: str) -> SessionFiles:
+        """Write the session's files anew from the journal, and return whether the old ones were right."""
         return await projections.rebuild(self._services, session_id)
 
     async def session_standing(self, session_id: str) -> SessionStanding:
+        """Return whether the session's agent must be started again, and whether that is possible."""
         return await sessions.standing(self._services, session_id)
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
@@ -410,23 +415,28 @@ class Orchestrator:
         return await forks.fork(self._services, session_id, request, self._free_slug)
 
     async def open_session(self, session_id: str, request: OpenRequest) -> Resumed:
+        """Start the session's agent again, without a prompt."""
         return await self._resuming.open(session_id, request.environment)
 
     async def prompt(self, name: str, request: PromptRequest) -> Prompted:
         return await self._talking.prompt(name, request)
 
     async def prompt_session(self, session_id: str, request: PromptRequest) -> Prompted:
+        """Send a message to the agent of the workflow whose current session this is."""
         return await self._talking.prompt((await self._resuming.workflow_of(session_id)).id, request)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        """Make the worktree again if it is gone, and start no agent."""
         return await self._resuming.restore_workspace(name)
 
     # ── agents ──────────────────────────────────────────────────────────────────────────────────────
 
     async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
+        """List the configured agents with their programs on the caller's PATH; start none."""
         return agents.agents(self._services, environment)
 
     async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
+        """Start the agent's program, let it introduce itself, and end it; no conversation is opened."""
         return await agents.check(self._services, name, environment)
 
     # ── answering and ending ────────────────────────────────────────────────────────────────────────

@@ -34,8 +34,8 @@ class Allowance:
         """The agent has finished a task in this run."""
 
     def cannot_be_kept(self, state: WorkflowState) -> str | None:
-        """Return a warning that the agent reports nothing to measure a limit by; None if there is nothing to warn
-        of, before its first finished task, and after the first check since."""
+        """Return a warning if a limit cannot be measured by the usage that agents report; None if all can be, before
+        the first finished task of the run, and after the first check since."""
         if self._warned or not self.has_worked:
             return None
         self._warned = True

@@ -397,8 +397,8 @@ class Dialogue:
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
 
     async def _answered(self, reason: e.StopReason) -> None:
-        """Let the session wait for a prompt after a message, and return a run that only talks to the status before
-        it. Raise RunStopped if the window is full."""
+        """Let the session wait for a prompt after a message, and move a chat's workflow back to its status before.
+        Raise RunStopped if the window is full."""
         if reason == "max_tokens":
             raise RunStopped(WINDOW_FULL)
 

@@ -103,7 +103,7 @@ class _Helper:
 
     async def answer(self, environment: Mapping[str, str], question: str, read: Callable[[str], T | Unreadable]) -> T:
         """Start the helper's agent, ask, and return the parsed answer; ask once more if it is unreadable. Raise
-        _NoAnswer if that or the time fails."""
+        _NoAnswer if the second one is too, or the time is over."""
         async with within(self._lease.services.clock, self._help.seconds), self._opened(environment) as turns:
             answer = await self._ask(turns, question, read)
             if isinstance(answer, Unreadable):
@@ -188,4 +188,5 @@ class _Helper:
             await self._warn("helper_changed_files", message)
 
     async def _warn(self, code: str, message: str) -> None:
+        """Record a warning in the helper's session."""
         await self._recorder.record(e.Warned(code=code, message=message))

@@ -114,8 +114,8 @@ def settling_after(error: SegueError, *, reached: bool, advised_on: str | None =
 
 
 async def settle(services: RuntimeServices, session_id: SessionId, number: int, settling: Settling) -> bool:
-    """End a run's processes and write its interrupted end; False if it has ended already. Calling it twice does no
-    harm."""
+    """End a run's processes and write the end as `settling` describes it; False if it has ended already. Calling it
+    twice does no harm."""
     run = await services.journal.runs.get(session_id, number)
     if run.status is RunStatus.ENDED:
         return False
@@ -240,8 +240,8 @@ def _failed(
 
 
 def _settle_workflow(t: Transaction, session: SessionRow, settling: Settling) -> None:
-    """Move an in-progress workflow to the settlement's status, or to paused if only a resume failed; a chat's paused
-    one moves only to review."""
+    """Move an in-progress workflow to the settlement's status, or to paused if only a resume failed; a paused one
+    moves only to review."""
     before, after = t.workflow.status, settling.workflow_to
     if settling.back_to_before and (_was_resuming(session) or session.run_count > 1 or session.parent is not None):
         # A failed start on the way back is no failure of the work.

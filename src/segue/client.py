@@ -34,6 +34,7 @@ class Server(NamedTuple):
 
     @property
     def address(self) -> str:
+        """Return host and port, as a Host header has them."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
@@ -52,7 +53,7 @@ def call(
     params: Mapping[str, object] | None = None,
     timeout: float | None = 30.0,
 ) -> Any:
-    """Send a request to the server; return its answer or raise its error."""
+    """Send a request to the server; return its answer as parsed JSON, or raise its error."""
     server = find()
     status, answer = _exchange(server, method, _target(path, params), body, timeout)
     try:
@@ -65,7 +66,7 @@ def call(
 
 
 def in_path(name: str) -> str:
-    """Quote a name as one segment of a path; refuse one that would change the path."""
+    """Quote a name as one segment of a path; raise BadInput for an empty one or one with a slash."""
     if not name or "/" in name:
         raise BadInput("A name is needed." if not name else f"{name!r} is not a name: it contains a slash.")
     from urllib.parse import quote
@@ -74,7 +75,8 @@ def in_path(name: str) -> str:
 
 
 def find() -> Server:
-    """Return the server of this data directory; raise NotRunning if its process is gone."""
+    """Return the server of this data directory, as its file describes it; raise NotRunning without one or if its
+    process is gone."""
     file = paths.server_file()
     try:
         fields = cast(dict[str, Any], json.loads(file.read_text("utf-8")))
@@ -91,6 +93,8 @@ def find() -> Server:
 
 
 def _alive(pid: int) -> bool:
+    """Return True if a process with this pid exists, of this user or another; a child of ours that ended does not
+    count."""
     # A server started by this process stays in the process table until it is polled.
     for child in _started:
         child.poll()
@@ -104,6 +108,7 @@ def _alive(pid: int) -> bool:
 
 
 def _token() -> str:
+    """Read the token from its file; raise TokenUnreadable if it is missing, unreadable or empty."""
     file = paths.token_file()
     try:
         token = file.read_text("ascii").strip()
@@ -119,6 +124,7 @@ def _token() -> str:
 
 
 def _target(path: str, params: Mapping[str, object] | None) -> str:
+    """Append the parameters to the path as a query."""
     if not params:
         return path
     from urllib.parse import urlencode
@@ -128,6 +134,8 @@ def _target(path: str, params: Mapping[str, object] | None) -> str:
 
 
 def _exchange(server: Server, method: str, target: str, body: object, timeout: float | None) -> tuple[int, bytes]:
+    """Send a request on a new connection and return status and body of the answer; raise NotRunning if the
+    connection fails."""
     data = b"" if body is None else json.dumps(body).encode()
     request = _head(server, method, target, data).encode() + data
     try:
@@ -155,6 +163,7 @@ def _head(server: Server, method: str, target: str, data: bytes) -> str:
 
 
 def _parsed(server: Server, answer: bytes) -> tuple[int, bytes]:
+    """Split an answer into its status and its body; raise NotRunning if it is cut off."""
     head, found, content = answer.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     length = next((line.partition(":")[2] for line in lines if line.lower().startswith("content-length:")), "")
@@ -168,6 +177,7 @@ def _parsed(server: Server, answer: bytes) -> tuple[int, bytes]:
 
 
 def _went_away(server: Server) -> NotRunning:
+    """Build the error of a connection that was closed in the middle of an answer."""
     return NotRunning(
         f"The Segue server (pid {server.pid}) closed the connection in the middle of an answer.",
         hint=f"Its log is {paths.server_log()}; start another with: segue up",
@@ -175,7 +185,8 @@ def _went_away(server: Server) -> NotRunning:
 
 
 def _silent(server: Server) -> NotRunning:
-    """Explain a refused connection: the server is stopping, or gone and its pid reused by another process."""
+    """Build the error of a refused connection: the server is stopping, or gone and its pid reused by another
+    process."""
     if _is_served():
         return NotRunning(
             f"The Segue server (pid {server.pid}) does not answer on {server.url}.",
@@ -185,7 +196,7 @@ def _silent(server: Server) -> NotRunning:
 
 
 def _is_served() -> bool:
-    """Check whether a server holds the data directory's lock."""
+    """Return True if a server holds the data directory's lock."""
     import fcntl
 
     try:
@@ -217,7 +228,7 @@ class Refused(SegueError):
 
 
 def error_of(problem: Mapping[str, object]) -> SegueError:
-    """Return the error of an answer `{code, message, hint}`; unknown codes become Refused."""
+    """Convert an answer `{code, message, hint}` to an error of its class; unknown codes become Refused."""
     code, message, hint = (str(problem.get(key) or "") for key in ("code", "message", "hint"))
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, SegueError) and kind().code == code:
@@ -226,6 +237,8 @@ def error_of(problem: Mapping[str, object]) -> SegueError:
 
 
 def _error(server: Server, document: object) -> SegueError:
+    """Convert an answer with an error status to the error to raise; one that is not of Segue's shape means another
+    program answers."""
     if not isinstance(document, dict) or "code" not in document:
         return _not_segue(server)
     problem = cast(dict[str, object], document)
@@ -238,6 +251,7 @@ def _error(server: Server, document: object) -> SegueError:
 
 
 def _not_segue(server: Server) -> ServerError:
+    """Build the error of an answer that is not Segue's: another program answers, or no server is running."""
     if not _is_served():
         return _silent(server)
     return ServerError(
@@ -250,7 +264,7 @@ def _not_segue(server: Server) -> ServerError:
 
 
 def ensure_server(arguments: Sequence[str] = ()) -> tuple[Server, bool]:
-    """Return the running server, and whether this call started it."""
+    """Return the running server, or start one; True if this call started it."""
     import fcntl
 
     paths.ensure_home()
@@ -266,7 +280,7 @@ def ensure_server(arguments: Sequence[str] = ()) -> tuple[Server, bool]:
 
 
 def _settled() -> Server | None:
-    """Return the server that serves, or None; wait for one that is starting or stopping."""
+    """Return the server that serves, or None; wait up to a limit for one that is starting or stopping."""
     from time import monotonic, sleep
 
     deadline = monotonic() + STOP_TIMEOUT
@@ -282,7 +296,8 @@ def _settled() -> Server | None:
 def start_server(
     arguments: Sequence[str] = (), *, command: Sequence[str] | None = None, timeout: float = START_TIMEOUT
 ) -> Server:
-    """Start a server that outlives this process, and wait until it serves or reports an error."""
+    """Start a server that outlives this process, wait until it serves, and return it; raise the error that it
+    reports, or if it takes too long."""
     home = paths.ensure_home()
     log = paths.open_private(paths.server_log(), os.O_RDWR | os.O_CREAT | os.O_APPEND)
     before = os.lseek(log, 0, os.SEEK_END)
@@ -306,11 +321,14 @@ def start_server(
 
 
 def server_command() -> list[str]:
+    """Return the command that starts the server with this Python."""
     # -P: a file in the user's directory must not shadow a module.
     return [sys.executable, "-P", "-m", "segue.server"]
 
 
 def _spawn(command: Sequence[str], told: int, log: int, home: str) -> "Popen[bytes]":
+    """Start the server's process in a session of its own, with its output in the log and a second descriptor open
+    for its report."""
     import subprocess
 
     process = subprocess.Popen(
@@ -328,7 +346,7 @@ def _spawn(command: Sequence[str], told: int, log: int, home: str) -> "Popen[byt
 
 
 def _until_end(descriptor: int, timeout: float) -> bytes | None:
-    """Read until end of file; return None after the timeout."""
+    """Read until end of file and return the content; None after the timeout."""
     from time import monotonic
 
     deadline, received = monotonic() + timeout, b""
@@ -357,7 +375,8 @@ def _outcome(line: bytes, process: "Popen[bytes]", log_tail: Callable[[], str]) 
 
 
 def _end(process: "Popen[bytes]", patience: float = 5.0) -> int:
-    """Wait for the exit of a server that failed to start; kill it after `patience` seconds."""
+    """Wait for the exit of a server that failed to start, and return its exit code; kill it after `patience`
+    seconds."""
     import subprocess
 
     with suppress(subprocess.TimeoutExpired):
@@ -367,20 +386,21 @@ def _end(process: "Popen[bytes]", patience: float = 5.0) -> int:
 
 
 def _log_tail(log: int, before: int) -> str:
-    """Return the last lines that this start wrote to the log."""
+    """Return the last lines that this start wrote to the log, or only the log's path if it wrote none."""
     lines = os.pread(log, 65536, max(before, os.fstat(log).st_size - 65536)).decode("utf-8", "replace").splitlines()
     return "\n  ".join([f"The end of {paths.server_log()}:", *lines[-3:]]) if lines else f"Log: {paths.server_log()}"
 
 
 def stop_idle_server() -> None:
-    """Stop a server that was started in vain, and wait for its exit; a server with running workflows stays."""
+    """Stop a server that was started in vain, and wait for its exit; one with running workflows stays, and errors
+    are ignored."""
     with suppress(SegueError, ProcessLookupError), _Exit(find().pid) as gone:
         call("POST", "/api/shutdown", {"if_idle": True})
         gone.wait(STOP_TIMEOUT)
 
 
 def stop_server(timeout: float = STOP_TIMEOUT) -> Server:
-    """Ask the server to stop, and wait until it is gone."""
+    """Ask the server to stop, wait until it is gone, and return it; raise ServerError if it takes too long."""
     server = find()
     with _Exit(server.pid) as gone:
         call("POST", "/api/shutdown", {})
@@ -414,6 +434,7 @@ class _Exit:
             self._queue.close()
 
     def wait(self, timeout: float) -> bool:
+        """Wait for the exit; return False after the timeout."""
         if sys.platform == "linux":
             readable, _, _ = select.select([self._descriptor], [], [], timeout)
             return bool(readable)

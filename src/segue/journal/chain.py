@@ -39,12 +39,14 @@ class Entry:
 
 
 def append_in(connection: Connection, workflow_id: WorkflowId, entries: Sequence[Entry]) -> Seq:
-    """Append to one workflow inside the caller's transaction, and return the last sequence number."""
+    """Append to one workflow inside the caller's transaction, and return its last sequence number; without entries,
+    only lock it."""
     return append_all_in(connection, {workflow_id: entries})[workflow_id]
 
 
 def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
-    """Append to several workflows, in no more statements than to one, and return each one's last sequence number."""
+    """Append to several workflows, in no more statements than to one, and return each one's last sequence number.
+    Their locks are taken first."""
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
     # The driver's own cursor: for many small rows, SQLAlchemy's statements would cost more than the database's work.
     cursor = connection.connection.cursor()
@@ -63,6 +65,8 @@ def append_all_in(connection: Connection, entries: Mapping[WorkflowId, Sequence[
 
 
 def _append(cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]) -> dict[WorkflowId, Seq]:
+    """Lock the workflows, insert the entries that are not late, move the heads, and return the last numbers; raise
+    if a workflow does not exist."""
     # The first statement takes the workflows' locks; a head that was read before it may be stale.
     cursor.execute(_lock(mark, len(entries)), tuple(entries))
     heads = {workflow_id: _Head(seq, digest) for workflow_id, seq, digest in cursor.fetchall()}
@@ -79,7 +83,8 @@ def _append(cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequenc
 def _without_late(
     cursor: DBAPICursor, mark: str, entries: Mapping[WorkflowId, Sequence[Entry]]
 ) -> Mapping[WorkflowId, Sequence[Entry]]:
-    """Drop the entries of attempts that no longer own their run, and count them."""
+    """Drop the entries of attempts that no longer own their run, and count them in the table of runtimes; return the
+    others."""
     attempts = {entry.attempt for new in entries.values() for entry in new} - {None}
     if not attempts:
         return entries
@@ -95,27 +100,32 @@ def _without_late(
 
 @cache
 def _lock(mark: str, count: int) -> str:
+    """Build the statement that locks this many workflows and returns their heads."""
     names = ", ".join([mark] * count)
     return f"UPDATE journal_heads SET seq = seq WHERE workflow_id IN ({names}) RETURNING workflow_id, seq, hash"
 
 
 @cache
 def _held(mark: str, count: int) -> str:
+    """Build the query for those of this many attempts that own an active run."""
     return f"SELECT attempt FROM runs WHERE status = 'active' AND attempt IN ({', '.join([mark] * count)})"
 
 
 @cache
 def _drop(mark: str) -> str:
+    """Build the statement that adds to a session's count of dropped events."""
     return f"UPDATE runtimes SET dropped_events = dropped_events + {mark} WHERE session_id = {mark}"
 
 
 @cache
 def _insert(mark: str) -> str:
+    """Build the statement that inserts an event."""
     return f"INSERT INTO events ({', '.join(events.c.keys())}) VALUES ({', '.join([mark] * len(events.c))})"
 
 
 @cache
 def _seal(mark: str) -> str:
+    """Build the statement that moves a workflow's head."""
     return f"UPDATE journal_heads SET seq = {mark}, hash = {mark} WHERE workflow_id = {mark}"
 
 
@@ -132,7 +142,7 @@ _Row = tuple[str, int, str, str, str | None, int | None, str, str]
 
 
 def _chain(heads: Mapping[WorkflowId, _Head], entries: Mapping[WorkflowId, Sequence[Entry]]) -> list[_Row]:
-    """Make the rows to insert, and move the heads to the last of them."""
+    """Build the rows to insert, redacted and chained by their hashes, and move the heads to the last of them."""
     bodies = iter(redact_all([_encode(entry.event) for new in entries.values() for entry in new]))
     rows: list[_Row] = []
     for workflow_id, new in entries.items():
@@ -152,6 +162,7 @@ def link(previous: str, workflow_id: str, seq: int, at: str, session_id: str | N
 
 
 def _encode(event: Event) -> bytes:
+    """Encode an event as JSON; half surrogate pairs, which have no UTF-8 form, are replaced."""
     try:
         return encode_event(event)
     except PydanticSerializationError:
@@ -162,6 +173,7 @@ def _encode(event: Event) -> bytes:
 
 
 def _replace_surrogates(value: Any) -> Any:
+    """Return a copy of a JSON value in which half surrogate pairs are replaced."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ SHORT = re.compile(r"[0-9]{1,6}")
 
 
 def checkpoint_named(connection: Connection, workflow_id: WorkflowId, name: str) -> Checkpoint:
-    """Select a checkpoint by its id, or by its number alone: `003`."""
+    """Select a checkpoint by its id, or by its number alone: `003`; raise CheckpointNotFound if there is none."""
     named = checkpoints.c.id == name
     if SHORT.fullmatch(name):
         named = or_(named, checkpoints.c.number == int(name))
@@ -39,6 +39,7 @@ def checkpoint_named(connection: Connection, workflow_id: WorkflowId, name: str)
 
 
 def has_checkpoints(connection: Connection, workflow_id: WorkflowId) -> bool:
+    """Return True if the workflow has any checkpoint."""
     query = select(checkpoints.c.number).where(checkpoints.c.workflow_id == workflow_id).limit(1)
     return connection.execute(query).first() is not None
 
@@ -61,14 +62,14 @@ def snapshot_ids(connection: Connection, workflow_id: WorkflowId) -> list[Checkp
 
 
 def findings_of(connection: Connection, workflow_id: WorkflowId, name: str) -> Findings | None:
-    """Select the findings of a snapshot, or None while it has not been studied."""
+    """Select the findings of a snapshot; None while it has not been studied, or does not exist."""
     query = select(checkpoints.c.findings).where(checkpoints.c.workflow_id == workflow_id, checkpoints.c.id == name)
     document = connection.execute(query).scalar()
     return None if document is None else _read_findings(name, document)
 
 
 def all_findings(connection: Connection, workflow_id: WorkflowId) -> dict[CheckpointId, Findings]:
-    """Select the findings of all the workflow's snapshots that have been studied."""
+    """Select the findings of all the workflow's snapshots that have been studied, by checkpoint id."""
     query = select(checkpoints.c.id, checkpoints.c.findings).where(
         checkpoints.c.workflow_id == workflow_id, checkpoints.c.findings.is_not(None)
     )
@@ -76,6 +77,8 @@ def all_findings(connection: Connection, workflow_id: WorkflowId) -> dict[Checkp
 
 
 def _read_checkpoint(row: Row[Any]) -> Checkpoint:
+    """Decode a checkpoint's row; raise ChainBroken if it is not what was written, DatabaseTooNew if a newer Segue
+    wrote it."""
     if hashlib.sha256(row.document.encode()).hexdigest() != row.hash:
         raise ChainBroken(f"Checkpoint {row.id} is not what was written.")
     checkpoint = decode_checkpoint(row.document)
@@ -85,6 +88,7 @@ def _read_checkpoint(row: Row[Any]) -> Checkpoint:
 
 
 def _read_findings(name: str, document: str) -> Findings:
+    """Decode findings; raise DatabaseTooNew if a newer Segue wrote them."""
     findings = decode_findings(document)
     if findings.schema_version > FINDINGS_VERSION:
         raise DatabaseTooNew(f"The findings of checkpoint {name} were written by a newer Segue.")
@@ -98,19 +102,20 @@ class CheckpointReads:
         self._read = database.read
 
     async def get(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
-        """Return a checkpoint by its id, or by its number alone: `003`."""
+        """Return a checkpoint by its id, or by its number alone: `003`; raise CheckpointNotFound if there is none."""
         return await self._read(checkpoint_named, workflow_id, name)
 
     async def base(self, workflow_id: WorkflowId, state: WorkflowState) -> Checkpoint | None:
-        """Return the checkpoint that the work goes on from: the newest snapshot, or the one it was rewound to."""
+        """Return the checkpoint that the work goes on from, the newest snapshot or the one it was rewound to; None
+        before the first."""
         return await self.get(workflow_id, state.last_snapshot) if state.last_snapshot else None
 
     async def exist(self, workflow_id: WorkflowId) -> bool:
-        """Return whether the workflow has any checkpoint."""
+        """Return True if the workflow has any checkpoint."""
         return await self._read(has_checkpoints, workflow_id)
 
     async def snapshots(self, workflow_id: WorkflowId, limit: int | None = None) -> list[Checkpoint]:
-        """Return the workflow's snapshots, newest first."""
+        """Return the workflow's snapshots, newest first, at most `limit`."""
         return await self._read(snapshots_of, workflow_id, limit)
 
     async def snapshot_ids(self, workflow_id: WorkflowId) -> list[CheckpointId]:
@@ -122,7 +127,7 @@ class CheckpointReads:
         return await self._read(findings_of, workflow_id, checkpoint)
 
     async def all_findings(self, workflow_id: WorkflowId) -> dict[CheckpointId, Findings]:
-        """Return the findings of all the workflow's snapshots that have been studied."""
+        """Return the findings of all the workflow's snapshots that have been studied, by checkpoint id."""
         return await self._read(all_findings, workflow_id)
 
 
@@ -140,11 +145,12 @@ class CheckpointWrites:
         return checkpoint_id(self._workflow.now, self._next_number(kind))
 
     def _next_number(self, kind: CheckpointType | None) -> int:
+        """Return the number of the next checkpoint; a checkpoint of the start has number 0."""
         # The start is number 0, and is not counted.
         return 0 if kind is CheckpointType.START else self._workflow.row.checkpoint_count + 1
 
     def save(self, checkpoint: Checkpoint, run: int | None) -> None:
-        """Store a checkpoint with its event."""
+        """Insert a checkpoint, redacted and with its hash, and append its event."""
         number = self._next_number(checkpoint.type)
         document = redact(encode_checkpoint(checkpoint))
         self._workflow.update(checkpoint_count=number)
@@ -172,7 +178,7 @@ class CheckpointWrites:
         self._workflow.append(created, session_id=checkpoint.session_id, run=run)
 
     def save_findings(self, findings: Findings, session_id: SessionId) -> None:
-        """Store the findings of a snapshot's study, in place of earlier ones."""
+        """Store the findings of a snapshot's study, redacted and in place of earlier ones, and append their event."""
         document = redact(encode_findings(findings)).decode()
         mine = (checkpoints.c.workflow_id == self._workflow.id, checkpoints.c.id == findings.checkpoint_id)
         self._workflow.connection.execute(update(checkpoints).where(*mine).values(findings=document))

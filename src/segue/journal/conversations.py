@@ -37,21 +37,25 @@ class ConversationStore:
     async def add(
         self, key: ConversationKey, entries: Sequence[JsonObject], session_id: SessionId, now: datetime
     ) -> None:
-        """Add entries to a conversation; an entry whose name is stored already is left out."""
+        """Add entries to a conversation, redacted, which begins with its first ones; an entry whose name is stored
+        already is left out."""
         # Redaction takes time, so it is done before the database is locked.
         stored = await run_sync(_encode, entries)
         await self._database.write_exclusively(lambda connection: _add(connection, key, stored, session_id, now))
 
     async def page(self, key: ConversationKey, after: int) -> EntryPage:
-        """Return the entries after this number; none for an unknown conversation."""
+        """Return one page of the entries after this number, and the number to go on from, None at the end; no
+        entries for an unknown conversation."""
         return await self._database.read(_page_of, key, after)
 
     async def find(self, project: str | None, conversation: str | None) -> list[ConversationSummary]:
-        """Return the conversations of a directory, or the parts of one conversation, the latest first."""
+        """Return the stored conversations of a directory, or the parts of one conversation, the latest first; none
+        without either."""
         return await self._database.read(_find, project, conversation)
 
 
 def _encode(entries: Sequence[JsonObject]) -> list[StoredEntry]:
+    """Encode the entries as redacted JSON, each with its name."""
     texts = redact_all(
         [json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") for entry in entries]
     )
@@ -59,6 +63,7 @@ def _encode(entries: Sequence[JsonObject]) -> list[StoredEntry]:
 
 
 def _name(entry: JsonObject) -> str | None:
+    """Return the entry's `uuid`; None if it has none."""
     name = entry.get("uuid")
     return name if isinstance(name, str) else None
 
@@ -66,6 +71,7 @@ def _name(entry: JsonObject) -> str | None:
 def _add(
     connection: Connection, key: ConversationKey, entries: Sequence[StoredEntry], session_id: SessionId, now: datetime
 ) -> None:
+    """Insert the new entries of a conversation, and its row if it is the first time; do nothing without new entries."""
     if not entries:
         return
     head = _head(connection, key) or _begin(connection, key, session_id, now)
@@ -86,6 +92,7 @@ def _add(
 
 
 def _without_known(connection: Connection, kept_id: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
+    """Return the entries whose names are not stored yet and not repeated; those without a name are all new."""
     names = {each.name for each in entries if each.name}
     known = select(t.kept_entries.c.name).where(t.kept_entries.c.kept_id == kept_id, t.kept_entries.c.name.in_(names))
     seen = set(connection.execute(known).scalars())
@@ -98,6 +105,7 @@ def _without_known(connection: Connection, kept_id: int, entries: Sequence[Store
 
 
 def _begin(connection: Connection, key: ConversationKey, session_id: SessionId, now: datetime) -> Row[tuple[object]]:
+    """Insert the row of a new conversation and return it."""
     row = {"project": key.project, "conversation": key.conversation, "part": key.part}
     connection.execute(insert(t.kept_conversations), {**row, "session_id": session_id, "entries": 0, "at": now})
     head = _head(connection, key)
@@ -106,10 +114,12 @@ def _begin(connection: Connection, key: ConversationKey, session_id: SessionId, 
 
 
 def _head(connection: Connection, key: ConversationKey) -> Row[tuple[object]] | None:
+    """Select the row of a conversation; None if it is unknown."""
     return connection.execute(select(t.kept_conversations).where(_has_key(key))).first()
 
 
 def _page_of(connection: Connection, key: ConversationKey, after: int) -> EntryPage:
+    """Select entries after this number, up to a number and a size, with the number to go on from."""
     head = _head(connection, key)
     if head is None:
         return EntryPage(entries=(), next=None)
@@ -131,6 +141,7 @@ def _page_of(connection: Connection, key: ConversationKey, after: int) -> EntryP
 
 
 def _find(connection: Connection, project: str | None, conversation: str | None) -> list[ConversationSummary]:
+    """Select the conversations of this project and id, latest first; none if both are None."""
     kept = t.kept_conversations.c
     asked = ((kept.project, project), (kept.conversation, conversation))
     conditions = [column == value for column, value in asked if value is not None]
@@ -148,5 +159,6 @@ def _find(connection: Connection, project: str | None, conversation: str | None)
 
 
 def _has_key(key: ConversationKey) -> ColumnElement[bool]:
+    """Build the condition for the conversation with this key."""
     kept = t.kept_conversations.c
     return and_(kept.conversation == key.conversation, kept.project == key.project, kept.part == key.part)

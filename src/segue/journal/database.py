@@ -28,7 +28,8 @@ class Database:
         self.engines = engines
 
     async def read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a query function in a thread."""
+        """Run a query function with a connection in a thread and return its result; raise DatabaseUnusable if the
+        database fails."""
 
         def run() -> T:
             try:
@@ -40,11 +41,12 @@ class Database:
         return await run_sync(run)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction, in a thread."""
+        """Run `work` in one transaction, in a thread; return its result once committed."""
         return await run_sync(self.engines.transact, work)
 
     async def write_exclusively(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction, one caller at a time, so that what it reads stays true until it commits."""
+        """Run `work` in one transaction, one caller at a time, so that what it reads stays true until it commits;
+        return its result."""
 
         def run(connection: Connection) -> T:
             connection.execute(_EXCLUSIVE[connection.dialect.name])

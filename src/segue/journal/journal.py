@@ -65,9 +65,11 @@ class _Wakeups:
     waiting: dict[WorkflowId, anyio.Event] = field(default_factory=dict[WorkflowId, anyio.Event])
 
     def next(self, workflow_id: WorkflowId) -> anyio.Event:
+        """Return the event that the workflow's next wake sets."""
         return self.waiting.setdefault(workflow_id, anyio.Event())
 
     def wake(self, workflow_id: WorkflowId) -> None:
+        """Set the event for those that wait for the workflow, if any."""
         if (event := self.waiting.pop(workflow_id, None)) is not None:
             event.set()
 
@@ -120,10 +122,8 @@ class Journal:
         run: int | None = None,
         attempt: AttemptId | None = None,
     ) -> Seq:
-        """Append events, and return when they are on disk; many callers share one commit.
-
-        With `attempt`, they are written only while that attempt owns its run; late ones are dropped and counted.
-        """
+        """Append events and return the last one's number when they are on disk; many callers share one commit. With
+        `attempt`, they are written only while that attempt owns its run; late ones are dropped and counted."""
         now = self.clock.now()
         entries = [Entry(event, now, session_id, run, attempt) for event in events]
         answer = self._loop.create_future()
@@ -137,6 +137,7 @@ class Journal:
             self._loop.call_soon_threadsafe(self._resolve, outcomes)
 
     def _resolve(self, outcomes: Sequence[Outcome[_Append, Seq]]) -> None:
+        """Give each waiting caller its result or error, and wake the workflows' followers."""
         for outcome in outcomes:
             answer = outcome.item.answer
             if answer.done():
@@ -149,19 +150,20 @@ class Journal:
             self.announce(workflow_id)
 
     async def create(self, new: NewWorkflowRow, then: Callable[[Transaction], T]) -> T:
-        """Create a workflow, and do `then` in the same transaction."""
+        """Create a workflow, do `then` in the same transaction, and return its result."""
         now = self.clock.now()
         return await self._commit(new.id, lambda connection: Transaction.create(connection, new, now), then)
 
     async def transact(self, workflow_id: WorkflowId, work: Callable[[Transaction], T]) -> T:
-        """Run `work` under the workflow's lock; everything it does commits together or not at all."""
+        """Run `work` under the workflow's lock and return its result; everything it does commits together or not at
+        all."""
         now = self.clock.now()
         return await self._commit(workflow_id, lambda connection: Transaction(connection, workflow_id, now), work)
 
     async def _commit(
         self, workflow_id: WorkflowId, begin: Callable[[Connection], Transaction], work: Callable[[Transaction], T]
     ) -> T:
-        """Commit what `work` does, make the calls that it asked for, and wake the followers."""
+        """Commit what `work` does, make the calls that it asked for, wake the followers, and return its result."""
 
         def run(connection: Connection) -> tuple[T, Transaction]:
             transaction = begin(connection)
@@ -179,11 +181,11 @@ class Journal:
         return result
 
     async def write_memories(self, work: Callable[[MemoryStore], T]) -> T:
-        """Run `work` on the memory in one transaction, one caller at a time."""
+        """Run `work` on the memory in one transaction, one caller at a time, and return its result."""
         return await self._database.write_exclusively(lambda connection: work(MemoryStore(connection)))
 
     async def read_memories(self, work: Callable[[MemoryStore], T]) -> T:
-        """Run `work` on the memory, which only reads."""
+        """Run `work` on the memory, which only reads, and return its result."""
         return await self._database.read(lambda connection: work(MemoryStore(connection)))
 
     async def check_lock(self) -> None:
@@ -191,7 +193,7 @@ class Journal:
         await run_sync(self._lock.check)
 
     def announce(self, workflow_id: WorkflowId) -> None:
-        """Wake the workflow's followers after a commit."""
+        """Count a commit of the workflow, so that its state is folded again, and wake its followers."""
         self._commits[workflow_id] = self._commits.get(workflow_id, 0) + 1
         self._wakeups.wake(workflow_id)
 
@@ -202,7 +204,7 @@ class Journal:
     # ── events ──────────────────────────────────────────────────────────────────────────────────────
 
     async def records(self, workflow_id: WorkflowId, after: Seq = NOTHING_SEEN, limit: int = PAGE) -> list[Record]:
-        """Return the events after this number, oldest first."""
+        """Return the events after this number, oldest first, at most `limit`."""
         return await self._database.read(records.records_after, workflow_id, after, limit)
 
     async def last_records(
@@ -214,7 +216,8 @@ class Journal:
         within: Stretch | None = None,
         aside: Collection[SessionId] = (),
     ) -> list[Record]:
-        """Return the latest events of some kinds, newest first, without those of the sessions `aside`."""
+        """Return the latest events of some kinds, newest first, in the stretch `within` if given, without those of
+        the sessions `aside`."""
         return await self._database.read(records.last_records, workflow_id, kinds, limit, within, aside)
 
     async def head(self, workflow_id: WorkflowId) -> Seq:
@@ -222,23 +225,23 @@ class Journal:
         return await self._database.read(records.head_of, workflow_id)
 
     async def last_event_at(self, workflow_id: WorkflowId) -> datetime | None:
-        """Return the time of the workflow's last event."""
+        """Return the time of the workflow's last event; None if it has none."""
         return await self._database.read(records.last_event_at, workflow_id)
 
     async def event_times(self, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[int, datetime]:
-        """Return the times of some events."""
+        """Return the times of the events with these numbers."""
         return await self._database.read(records.times_of, workflow_id, seqs)
 
     async def task_starts(self, workflow_id: WorkflowId) -> list[tuple[int, TaskId]]:
-        """Return the events at which tasks began, oldest first."""
+        """Return the number and the task of each event at which a task began, oldest first."""
         return await self._database.read(records.task_starts, workflow_id)
 
     async def verify(self, workflow_id: WorkflowId) -> ChainCheck:
-        """Recompute the workflow's hash chain."""
+        """Recompute the workflow's hash chain; the result names the first problem, if there is one."""
         return await self._database.read(records.verify_chain, workflow_id)
 
     async def wait(self, workflow_id: WorkflowId, after: Seq, limit: int = PAGE) -> list[Record]:
-        """Wait for events after this number, and return them."""
+        """Wait until there are events after this number, and return them, oldest first, at most `limit`."""
         while True:
             wakeup = self.next_commit(workflow_id)
             if found := await self.records(workflow_id, after, limit):
@@ -272,7 +275,8 @@ class Journal:
                 return row, state
 
     async def _folded(self, workflow_id: WorkflowId, head: float = inf) -> WorkflowState:
-        """Fold up to the head, or further if another caller has folded more already."""
+        """Fold up to the head or to the journal's end and keep the result; return at least that state, or a newer
+        one of another caller."""
         while (state := self._states.get(workflow_id, WorkflowState())).seq < head:
             most = int(min(PAGE, head - state.seq))
             page = await self.records(workflow_id, state.seq, most)
@@ -292,17 +296,18 @@ class Journal:
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
+        """Start the writer's thread."""
         self._writer.start()
 
     async def close(self) -> None:
-        """Write what was submitted, then stop."""
+        """Write what was submitted, then stop the writer."""
         with anyio.CancelScope(shield=True):
             await run_sync(self._writer.close)
 
 
 @asynccontextmanager
 async def open_journal(database_url: str, clock: Clock) -> AsyncGenerator[Journal]:
-    """Open the database for this process alone, migrate it to the present schema, and close it at the end."""
+    """Lock the database for this process alone, migrate it, and yield its journal; close it at the end."""
     engines = open_engines(database_url)
     try:
         with lock_database(engines) as lock:

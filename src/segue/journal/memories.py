@@ -41,19 +41,19 @@ class MemoryEntries:
     # ── finding ─────────────────────────────────────────────────────────────────────────────────────
 
     def named(self, name: str) -> StoredMemory | None:
-        """Return the entry with this id or tag."""
+        """Return the entry with this id or tag; None if there is none."""
         return self._first(or_(t.memories.c.id == name, t.memories.c.tag == name))
 
     def with_key(self, key: str) -> StoredMemory | None:
-        """Return the entry stored under this key."""
+        """Return the entry stored under this key; None if there is none."""
         return self._first(t.memories.c.key == key)
 
     def with_content(self, sha256: str) -> StoredMemory | None:
-        """Return the entry whose content has this hash."""
+        """Return the entry whose content has this hash; None if there is none."""
         return self._first(t.memories.c.content_sha256 == sha256)
 
     def numbered(self, number: int) -> StoredMemory | None:
-        """Return the entry with this number in the search index."""
+        """Return the entry with this number in the search index; None if there is none."""
         return self._first(t.memories.c.number == number)
 
     def of_workflow(self, workflow_id: WorkflowId) -> list[StoredMemory]:
@@ -71,13 +71,13 @@ class MemoryEntries:
     # ── changing ────────────────────────────────────────────────────────────────────────────────────
 
     def add(self, entry: MemoryEntry, key: str | None) -> StoredMemory:
-        """Insert an entry."""
+        """Insert an entry under the next number and return it as stored; the search index is not changed."""
         number = (self._connection.execute(select(func.max(t.memories.c.number))).scalar() or 0) + 1
         self._connection.execute(insert(t.memories), {**_row(entry), "number": number, "key": key})
         return StoredMemory(number, entry, key)
 
     def change(self, entry: MemoryEntry) -> None:
-        """Update an entry."""
+        """Update the row of the entry with the same id; the search index is not changed."""
         self._connection.execute(update(t.memories).where(t.memories.c.id == entry.id).values(**_row(entry)))
 
     def erase(self, memory_id: MemoryId) -> None:
@@ -99,7 +99,7 @@ class MemoryEntries:
         return self._where(_past_retention(now))
 
     def need_maintenance(self, now: datetime) -> bool:
-        """Return whether any entry is not indexed, expired or past retention."""
+        """Return True if any entry is not indexed, expired but indexed, or past retention."""
         conditions = (_not_indexed(now), _expired(now), _past_retention(now))
         query = select(or_(*(exists().where(condition) for condition in conditions)))
         return self._connection.execute(query).scalar_one()
@@ -142,9 +142,11 @@ class MemoryEntries:
         ]
 
     def _where(self, condition: ColumnElement[bool]) -> list[StoredMemory]:
+        """Select the entries that meet the condition."""
         return [_read(row) for row in self._connection.execute(_select_entries().where(condition))]
 
     def _first(self, condition: ColumnElement[bool]) -> StoredMemory | None:
+        """Select an entry that meets the condition; None if there is none."""
         row = self._connection.execute(_select_entries().where(condition)).first()
         return None if row is None else _read(row)
 
@@ -158,7 +160,7 @@ class MemoryStore:
         self.index = SearchIndex(connection)
 
     def workflow(self, name: str) -> WorkflowRow:
-        """Return the workflow with this id or slug."""
+        """Return the workflow with this id or slug; raise WorkflowNotFound if there is none."""
         return workflows.workflow_named(self._connection, name)
 
     def head(self, workflow_id: WorkflowId) -> Seq:
@@ -166,7 +168,7 @@ class MemoryStore:
         return records.head_of(self._connection, workflow_id)
 
     def session(self, session_id: str) -> SessionRow:
-        """Return the session with this id."""
+        """Return the session with this id; raise SessionNotFound if there is none."""
         return sessions.session_by_id(self._connection, session_id)
 
     def current_session(self, workflow_id: WorkflowId) -> SessionRow:
@@ -184,15 +186,15 @@ class MemoryStore:
         return records.last_records(self._connection, workflow_id, kinds, limit, within)
 
     def session_ids_at(self, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[Seq, SessionId | None]:
-        """Return the sessions of some events."""
+        """Return the session of each event with these numbers; None for an event of no session."""
         return records.session_ids_at(self._connection, workflow_id, seqs)
 
     def checkpoint(self, workflow_id: WorkflowId, name: str) -> Checkpoint:
-        """Return a checkpoint by its id."""
+        """Return a checkpoint by its id or number; raise CheckpointNotFound if there is none."""
         return checkpoints.checkpoint_named(self._connection, workflow_id, name)
 
     def last_snapshot(self, workflow_id: WorkflowId) -> Checkpoint | None:
-        """Return the workflow's newest snapshot."""
+        """Return the workflow's newest snapshot; None if it has none."""
         return next(iter(checkpoints.snapshots_of(self._connection, workflow_id, limit=1)), None)
 
     def findings(self, workflow_id: WorkflowId, checkpoint: CheckpointId) -> Findings | None:
@@ -204,18 +206,22 @@ class MemoryStore:
 
 
 def _not_indexed(now: datetime) -> ColumnElement[bool]:
+    """Build the condition for entries that have not expired and are missing in the search index."""
     return and_(or_(t.memories.c.expires_at.is_(None), t.memories.c.expires_at > now), ~_indexed())
 
 
 def _expired(now: datetime) -> ColumnElement[bool]:
+    """Build the condition for expired entries that are in the search index."""
     return and_(t.memories.c.expires_at <= now, _indexed())
 
 
 def _past_retention(now: datetime) -> ColumnElement[bool]:
+    """Build the condition for entries that expired longer ago than the retention time."""
     return t.memories.c.expires_at <= now - RETENTION
 
 
 def _indexed() -> ColumnElement[bool]:
+    """Build the condition for entries that are in the search index."""
     return exists().where(t.clippings.c.id == t.memories.c.number).correlate(t.memories)
 
 
@@ -230,6 +236,7 @@ def _select_entries() -> Select[Any]:
 
 
 def _read(row: Row[Any]) -> StoredMemory:
+    """Convert a row to a memory entry with its provenance."""
     provenance = Provenance(
         workflow_id=row.workflow_id, workflow=row.slug, session_id=row.session_id, seq=row.seq, memory_id=row.id
     )
@@ -240,6 +247,7 @@ def _read(row: Row[Any]) -> StoredMemory:
 
 
 def _row(entry: MemoryEntry) -> dict[str, Any]:
+    """Convert an entry to the columns of its row."""
     return {
         **{name: getattr(entry, name) for name in (*_COLUMNS, *_TIMES)},
         "tags": json.dumps(entry.tags, ensure_ascii=False),

@@ -21,11 +21,12 @@ from segue.store import tables as t
 
 
 def prompt_by_id(connection: Connection, prompt_id: PromptId) -> PromptRow:
+    """Select the prompt with this id, which must exist."""
     return as_value(PromptRow, connection.execute(select(t.prompts).where(t.prompts.c.id == prompt_id)).one())
 
 
 def open_prompts(connection: Connection, session_id: SessionId, run: int | None) -> list[PromptRow]:
-    """Select prompts of a run, or of a helper session (run None), that were not acknowledged."""
+    """Select prompts of a run, or of a helper session (run None), that are queued or sent but not acknowledged."""
     query = select(t.prompts).where(
         t.prompts.c.session_id == session_id,
         t.prompts.c.run == run,
@@ -112,7 +113,7 @@ class PromptWrites:
         return queued_prompt(self._workflow.connection, prompt_id)
 
     def open(self, session_id: SessionId, run: int | None) -> list[PromptRow]:
-        """Return prompts of a run, or of a helper session (run None), that were not acknowledged."""
+        """Return prompts of a run, or of a helper session (run None), that are queued or sent but not acknowledged."""
         return open_prompts(self._workflow.connection, session_id, run)
 
     def waiting(self) -> list[PromptRow]:
@@ -120,7 +121,8 @@ class PromptWrites:
         return waiting_messages(self._workflow.connection, self._workflow.id)
 
     def queue(self, prompt: PromptQueued, session_id: SessionId, run: int | None, shown: Sequence[Shown] = ()) -> None:
-        """Queue a prompt; without a run it waits for the next one. A picture that is stored already is not needed."""
+        """Insert a prompt as queued, store its pictures, and append its event; without a run it waits for the next
+        one. `shown` holds the pictures' data; a picture that is stored already is not needed."""
         for picture, each in zip(prompt.pictures, shown, strict=False):
             self._keep_picture(picture.sha256, each.data)
         row = {
@@ -136,21 +138,22 @@ class PromptWrites:
         self._workflow.connection.execute(insert(t.prompts), row)
 
     def _keep_picture(self, sha256: str, data: bytes) -> None:
+        """Insert a picture under its hash, unless the workflow has it already."""
         row = {"workflow_id": self._workflow.id, "sha256": sha256}
         if self._workflow.connection.execute(select(t.pictures.c.sha256).filter_by(**row)).first() is None:
             self._workflow.connection.execute(insert(t.pictures), {**row, "data": data})
 
     def take(self, message: PromptRow, session_id: SessionId, run: int) -> PromptQueued:
-        """Make a waiting message the next prompt of this run."""
+        """Assign a waiting message to this run, as its next prompt, and return the event with its text."""
         self._update(message.id, session_id=session_id, run=run)
         return self.queued(message.id)
 
     def give_back(self, message: PromptRow) -> None:
-        """Let a message that was not sent wait for the next run."""
+        """Let a message that was not sent wait for the next run; no event is appended."""
         self._update(message.id, run=None, carries=False)
 
     def carry(self, carried: ContextCarried, session_id: SessionId, run: int) -> None:
-        """Record that this prompt carries the earlier conversation to the session."""
+        """Mark the prompt as one that carries the earlier conversation, and append the event of that."""
         self._update(carried.prompt_id, carries=True)
         self._workflow.append(carried, session_id=session_id, run=run)
 
@@ -165,11 +168,9 @@ class PromptWrites:
         reason: str = "",
         part_of: PromptId | None = None,
     ) -> None:
-        """Move a prompt to its next status.
-
-        `understood`: the conversation has received what the prompt carries, not only the agent's process.
-        `reason`: cause of not sending it. `part_of`: the prompt that it is sent with.
-        """
+        """Move a prompt to its next status and append the event; raise WrongState if its status does not allow it.
+        `understood`: the conversation has received what the prompt carries, not only the agent's process. `reason`:
+        cause of not sending it. `part_of`: the prompt that it is sent with."""
         before, event = _MOVES[after]
         if not self._update(prompt_id, t.prompts.c.status == before, status=after):
             raise WrongState(f"Prompt {prompt_id} cannot become {after} now.")
@@ -181,5 +182,6 @@ class PromptWrites:
             self._sessions.set_carrying(session_id, Carrying.DONE)
 
     def _update(self, prompt_id: PromptId, *conditions: ColumnElement[bool], **values: Any) -> bool:
+        """Change columns of a prompt's row if the conditions hold; return False if they do not."""
         query = update(t.prompts).where(t.prompts.c.id == prompt_id, *conditions).values(**values)
         return self._workflow.connection.execute(query).rowcount == 1

@@ -57,11 +57,11 @@ class QuestionWrites:
         self._workflow = workflow
 
     def open(self) -> list[QuestionRow]:
-        """Return the unanswered requests, oldest first."""
+        """Return this workflow's unanswered requests, oldest first."""
         return open_questions(self._workflow.connection, self._workflow.id)
 
     def ask(self, question: PermissionRequested, session_id: SessionId, run: int | None, deadline: datetime) -> None:
-        """Record a request that waits for an answer until the deadline."""
+        """Insert a request that waits for an answer until the deadline, and append its event."""
         row = {
             "id": question.request_id,
             "workflow_id": self._workflow.id,
@@ -73,7 +73,8 @@ class QuestionWrites:
         self._workflow.connection.execute(insert(t.questions), row)
 
     def answer(self, answer: PermissionAnswered, session_id: SessionId, run: int | None) -> bool:
-        """Record the first answer; return False when the request was answered before."""
+        """Store the first answer and append its event; return False, with nothing written, if the request was
+        answered before."""
         query = (
             update(t.questions)
             .where(t.questions.c.id == answer.request_id, t.questions.c.outcome.is_(None))

@@ -26,21 +26,23 @@ class ChainCheck:
 
     @property
     def verified(self) -> bool:
+        """Return True if no problem was found."""
         return self.problem is None
 
 
 def head_of(connection: Connection, workflow_id: WorkflowId) -> Seq:
-    """Select the number of the workflow's last event."""
+    """Select the number of the workflow's last event; 0 if it has none."""
     query = select(journal_heads.c.seq).where(journal_heads.c.workflow_id == workflow_id)
     return connection.execute(query).scalar_one()
 
 
 def records_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Record]:
-    """Select the events that a follower at `seq` has not received yet, at most `limit`."""
+    """Select the events after `seq`, oldest first, at most `limit`."""
     return read_rows(_rows_after(connection, workflow_id, seq, limit))
 
 
 def record_at(connection: Connection, workflow_id: WorkflowId, seq: int) -> Record:
+    """Select the event with this number, which must exist."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.seq == seq)
     return read_rows([connection.execute(query).one()])[0]
 
@@ -63,6 +65,7 @@ def last_records(
 
 
 def _rows_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Row[Any]]:
+    """Select the rows of the events after `seq`, oldest first, at most `limit`."""
     query = (
         select(events)
         .where(events.c.workflow_id == workflow_id, events.c.seq > seq)
@@ -73,14 +76,14 @@ def _rows_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit
 
 
 def last_event_at(connection: Connection, workflow_id: WorkflowId) -> datetime | None:
-    """Select the time of the workflow's last event."""
+    """Select the time of the workflow's last event; None if it has none."""
     query = select(events.c.at).where(events.c.workflow_id == workflow_id).order_by(events.c.seq.desc()).limit(1)
     text = connection.execute(query).scalar()
     return None if text is None else datetime.fromisoformat(text)
 
 
 def times_of(connection: Connection, workflow_id: WorkflowId, seqs: Collection[int]) -> dict[int, datetime]:
-    """Select the times of some events."""
+    """Select the times of the events with these numbers."""
     query = select(events.c.seq, events.c.at).where(events.c.workflow_id == workflow_id, events.c.seq.in_(seqs))
     return {row.seq: datetime.fromisoformat(row.at) for row in connection.execute(query)}
 
@@ -88,20 +91,21 @@ def times_of(connection: Connection, workflow_id: WorkflowId, seqs: Collection[i
 def session_ids_at(
     connection: Connection, workflow_id: WorkflowId, seqs: Collection[int]
 ) -> dict[Seq, SessionId | None]:
-    """Select the sessions of some events."""
+    """Select the session of each event with these numbers; None for an event of no session."""
     query = select(events.c.seq, events.c.session_id).where(events.c.workflow_id == workflow_id, events.c.seq.in_(seqs))
     return {row.seq: row.session_id for row in connection.execute(query)}
 
 
 def task_starts(connection: Connection, workflow_id: WorkflowId) -> list[tuple[int, TaskId]]:
-    """Select the events at which tasks began, oldest first."""
+    """Select the number and the task of each event at which a task began, oldest first."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind == "task.started")
     records = read_rows(connection.execute(query.order_by(events.c.seq)).all())
     return [(record.seq, record.event.task_id) for record in records if isinstance(record.event, TaskStarted)]
 
 
 def verify_chain(connection: Connection, workflow_id: WorkflowId) -> ChainCheck:
-    """Recompute every hash from the first event to the head."""
+    """Recompute every hash from the first event to the head; return the number of good events and the first problem,
+    if any."""
     workflow_named(connection, workflow_id)
     head = connection.execute(select(journal_heads).where(journal_heads.c.workflow_id == workflow_id)).one()
     seq, previous = 0, GENESIS

@@ -61,7 +61,7 @@ _EACH = [
 
 
 def redact(text: bytes) -> bytes:
-    """Replace every secret by a note of its kind; JSON stays JSON."""
+    """Replace every secret in the text by a note of its kind and return it; JSON stays JSON."""
     if _ANY.search(text) is None:
         return text
     redacted = _replace_secrets(text)
@@ -72,6 +72,7 @@ def redact(text: bytes) -> bytes:
 
 
 def _replace_secrets(text: bytes) -> bytes:
+    """Apply every pattern to the text, one after the other."""
     for pattern, note in _EACH:
         text = pattern.sub(note, text)
     return text
@@ -82,6 +83,7 @@ class _Document(NamedTuple):
 
 
 def _parse(text: bytes) -> _Document | None:
+    """Parse the text as JSON; None if it is none."""
     try:
         return _Document(json.loads(text))
     except ValueError:
@@ -104,6 +106,7 @@ def _redact_value(value: Any) -> Any:
 
 
 def _redact_field(name: str, value: Any) -> Any:
+    """Return the field's value redacted: whole if name and value together are a secret, else by itself."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         assigned = f"{name}={value}"
         if _replace_secrets(assigned.encode(errors="replace")).decode(errors="replace") != assigned:

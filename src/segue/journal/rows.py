@@ -145,6 +145,7 @@ RowType = TypeVar("RowType", WorkflowRow, SessionRow, RuntimeRow, RunRow, TaskRo
 
 @cache
 def _names(kind: type[Any]) -> tuple[str, ...]:
+    """Return the field names of a dataclass."""
     return tuple(field.name for field in fields(kind))
 
 

@@ -17,6 +17,7 @@ from segue.store import tables as t
 
 
 def run_by_id(connection: Connection, session_id: str, number: int) -> RunRow:
+    """Select a session's run with this number, which must exist."""
     query = select(t.runs).where(t.runs.c.session_id == session_id, t.runs.c.number == number)
     return as_value(RunRow, connection.execute(query).one())
 
@@ -37,7 +38,7 @@ def queued_runs(connection: Connection, boot: BootId) -> list[RunRow]:
 
 
 def runs_by_attempt(connection: Connection, attempts: Collection[AttemptId]) -> dict[AttemptId, RunRow]:
-    """Select the runs of these attempts."""
+    """Select the runs of these attempts, by attempt; unknown ones are left out."""
     found = connection.execute(select(t.runs).where(t.runs.c.attempt.in_(attempts)))
     runs = [as_value(RunRow, row) for row in found]
     return {run.attempt: run for run in runs if run.attempt is not None}
@@ -62,7 +63,7 @@ class RunReads:
         return await self._read(queued_runs, boot)
 
     async def by_attempt(self, attempts: Collection[AttemptId]) -> dict[AttemptId, RunRow]:
-        """Return the runs of these attempts."""
+        """Return the runs of these attempts, by attempt; unknown ones are left out."""
         return await self._read(runs_by_attempt, attempts)
 
 
@@ -79,16 +80,17 @@ class RunWrites:
         return run_by_id(self._workflow.connection, session_id, number)
 
     def open(self) -> RunRow | None:
-        """Return the workflow's run that has not ended; there is at most one."""
+        """Return the workflow's run that has not ended, of which there is at most one; None if there is none."""
         return next(iter(open_runs(self._workflow.connection, self._workflow.id)), None)
 
     def held(self, session_id: SessionId, number: int, attempt: AttemptId) -> RunRow | None:
-        """Return the run if this attempt still owns it. This is the fence of every write of a run."""
+        """Return the run if this attempt still owns it, else None. This is the fence of every write of a run."""
         run = self.get(session_id, number)
         return run if run.status is RunStatus.ACTIVE and run.attempt == attempt else None
 
     def queue(self, session_id: SessionId, queued: RunQueued, boot: BootId) -> int:
-        """Insert the next run of a session; the caller adds it to the run queue in this same transaction."""
+        """Insert the next run of a session, append its event, and return its number; the caller adds it to the run
+        queue in this same transaction. A run that works also takes the place of a scheduled retry."""
         number = self._sessions.get(session_id).run_count + 1
         self._sessions.update(session_id, run_count=number)
         row = {
@@ -109,10 +111,8 @@ class RunWrites:
         return number
 
     def claim(self, session_id: SessionId, number: int, attempt: AttemptId, boot: BootId) -> bool:
-        """Take a queued run; return False when it was settled meanwhile or another boot queued it.
-
-        A run starts only on the boot at which the user asked for it.
-        """
+        """Make a queued run active under this attempt; return False, with nothing written, when it was settled
+        meanwhile or another boot queued it. A run starts only on the boot at which the user asked for it."""
         run = self.get(session_id, number)
         if run.status is not RunStatus.QUEUED or run.boot != boot:
             return False
@@ -122,21 +122,23 @@ class RunWrites:
         return True
 
     def change_way(self, session_id: SessionId, number: int, changed: WayChanged, carrying: Carrying) -> None:
-        """Change how the run goes on, before its agent got a prompt."""
+        """Change the way in which the run goes on and the session's carrying, before its agent got a prompt, and
+        append the event."""
         self._update(session_id, number, way=changed.after)
         self._sessions.set_carrying(session_id, carrying)
         self._workflow.append(changed, session_id=session_id, run=number)
 
     def set_purpose(self, session_id: SessionId, number: int, purpose: Purpose) -> None:
-        """Change the purpose of a run, from chat to work or from work to leaving."""
+        """Change the purpose of a run, from chat to work or from work to leaving; no event is appended."""
         self._update(session_id, number, purpose=purpose)
 
     def end(self, session_id: SessionId, number: int, ended: RunEnded) -> None:
-        """End a run, and with it the session's agent process."""
+        """End a run and its session's agent process in the tables, and append the event."""
         self._update(session_id, number, status=RunStatus.ENDED, ended_at=self._workflow.now, outcome=ended.outcome)
         self._runtimes.end(session_id)
         self._workflow.append(ended, session_id=session_id, run=number)
 
     def _update(self, session_id: SessionId, number: int, **values: Any) -> None:
+        """Change columns of a run's row."""
         query = update(t.runs).where(t.runs.c.session_id == session_id, t.runs.c.number == number)
         self._workflow.connection.execute(query.values(**values))

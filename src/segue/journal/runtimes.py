@@ -27,12 +27,13 @@ class Process:
 
 
 def runtime_of(connection: Connection, session_id: str) -> RuntimeRow:
+    """Select a session's agent process and resume token."""
     row = connection.execute(select(t.runtimes).where(t.runtimes.c.session_id == session_id)).one()
     return as_value(RuntimeRow, row)
 
 
 def any_container(connection: Connection, workflow_id: WorkflowId | None = None) -> bool:
-    """Return whether an agent was ever started in a container, in one workflow or in any."""
+    """Return True if an agent was ever started in a container, in one workflow or in any."""
     query = select(t.runtimes.c.session_id).where(t.runtimes.c.container.is_not(None)).limit(1)
     if workflow_id is not None:
         query = query.join(t.sessions, t.sessions.c.id == t.runtimes.c.session_id)
@@ -65,11 +66,12 @@ class RuntimeWrites:
         self._update(session_id, t.runtimes.c.status == RuntimeStatus.LIVE, status=RuntimeStatus.ENDED)
 
     def record_heartbeat(self, session_id: SessionId, execution: AttemptId) -> bool:
-        """Record a sign of life; return False when the execution is no longer the session's."""
+        """Store the present time as a sign of life; return False when the execution is no longer the session's."""
         return self._update(session_id, t.runtimes.c.execution == execution, last_seen_at=self._workflow.now)
 
     def capture_token(self, session_id: SessionId, run: int | None, execution: AttemptId, token: str) -> None:
-        """Store the agent's id for the conversation, if the execution still owns the session."""
+        """Store the agent's id for the conversation and append its event; raise WrongState if the execution does not
+        own the session any more. A known token changes nothing."""
         runtime = self.get(session_id)
         if runtime.token == token:
             return
@@ -90,16 +92,18 @@ class RuntimeWrites:
         self._workflow.append(TokenCaptured(token=token), session_id=session_id)
 
     def refuse_token(self, session_id: SessionId, run: int, token: str, reason: str) -> None:
-        """Record that the agent rejected the token; it stays in the journal, and is tried again only on request."""
+        """Remove the token that the agent rejected, and append the event, which keeps it; it is tried again only on
+        request."""
         generation = self.get(session_id).generation + 1
         self._update(session_id, t.runtimes.c.token == token, token=None, generation=generation)
         self._workflow.append(TokenRefused(token=token, reason=reason), session_id=session_id, run=run)
 
     def retry_token(self, session_id: SessionId, token: str) -> None:
-        """Use a rejected token again, on request."""
+        """Store a rejected token again, on request, and append its event."""
         self._update(session_id, token=token, generation=self.get(session_id).generation + 1)
         self._workflow.append(TokenCaptured(token=token), session_id=session_id)
 
     def _update(self, session_id: SessionId, *conditions: ColumnElement[bool], **values: Any) -> bool:
+        """Change columns of a session's row if the conditions hold; return False if they do not."""
         query = update(t.runtimes).where(t.runtimes.c.session_id == session_id, *conditions).values(**values)
         return self._workflow.connection.execute(query).rowcount == 1

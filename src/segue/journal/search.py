@@ -115,7 +115,7 @@ class SearchIndex:
     # ── indexing ────────────────────────────────────────────────────────────────────────────────────
 
     def behind(self) -> list[Shelf]:
-        """Return the workflows with events that are not indexed yet."""
+        """Return the shelves of the workflows with events that are not indexed yet; a new workflow's has no number."""
         heads, shelves = t.journal_heads, t.shelves
         query = (
             select(heads.c.workflow_id, shelves.c.number, shelves.c.seq, shelves.c.clippings)
@@ -129,7 +129,7 @@ class SearchIndex:
         ]
 
     def has_other_rules(self, rules: int) -> bool:
-        """Return whether anything was indexed by other rules than these."""
+        """Return True if anything was indexed by other rules than these."""
         query = select(t.shelves.c.number).where(t.shelves.c.rules != rules).limit(1)
         return self._connection.execute(query).first() is not None
 
@@ -140,7 +140,8 @@ class SearchIndex:
         self._connection.execute(delete(t.shelves))
 
     def add(self, shelf: Shelf, upto: Seq, new: Sequence[Clipping], names: Sequence[str], rules: int) -> Shelf | None:
-        """Add a workflow's next clippings; return None when another caller added them meanwhile."""
+        """Insert a workflow's next clippings and return its new shelf; None, with nothing added, when another caller
+        added them meanwhile."""
         number = shelf.number if shelf.number is not None else self._new_shelf(shelf.workflow_id, rules)
         moved = self._connection.execute(
             update(t.shelves)
@@ -160,13 +161,14 @@ class SearchIndex:
         return Shelf(workflow_id=shelf.workflow_id, number=number, seq=upto, clippings=shelf.clippings + len(rows))
 
     def _new_shelf(self, workflow_id: WorkflowId, rules: int) -> int:
+        """Insert an empty shelf for a workflow and return its number."""
         row = {"workflow_id": workflow_id, "seq": 0, "clippings": 0, "rules": rules}
         key = self._connection.execute(insert(t.shelves), row).inserted_primary_key
         assert key is not None, "the database numbers the shelves"
         return key[0]
 
     def put_memory(self, number: int, clipping: Clipping, names: str) -> None:
-        """Index a memory entry by its present text."""
+        """Index a memory entry by its present text, in place of an earlier one."""
         self.remove_memory(number)
         self._connection.execute(insert(t.clippings), _row(number, None, clipping, names))
         self._add(range(number, number + 1))
@@ -177,12 +179,13 @@ class SearchIndex:
         self._connection.execute(delete(t.clippings).where(t.clippings.c.id == number))
 
     def _add(self, ids: range) -> None:
+        """Add these clippings to the full-text index."""
         self._connection.execute(self._dialect.add, {"first": ids.start, "last": ids.stop - 1})
 
     # ── searching ───────────────────────────────────────────────────────────────────────────────────
 
     def count(self) -> int:
-        """Return the number of clippings."""
+        """Return the number of clippings, memory entries included."""
         memorized = select(func.count()).select_from(t.memories)
         clipped = select(func.coalesce(func.sum(t.shelves.c.clippings), 0))
         return self._connection.execute(memorized).scalar_one() + self._connection.execute(clipped).scalar_one()
@@ -190,7 +193,8 @@ class SearchIndex:
     def occurrences(
         self, words: Collection[str], total: int, *, rarest: int, most: int, within: range = EVERYWHERE
     ) -> dict[str, Occurrences]:
-        """Find the occurrences of the `rarest` of these terms; the others are only counted."""
+        """Return how often each of these terms occurs, and for the `rarest` of them also where, with a strength from
+        0 to 1 by clipping id."""
         counts = {
             word: self._connection.execute(self._dialect.count, {"word": _quoted(word)}).scalar_one() for word in words
         }
@@ -211,12 +215,12 @@ class SearchIndex:
         return _SATURATION * max(rarity, 1e-6)
 
     def clippings(self, ids: Collection[int]) -> dict[int, ClippingRow]:
-        """Return the clippings with these ids."""
+        """Return the clippings with these ids, by id; unknown ones are left out."""
         found = self._connection.execute(select(t.clippings).where(t.clippings.c.id.in_(ids)))
         return {row.id: _read(row) for row in found}
 
     def latest(self, kinds: Collection[ClippingKind], limit: int, **of: str) -> list[ClippingRow]:
-        """Return the newest clippings of some kinds, of one workflow or session, newest first."""
+        """Return the newest clippings of some kinds whose columns have the values `of`, newest first."""
         query = select(t.clippings).where(t.clippings.c.kind.in_(kinds), *(t.clippings.c[key] == of[key] for key in of))
         return [_read(row) for row in self._connection.execute(query.order_by(t.clippings.c.id.desc()).limit(limit))]
 
@@ -226,7 +230,7 @@ class SearchIndex:
         return [_read(row) for row in self._connection.execute(query.order_by(t.clippings.c.id))]
 
     def ids_of(self, workflow_id: WorkflowId) -> range:
-        """Return the range of ids reserved for a workflow's clippings."""
+        """Return the range of ids reserved for a workflow's clippings; empty if it has no shelf yet."""
         query = select(t.shelves.c.number).where(t.shelves.c.workflow_id == workflow_id)
         number = self._connection.execute(query).scalar()
         return range(0) if number is None else range(number * SHELF, (number + 1) * SHELF)
@@ -240,10 +244,12 @@ def _telling(counts: Mapping[str, int], total: int) -> list[str]:
 
 
 def _quoted(word: str) -> str:
+    """Quote a term for the full-text query."""
     return f'"{word}"'
 
 
 def _row(id: int, workflow_id: WorkflowId | None, clipping: Clipping, names: str) -> dict[str, Any]:
+    """Build the row of a clipping."""
     return {
         "id": id,
         "workflow_id": workflow_id,
@@ -257,4 +263,5 @@ def _row(id: int, workflow_id: WorkflowId | None, clipping: Clipping, names: str
 
 
 def _read(row: Row[Any]) -> ClippingRow:
+    """Convert a row to a clipping."""
     return ClippingRow(**{field.name: getattr(row, field.name) for field in fields(ClippingRow)})

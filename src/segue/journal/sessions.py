@@ -23,6 +23,7 @@ from segue.store import tables as t
 
 
 def session_by_id(connection: Connection, session_id: str) -> SessionRow:
+    """Select the session with this id; raise SessionNotFound if there is none."""
     row = connection.execute(select(t.sessions).where(t.sessions.c.id == session_id)).first()
     if row is None:
         raise SessionNotFound(f"No session has the id {session_id!r}.")
@@ -37,7 +38,7 @@ def sessions_of(connection: Connection, workflow_id: WorkflowId) -> list[Session
 
 
 def current_session(connection: Connection, workflow_id: WorkflowId) -> SessionRow:
-    """Select the workflow's latest session."""
+    """Select the workflow's session with the highest number, which must exist."""
     query = select(t.sessions).where(t.sessions.c.workflow_id == workflow_id).order_by(t.sessions.c.number.desc())
     return as_value(SessionRow, connection.execute(query.limit(1)).one())
 
@@ -110,7 +111,7 @@ class SessionReads:
         self._read = database.read
 
     async def get(self, session_id: str) -> SessionRow:
-        """Return the session with this id."""
+        """Return the session with this id; raise SessionNotFound if there is none."""
         return await self._read(session_by_id, session_id)
 
     async def of(self, workflow_id: WorkflowId) -> list[SessionRow]:
@@ -128,7 +129,7 @@ class SessionReads:
         return await self._read(resting_sessions, statuses, workflows, since)
 
     async def to_archive(self, ids: Collection[SessionId], since: datetime) -> list[SessionRow]:
-        """Return those of these sessions that expired, or that ended before then."""
+        """Return those of these sessions that expired, or that ended before then, alone or with their workflow."""
         return await self._read(sessions_to_archive, ids, since)
 
     async def runtime(self, session_id: str) -> RuntimeRow:
@@ -136,7 +137,7 @@ class SessionReads:
         return await self._read(runtime_of, session_id)
 
     async def any_in_container(self, workflow_id: WorkflowId | None = None) -> bool:
-        """Return whether an agent was ever started in a container, in one workflow or in any."""
+        """Return True if an agent was ever started in a container, in one workflow or in any."""
         return await self._read(any_container, workflow_id)
 
 
@@ -164,7 +165,8 @@ class SessionWrites:
     def resting(
         self, statuses: Collection[SessionStatus], workflows: Collection[WorkflowStatus], since: datetime
     ) -> list[SessionRow]:
-        """Return the current session if it has been idle in these statuses since then."""
+        """Return the current session, alone in a list, if it has been idle in these statuses since then, else an
+        empty list."""
         return resting_sessions(self._workflow.connection, statuses, workflows, since, self._workflow.id)
 
     def create(
@@ -175,7 +177,7 @@ class SessionWrites:
         carrying: Carrying = Carrying.NOTHING,
         choices: Choices | None = None,
     ) -> None:
-        """Create the workflow's next numbered session."""
+        """Insert the workflow's next numbered session, as created, and append its event."""
         number = self._workflow.row.session_count + 1
         self._workflow.update(session_count=number)
         self._insert(session_id, number, agent, parent, Role.WRITER, carrying)
@@ -183,7 +185,8 @@ class SessionWrites:
         self._workflow.append(created, session_id=session_id)
 
     def create_helper(self, session_id: SessionId, agent: str, parent: SessionId, role: Role) -> None:
-        """Create a session beside the working one; its number is below zero and is not shown."""
+        """Insert a session beside the working one, under the next number below zero, and append its event with
+        number 0."""
         query = select(func.min(t.sessions.c.number)).where(t.sessions.c.workflow_id == self._workflow.id)
         lowest = self._workflow.connection.execute(query).scalar_one()
         self._insert(session_id, min(lowest, 0) - 1, agent, parent, role, Carrying.NOTHING)
@@ -193,6 +196,7 @@ class SessionWrites:
     def _insert(
         self, session_id: SessionId, number: int, agent: str, parent: SessionId | None, role: Role, carrying: Carrying
     ) -> None:
+        """Insert the rows of a new session and of its process, which does not run yet."""
         row = {
             "id": session_id,
             "workflow_id": self._workflow.id,
@@ -219,7 +223,8 @@ class SessionWrites:
         reason: str = "",
         waiting_for: WaitingFor | None = None,
     ) -> None:
-        """Move a session to another status, if the table of moves allows it."""
+        """Move a session to another status and append the event; raise IllegalMove if the table of moves does not
+        allow it."""
         before = self.get(session_id).status
         check_session_move(before, after)
         values: dict[str, Any] = {"status": after, "reason": redact_text(reason), "waiting_for": waiting_for}
@@ -230,10 +235,10 @@ class SessionWrites:
         self._workflow.append(moved, session_id=session_id, run=run)
 
     def set_carrying(self, session_id: SessionId, carrying: Carrying) -> None:
-        """Record whether the session's next prompt must carry the earlier conversation."""
+        """Store whether the session's next prompt must carry the earlier conversation; no event is appended."""
         self.update(session_id, carrying=carrying)
 
     def update(self, session_id: SessionId, **values: Any) -> None:
-        """Change columns of a session's row."""
+        """Change columns of a session's row, and its time of the last move; no event is appended."""
         query = update(t.sessions).where(t.sessions.c.id == session_id)
         self._workflow.connection.execute(query.values(moved_at=self._workflow.now, **values))

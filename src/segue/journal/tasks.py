@@ -41,18 +41,20 @@ class TaskWrites:
         return [(task.id, task.status) for task in self.all()]
 
     def adopt_plan(self, adopted: PlanAdopted) -> None:
-        """Replace the tasks by those of this plan; completed ones stay completed."""
+        """Replace the tasks by those of this plan, where completed ones stay completed and others are pending;
+        append the event."""
         done = {task.id for task in self.all() if task.status is TaskStatus.COMPLETED}
         ids = [task.id for task in adopted.plan.tasks]
         self._replace({each: TaskStatus.COMPLETED if each in done else TaskStatus.PENDING for each in ids})
         self._workflow.append(adopted)
 
     def rewind(self, rewound: WorkflowRewound) -> None:
-        """Take the tasks back to those of the event; no attempt owns one afterwards."""
+        """Replace the tasks by those of the event, and append it; no attempt owns one afterwards."""
         self._replace(rewound.tasks)
         self._workflow.append(rewound)
 
     def _replace(self, statuses: Mapping[TaskId, TaskStatus]) -> None:
+        """Delete the workflow's tasks and insert these, in this order and owned by no attempt."""
         self._workflow.connection.execute(delete(t.tasks).where(t.tasks.c.workflow_id == self._workflow.id))
         rows = [
             {"workflow_id": self._workflow.id, "id": task_id, "position": position, "status": status}
@@ -62,28 +64,32 @@ class TaskWrites:
             self._workflow.connection.execute(insert(t.tasks), rows)
 
     def start(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int) -> None:
-        """Start a pending or failed task."""
+        """Move a pending or failed task to in progress, owned by this attempt, and append the event."""
         self._move(task_id, {TaskStatus.PENDING, TaskStatus.FAILED}, TaskStatus.IN_PROGRESS, attempt)
         self._workflow.append(TaskStarted(task_id=task_id, attempt=attempt), session_id=session_id, run=run)
 
     def complete(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int) -> None:
-        """Complete the task that this attempt works on."""
+        """Complete the task that this attempt works on, and append the event; raise WrongState if another attempt
+        owns it."""
         self._end(task_id, TaskStatus.COMPLETED, attempt)
         self._workflow.append(TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id, run=run)
 
     def accept(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId) -> None:
-        """Complete a task that no attempt works on, because a person accepts it as done."""
+        """Complete a pending or failed task that no attempt works on, because a person accepts it as done, and
+        append the event."""
         self._move(task_id, {TaskStatus.PENDING, TaskStatus.FAILED}, TaskStatus.COMPLETED, None)
         self._workflow.append(TaskCompleted(task_id=task_id, attempt=attempt), session_id=session_id)
 
     def fail(self, task_id: TaskId, attempt: AttemptId, session_id: SessionId, run: int, reason: str) -> None:
-        """Fail the task that this attempt works on."""
+        """Mark the task that this attempt works on as failed, and append the event; raise WrongState if another
+        attempt owns it."""
         self._end(task_id, TaskStatus.FAILED, attempt)
         failed = TaskFailed(task_id=task_id, attempt=attempt, reason=reason)
         self._workflow.append(failed, session_id=session_id, run=run)
 
     def interrupt(self, task_id: TaskId, session_id: SessionId, run: int | None, reason: str) -> None:
-        """Take a task from the attempt that works on it; it is pending again."""
+        """Make the task pending again, taken from the attempt that works on it, and append the event; raise
+        WrongState if none does."""
         attempt = next(task.attempt for task in self.all() if task.id == task_id)
         if attempt is None:
             raise WrongState(f"Task {task_id!r} is not being worked on.")
@@ -92,6 +98,8 @@ class TaskWrites:
         self._workflow.append(interrupted, session_id=session_id, run=run)
 
     def _end(self, task_id: TaskId, after: TaskStatus, attempt: AttemptId) -> None:
+        """Move the task in progress to its next status, owned by no attempt; raise WrongState if this attempt does
+        not own it."""
         query = select(t.tasks.c.attempt).where(t.tasks.c.workflow_id == self._workflow.id, t.tasks.c.id == task_id)
         if self._workflow.connection.execute(query).scalar_one() != attempt:
             raise WrongState(f"Task {task_id!r} belongs to another attempt.")
@@ -100,6 +108,7 @@ class TaskWrites:
     def _move(
         self, task_id: TaskId, before: Collection[TaskStatus], after: TaskStatus, attempt: AttemptId | None
     ) -> None:
+        """Change a task's status and owner; raise WrongState if it is in none of the statuses `before`."""
         query = (
             update(t.tasks)
             .where(t.tasks.c.workflow_id == self._workflow.id, t.tasks.c.id == task_id, t.tasks.c.status.in_(before))

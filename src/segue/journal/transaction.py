@@ -36,6 +36,7 @@ class Transaction:
     """
 
     def __init__(self, connection: Connection, workflow_id: WorkflowId, now: datetime) -> None:
+        """Lock the workflow on this connection, until the transaction ends; all writes have the time `now`."""
         self.workflow_id = workflow_id
         self.now = now
         self._locked = LockedWorkflow(connection, workflow_id, now)
@@ -59,7 +60,7 @@ class Transaction:
 
     @classmethod
     def create(cls, connection: Connection, new: NewWorkflowRow, now: datetime) -> "Transaction":
-        """Insert a workflow's first rows, and lock it."""
+        """Insert a workflow's first rows, lock it, append the event of its creation, and return the transaction."""
         created = insert_workflow(connection, new, now)
         transaction = cls(connection, new.id, now)
         transaction.append(created)
@@ -77,7 +78,8 @@ class Transaction:
         return self._locked.append(*events, session_id=session_id, run=run)
 
     def catch_up(self, state: WorkflowState) -> WorkflowState:
-        """Return the present state, from one that was folded before the lock was taken."""
+        """Return the present state, folded from an earlier one with the events since, also those of this
+        transaction."""
         if state.seq == self.head:
             return state
         return fold(records_after(self._locked.connection, self.workflow_id, state.seq, NO_LIMIT), state)
@@ -90,7 +92,8 @@ class Transaction:
         return self._locked.row
 
     def move_workflow(self, after: WorkflowStatus, *, reason: str = "", trigger: Trigger | None = None) -> None:
-        """Move the workflow to another status, if the table of moves allows it."""
+        """Move the workflow to another status, which removes any requested pause, and append the event; raise
+        IllegalMove if the table does not allow it."""
         before = self.workflow.status
         check_workflow_move(before, after)
         paused = after is WorkflowStatus.PAUSED
@@ -105,12 +108,13 @@ class Transaction:
         self.append(e.WorkflowMoved(before=before, after=after, reason=reason, trigger=trigger))
 
     def schedule_retry(self, retry: e.RetryScheduled, session_id: SessionId, run: int | None) -> None:
-        """Schedule a retry, which starts by itself unless a person decides otherwise before."""
+        """Store the time of a retry, which starts by itself unless a person decides otherwise before, and append the
+        event."""
         self._locked.update(retry_at=retry.at)
         self.append(retry, session_id=session_id, run=run)
 
     def cancel_retry(self, state: WorkflowState, reason: str) -> bool:
-        """Cancel the scheduled retry; return False when there is none."""
+        """Remove the scheduled retry and append the event; return False, with nothing written, when there is none."""
         retry = self.catch_up(state).retry
         if retry is None:
             return False
@@ -119,7 +123,8 @@ class Transaction:
         return True
 
     def request_pause(self, asked: RequestedPause) -> None:
-        """Ask the workflow's run to pause at its next boundary; nothing changes if the present request stays."""
+        """Store the request to pause the workflow's run at its next boundary, and append it; do nothing if the
+        present request holds."""
         row = self.workflow
         before = None
         if row.pause_trigger is not None and row.force_pause_at is not None:
@@ -132,26 +137,29 @@ class Transaction:
             self.append(e.PauseRequested(trigger=pause.trigger, reason=reason, force_at=at))
 
     def withdraw_pause(self) -> None:
-        """Withdraw a requested pause that has not happened yet."""
+        """Remove a requested pause that has not happened yet, and append the event."""
         self._locked.update(pause_trigger=None, pause_reason=None, force_pause_at=None)
         self.append(e.PauseWithdrawn())
 
     def worktree_ready(self, path: str, branch: str, commit: str) -> None:
-        """Record the worktree; the first commit recorded is the workflow's base and never changes."""
+        """Append the event of the worktree; the first commit recorded is the workflow's base and never changes."""
         self._locked.update(base=self.workflow.base or commit)
         self.append(e.WorktreeReady(path=path, branch=branch, commit=commit))
 
     def worktree_discarded(self, path: str, branch: str) -> None:
-        """Record that the worktree was removed before any work was done in it."""
+        """Append the event that the worktree was removed before any work was done in it, and remove the workflow's
+        base."""
         self._locked.update(base=None)
         self.append(e.WorktreeDiscarded(path=path, branch=branch))
 
     def change_agent(self, agent: str, choices: Choices) -> None:
-        """Change the workflow's agent; the event is that of the session created with this."""
+        """Store the workflow's agent and choices; no event is appended, since that of the session created with this
+        has them."""
         self._locked.update(agent=agent, choices=redact(encode(choices)).decode())
 
     def change_limits(self, limits: Limits, wait_for_quota: bool | None = None) -> None:
-        """Change the workflow's limits, and whether it waits when the agent's quota is used up."""
+        """Store the workflow's limits, and whether it waits when the agent's quota is used up (None: as before), and
+        append the event."""
         choices = replace(decode(Choices, self.workflow.choices), limits=limits)
         if wait_for_quota is not None:
             choices = replace(choices, wait_for_quota=wait_for_quota)
@@ -161,7 +169,8 @@ class Transaction:
     # ── several subjects ────────────────────────────────────────────────────────────────────────────
 
     def end_helper(self, session_id: SessionId, after: SessionStatus, reason: str = "") -> None:
-        """End a reviewer or fixer session whose process is gone, with the prompts that were not sent."""
+        """Move a reviewer or fixer session whose process is gone to its end, and mark its queued prompts as not
+        sent."""
         for prompt in self.prompts.open(session_id, None):
             if prompt.status is PromptStatus.QUEUED:
                 self.prompts.move(prompt.id, PromptStatus.NOT_SENT, session_id, None)
@@ -169,7 +178,8 @@ class Transaction:
         self.runtimes.end(session_id)
 
     def import_session(self, imported: e.SessionImported, session_id: SessionId, token: str | None) -> None:
-        """Record an imported session file. A second import of the same content fails as a whole."""
+        """Store an imported session file and its token, if any, and append the events. A second import of the same
+        content fails as a whole."""
         row = {
             "sha256": imported.sha256,
             "workflow_id": self.workflow_id,

@@ -48,11 +48,12 @@ class NewWorkflowRow:
 
 
 def workflow_by_id(connection: Connection, workflow_id: WorkflowId) -> WorkflowRow:
+    """Select the workflow with this id, which must exist."""
     return as_value(WorkflowRow, connection.execute(select(t.workflows).where(t.workflows.c.id == workflow_id)).one())
 
 
 def workflow_named(connection: Connection, name: str) -> WorkflowRow:
-    """Select the workflow with this id or slug."""
+    """Select the workflow with this id or slug; raise WorkflowNotFound if there is none."""
     row = connection.execute(select(t.workflows).where(_has_name(name))).first()
     if row is None:
         raise _not_found(name)
@@ -60,7 +61,8 @@ def workflow_named(connection: Connection, name: str) -> WorkflowRow:
 
 
 def workflow_at_head(connection: Connection, name: str) -> tuple[WorkflowRow, Seq]:
-    """Select the workflow with this id or slug, and the number of its last event."""
+    """Select the workflow with this id or slug, and the number of its last event; raise WorkflowNotFound if there is
+    none."""
     heads = t.journal_heads
     query = select(t.workflows, heads.c.seq.label("head")).join(heads, heads.c.workflow_id == t.workflows.c.id)
     row = connection.execute(query.where(_has_name(name))).first()
@@ -70,10 +72,12 @@ def workflow_at_head(connection: Connection, name: str) -> tuple[WorkflowRow, Se
 
 
 def _has_name(name: str) -> ColumnElement[bool]:
+    """Build the condition for a workflow with this id or slug."""
     return or_(t.workflows.c.id == name, t.workflows.c.slug == name)
 
 
 def _not_found(name: str) -> WorkflowNotFound:
+    """Build the error that no workflow has this name."""
     return WorkflowNotFound(f"No workflow is called {name!r}.", hint="`segue status` lists them.")
 
 
@@ -99,14 +103,15 @@ def slugs_like(connection: Connection, slug: str) -> set[str]:
 
 
 def workflow_in(connection: Connection, worktree: str) -> WorkflowRow | None:
-    """Select the open workflow that has this worktree."""
+    """Select the workflow that has this worktree and is neither completed nor cancelled; None if there is none."""
     query = select(t.workflows).where(t.workflows.c.worktree == worktree, t.workflows.c.status.not_in(WORKFLOW_ENDED))
     row = connection.execute(query).first()
     return None if row is None else as_value(WorkflowRow, row)
 
 
 def workflow_with_token(connection: Connection, token: str) -> WorkflowRow | None:
-    """Select the open workflow whose session has this resume token, or was imported from that conversation."""
+    """Select the workflow whose session has this resume token, or was imported from that conversation, and that is
+    neither completed nor cancelled; else None."""
     run = (
         select(t.sessions.c.workflow_id)
         .join(t.runtimes, t.runtimes.c.session_id == t.sessions.c.id)
@@ -122,7 +127,7 @@ def workflow_with_token(connection: Connection, token: str) -> WorkflowRow | Non
 
 
 def imported_as(connection: Connection, sha256: str) -> WorkflowId | None:
-    """Select the workflow that was made from a session file with this content."""
+    """Select the id of the workflow that was made from a session file with this content; None if there is none."""
     return connection.execute(select(t.imports.c.workflow_id).where(t.imports.c.sha256 == sha256)).scalar()
 
 
@@ -146,11 +151,12 @@ class WorkflowReads:
         self._read = database.read
 
     async def get(self, name: str) -> WorkflowRow:
-        """Return the workflow with this id or slug."""
+        """Return the workflow with this id or slug; raise WorkflowNotFound if there is none."""
         return await self._read(workflow_named, name)
 
     async def at_head(self, name: str) -> tuple[WorkflowRow, Seq]:
-        """Return the workflow with this id or slug, and the number of its last event."""
+        """Return the workflow with this id or slug, and the number of its last event; raise WorkflowNotFound if
+        there is none."""
         return await self._read(workflow_at_head, name)
 
     async def all(self, statuses: Collection[WorkflowStatus] = ()) -> list[WorkflowRow]:
@@ -166,15 +172,16 @@ class WorkflowReads:
         return await self._read(slugs_like, slug)
 
     async def in_worktree(self, worktree: str) -> WorkflowRow | None:
-        """Return the open workflow that has this worktree."""
+        """Return the workflow that has this worktree and is neither completed nor cancelled; None if there is none."""
         return await self._read(workflow_in, worktree)
 
     async def with_token(self, token: str) -> WorkflowRow | None:
-        """Return the open workflow that has this resume token, or was imported from that conversation."""
+        """Return the open workflow that has this resume token, or was imported from that conversation; None if there
+        is none."""
         return await self._read(workflow_with_token, token)
 
     async def imported_as(self, sha256: str) -> WorkflowId | None:
-        """Return the workflow that was made from a session file with this content."""
+        """Return the id of the workflow that was made from a session file with this content; None if there is none."""
         return await self._read(imported_as, sha256)
 
 
@@ -182,7 +189,8 @@ class WorkflowReads:
 
 
 def insert_workflow(connection: Connection, new: NewWorkflowRow, now: datetime) -> WorkflowCreated:
-    """Insert the first rows of a workflow, and return the event of its creation."""
+    """Insert the first rows of a workflow, and return the event of its creation; raise if its worktree or name is
+    taken."""
     in_event_only = ("issue", "plan", "imported", "forked_from")
     row = {
         **{key: value for key, value in asdict(new).items() if key not in in_event_only},
@@ -216,6 +224,7 @@ def insert_workflow(connection: Connection, new: NewWorkflowRow, now: datetime) 
 
 
 def _task_rows(new: NewWorkflowRow) -> list[dict[str, Any]]:
+    """Build the rows of the plan's tasks, with a fork's statuses; none without a plan."""
     statuses = new.forked_from.tasks if new.forked_from else {}
     return [
         {
@@ -229,6 +238,7 @@ def _task_rows(new: NewWorkflowRow) -> list[dict[str, Any]]:
 
 
 def _collision(error: IntegrityError, new: NewWorkflowRow) -> SegueError:
+    """Convert the database's error to one of ours: the worktree is in use, or else the name is taken."""
     if "worktree" in str(error.orig):
         return WorktreeInUse(
             f"Another workflow is at work in {new.worktree}.",
@@ -244,6 +254,7 @@ class LockedWorkflow:
     """Workflow that one transaction has locked. The parts of the transaction write through it."""
 
     def __init__(self, connection: Connection, workflow_id: WorkflowId, now: datetime) -> None:
+        """Lock the workflow's head row until the transaction ends, and read its last event's number."""
         self.connection = connection
         self.id = workflow_id
         self.now = now
@@ -264,7 +275,7 @@ class LockedWorkflow:
         return self.head
 
     def update(self, **values: Any) -> None:
-        """Change columns of the workflow's row."""
+        """Change columns of the workflow's row and its time of change; no event is appended."""
         self._row = None
         query = update(t.workflows).where(t.workflows.c.id == self.id)
         self.connection.execute(query.values(updated_at=self.now, **values))

@@ -42,6 +42,7 @@ class Memory:
     """Memory of past work; every operation is logged, refused ones too."""
 
     def __init__(self, journal: Journal) -> None:
+        """Open the memory over a journal; nothing is indexed yet."""
         self._journal = journal
         self._index = SearchIndexer(journal)
 
@@ -52,7 +53,8 @@ class Memory:
     # ── recall ──────────────────────────────────────────────────────────────────────────────────────
 
     async def recall(self, question: RecallQuery) -> Recollection:
-        """Search past work. Nothing is changed."""
+        """Search past work, after new events are indexed; return the results with a verdict. Only the access is
+        logged."""
         question = replace(question, query=question.query.replace("\0", " ").strip())
         if not question.query:
             raise BadInput("There is nothing to look for.", hint="Give some words, or the name of a workflow.")
@@ -69,7 +71,8 @@ class Memory:
     async def search(
         self, query: str, *, limit: int = 5, threshold: float = 0.70, semantic: bool = False
     ) -> list[Found]:
-        """Return the entries that contain at least this share of the query's terms."""
+        """Return the memory entries that contain at least the share `threshold` of the query's terms; `semantic` is
+        refused."""
         if semantic:
             raise BadInput("Entries are searched by their words; there are no vectors to compare meanings with.")
         await self._index.catch_up()
@@ -83,7 +86,7 @@ class Memory:
     async def store_memory(
         self, content: str, *, importance: float = 0.5, tags: tuple[str, ...] = (), domain: str = "general"
     ) -> MemoryEntry:
-        """Store a new entry."""
+        """Store a new entry and return it, or the existing one with the same content."""
         note = Note(content=content, importance=importance, tags=tags, domain=domain)
         return (await self.memorize(note, "new")).memory
 
@@ -95,12 +98,13 @@ class Memory:
         importance: float | None = None,
         tags: tuple[str, ...] | None = None,
     ) -> MemoryEntry:
-        """Replace the content of an entry."""
+        """Replace the content of an entry and return it; None leaves a field as it is."""
         note = Note(content=content, importance=importance, tags=tags)
         return (await self.memorize(note, "update", memory_id)).memory
 
     async def get_memory_by_id(self, name: str) -> MemoryEntry:
-        """Return the entry with this id or tag."""
+        """Return the entry with this id or tag, and log the access; raise MemoryNotFound if there is none or it has
+        expired."""
         entry = (await self._journal.read_memories(lambda store: entry_named(store, name))).entry
         await self._log("read", "done", entry.id)
         if is_over(entry, self._now):
@@ -108,7 +112,7 @@ class Memory:
         return entry
 
     async def delete(self, name: str) -> Forgotten:
-        """Delete the entry with this id or tag."""
+        """Delete the entry with this id or tag and log it; raise MemoryNotFound if there is none."""
         now = self._now
 
         def delete(store: MemoryStore) -> Forgotten:
@@ -127,7 +131,8 @@ class Memory:
     # ── memorize ────────────────────────────────────────────────────────────────────────────────────
 
     async def memorize(self, note: Note, mode: MemorizeMode, name: str | None = None) -> Memorized:
-        """Store a note: `update` takes an entry by id or tag, or a workflow by id or slug; `auto` finds the entry."""
+        """Store a note: `new` as a new entry, `update` in place of an entry by id or tag or a workflow's by id or
+        slug, `auto` as one of the two. Raise if it holds private data, or if `auto` cannot decide; both are logged."""
         try:
             check(note)
         except SecretFound:
@@ -176,6 +181,7 @@ class Memory:
     async def _log(
         self, operation: str, outcome: str, memory_id: MemoryId | None = None, detail: dict[str, str] | None = None
     ) -> int:
+        """Write an access to the log and return its number."""
         now = self._now
         return await self._journal.write_memories(
             lambda store: store.entries.log_access(now, operation, outcome, memory_id, detail)

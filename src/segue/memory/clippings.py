@@ -39,7 +39,7 @@ class Known:
 
 
 def clip(record: e.Record, known: Known) -> list[Clipping]:
-    """Return the clippings of an event; most kinds have none."""
+    """Return the clippings of an event, without terminal sequences; most kinds have none."""
     if isinstance(record.event, e.SnapshotStudied):
         return list(_studied(record, record.event.findings, known))
     return [
@@ -55,6 +55,7 @@ def _readable(words: str) -> str:
 
 
 def _words(event: e.Event, known: Known) -> Words:
+    """Yield kind and text of an event's clippings, none for most kinds; a checkpoint's text is in `known`."""
     if isinstance(event, e.CheckpointCreated):
         if (checkpoint := known.checkpoints.get(event.checkpoint_id)) is not None:
             yield "checkpoint", _checkpoint(checkpoint)
@@ -73,39 +74,45 @@ def _said(kind: ClippingKind) -> Callable[[Any], Words]:
 
 
 def _created(event: e.WorkflowCreated) -> Words:
+    """Yield the issue's text with the titles of the plan's tasks."""
     tasks = _tasks(event.plan) if event.plan else ""
     yield "issue", _cut(f"{event.issue.title}\n{event.issue.description}\n{tasks}")
 
 
 def _adopted(event: e.PlanAdopted) -> Words:
+    """Yield the titles of the adopted plan's tasks."""
     yield "issue", _cut(_tasks(event.plan))
 
 
 def _tasks(plan: Plan) -> str:
+    """List the titles of the plan's tasks."""
     return "\n".join(f"- {task.title}" for task in plan.tasks)
 
 
 def _called(event: e.ToolCalled) -> Words:
+    """Yield a tool call's title, paths and input, shortened."""
     given = json.dumps(event.input, ensure_ascii=False) if event.input else ""
     yield "tool", _cut("\n".join((event.title, *event.paths, given)))
 
 
 def _finished(event: e.ToolFinished) -> Words:
+    """Yield a tool's output, shortened, as an error if the call failed."""
     yield "error" if event.status == "failed" else "output", _cut(event.output)
 
 
 def _todo(event: e.TodoUpdated) -> Words:
-    """Yield the current entries of a to-do list; agents rewrite the whole list each time."""
+    """Yield the entries in progress of a to-do list; agents rewrite the whole list each time."""
     yield "todo", "\n".join(entry.content for entry in event.entries if entry.status == "in_progress")
 
 
 def _answered(event: e.PermissionAnswered) -> Words:
+    """Yield a person's answer to a permission request, if it has a reason."""
     if event.by == "user" and event.reason:
         yield "decision", f"{event.outcome}: {event.reason}"
 
 
 def _studied(record: e.Record, findings: Findings, known: Known) -> Iterator[Clipping]:
-    """Yield the new findings of a study, each at the event that it comes from."""
+    """Yield the findings of a study that the study before had not, each at the event that it comes from."""
     before = known.studies.get(record.seq)
     told = {text for _, _, text in _findings(before)} if before else set[str]()
     for kind, finding, text in _findings(findings):
@@ -116,6 +123,7 @@ def _studied(record: e.Record, findings: Findings, known: Known) -> Iterator[Cli
 
 
 def _findings(findings: Findings) -> Iterator[tuple[ClippingKind, Decision | ErrorRecord, str]]:
+    """Yield each decision and error with its kind and its text."""
     for decision in findings.decisions:
         yield "decision", decision, _readable(_cut(_decision(decision)))
     for error in findings.errors:
@@ -123,12 +131,14 @@ def _findings(findings: Findings) -> Iterator[tuple[ClippingKind, Decision | Err
 
 
 def _decision(decision: Decision) -> str:
+    """Format a decision: its description, rationale, alternatives and quote."""
     taken_back = "(taken back later)" if decision.superseded_by else ""
     lines = (decision.description, taken_back, decision.rationale, *decision.alternatives_considered, decision.quote)
     return "\n".join(dict.fromkeys(line for line in lines if line))
 
 
 def _error(error: ErrorRecord) -> str:
+    """Format an error: its message, context and resolution."""
     named = error.error_type in error.error_message
     message = error.error_message if named else f"{error.error_type}: {error.error_message}"
     lines = (message, error.context, error.resolution, error.resolution_notes)
@@ -164,6 +174,7 @@ _WORDS: Mapping[type[Any], Callable[[Any], Words]] = {
 
 
 def _checkpoint(checkpoint: Checkpoint) -> str:
+    """Format a checkpoint: its reason, summary, tasks, next steps, changed files and open calls, shortened."""
     changes = checkpoint.git.changes if checkpoint.git else ()
     lines = (
         f"{checkpoint.id} ({checkpoint.type.replace('_', ' ')})",
@@ -180,7 +191,8 @@ def _checkpoint(checkpoint: Checkpoint) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Split a text into pieces, at the end of a line where possible."""
+    """Split a text into pieces, at the end of a line where possible; after the last allowed piece, the rest is left
+    out."""
     for _ in range(MOST_PIECES):
         if len(text) <= PIECE:
             break
@@ -191,4 +203,5 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
+    """Shorten a long text in the middle; its beginning and end stay."""
     return text if len(text) <= PIECE else f"{text[: PIECE - END]}\n…\n{text[-END:]}"

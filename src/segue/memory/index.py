@@ -33,6 +33,7 @@ class SearchIndexer:
     """Updater of the search index."""
 
     def __init__(self, journal: Journal) -> None:
+        """Prepare the updates of the index, one at a time."""
         self._journal = journal
         self._catching_up = anyio.Lock()
 
@@ -46,6 +47,7 @@ class SearchIndexer:
                 await self._catch_up(shelf)
 
     async def _catch_up(self, shelf: Shelf | None) -> None:
+        """Index a workflow's new events in batches, until none is left or another caller has indexed them."""
         while shelf is not None:
             batch = await self._journal.read_memories(lambda store, shelf=shelf: _next_batch(store, shelf))
             if batch is None:
@@ -57,13 +59,15 @@ class SearchIndexer:
             )
 
     async def _tidy_memories(self) -> None:
-        """Remove expired entries from the index, and erase those past their retention."""
+        """Index missing entries, remove expired ones from the index, and erase those past their retention."""
         now = self._journal.clock.now()
         if await self._journal.read_memories(lambda store: store.entries.need_maintenance(now)):
             await self._journal.write_memories(lambda store: _tidy(store, now))
 
 
 def _tidy(store: MemoryStore, now: datetime) -> None:
+    """Index missing entries, remove expired ones from the index and erase those past retention, with a line in the
+    log for each of these two."""
     for each in store.entries.not_indexed(now):
         put_entry(store, each.number, each.entry)
     for each in store.entries.expired(now):
@@ -75,13 +79,14 @@ def _tidy(store: MemoryStore, now: datetime) -> None:
 
 
 def put_entry(store: MemoryStore, number: int, entry: MemoryEntry) -> None:
-    """Index an entry by its text, its tags and its domain."""
+    """Index an entry by its text, its tags and its domain, in place of its earlier text."""
     labels = " ".join((entry.tag, *entry.tags, entry.domain))
     clipping = Clipping(kind="memory", text=entry.content, at=entry.updated_at)
     store.index.put_memory(number, clipping, f"{names(entry.content)} {labels}")
 
 
 def _next_batch(store: MemoryStore, shelf: Shelf) -> _Batch | None:
+    """Return the clippings of a shelf's next events; None if there are none."""
     records = store.records_after(shelf.workflow_id, shelf.seq, STEP)
     if not records:
         return None
@@ -106,7 +111,7 @@ def _checkpoints(store: MemoryStore, records: list[Record]) -> dict[CheckpointId
 
 
 def _studies_before(store: MemoryStore, records: list[Record]) -> dict[Seq, Findings]:
-    """Return for each study among these records the findings of the study before it."""
+    """Return for each study among these records the findings of the study before it; a first study has none."""
     studies = [record for record in records if isinstance(record.event, SnapshotStudied)]
     if not studies:
         return {}
@@ -118,7 +123,7 @@ def _studies_before(store: MemoryStore, records: list[Record]) -> dict[Seq, Find
 
 
 def _sessions(store: MemoryStore, records: list[Record]) -> dict[Seq, SessionId | None]:
-    """Return the sessions of the events that the findings among these records come from."""
+    """Return by event number the sessions of the events that the findings among these records come from."""
     studies = [record.event.findings for record in records if isinstance(record.event, SnapshotStudied)]
     seqs = {each.seq for study in studies for each in (*study.decisions, *study.errors) if each.seq is not None}
     return store.session_ids_at(records[0].workflow_id, seqs) if seqs else {}

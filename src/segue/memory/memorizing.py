@@ -40,7 +40,7 @@ _TAG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*_[a-z0-9]+(?:-[a-z0-9]+)*_\d{4}")
 
 
 def check(note: Note) -> None:
-    """Raise an error unless the note can be stored."""
+    """Raise an error unless the note can be stored: empty, too long, out of range, or with private data."""
     if not note.content.strip():
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
     if "\0" in _stored(note):
@@ -71,7 +71,7 @@ def _stored(note: Note) -> str:
 
 
 def entry_named(store: MemoryStore, name: str) -> StoredMemory:
-    """Return the entry with this id or tag."""
+    """Return the entry with this id or tag; raise MemoryNotFound if there is none."""
     found = store.entries.named(name)
     if found is None:
         raise MemoryNotFound(f"Nothing was memorized as {name!r}.", hint="`segue recall` finds entries by their words.")
@@ -82,7 +82,7 @@ def entry_named(store: MemoryStore, name: str) -> StoredMemory:
 
 
 def store_new(store: MemoryStore, note: Note, now: datetime) -> Memorized:
-    """Store a new entry; the same key or the same content again stores nothing."""
+    """Store a new entry; the same key or content again stores nothing, unless that entry has expired and is renewed."""
     sha256 = _sha256(note.content)
     before = store.entries.with_key(note.key) if note.key else None
     if before is not None and before.entry.content_sha256 != sha256:
@@ -96,11 +96,13 @@ def store_new(store: MemoryStore, note: Note, now: datetime) -> Memorized:
 
 
 def _refuse_taken(store: MemoryStore, tag: str) -> None:
+    """Raise BadInput if an entry has this tag already."""
     if store.entries.named(tag) is not None:
         raise BadInput(f"The tag {tag!r} is taken.", hint=f"Change that entry with: segue memorize update {tag}")
 
 
 def _store(store: MemoryStore, note: Note, tag: str, now: datetime) -> Memorized:
+    """Store a note as a new entry under this tag, index it and log it."""
     _refuse_taken(store, tag)
     keeping = note.keeping or Keeping.LONG_TERM
     id = MemoryId(str(uuid4()))
@@ -125,6 +127,7 @@ def _store(store: MemoryStore, note: Note, tag: str, now: datetime) -> Memorized
 
 
 def _provenance(store: MemoryStore, note: Note) -> Provenance:
+    """Return the note's workflow with its session and last event; empty for a note of no workflow."""
     if note.workflow is None:
         return Provenance()
     workflow = store.workflow(note.workflow)
@@ -137,12 +140,14 @@ def _provenance(store: MemoryStore, note: Note) -> Provenance:
 
 
 def _free_tag(store: MemoryStore, note: Note, now: datetime) -> str:
+    """Make a tag that no entry has, from the first line's terms, the domain and the year."""
     first_line = next(line for line in note.content.splitlines() if line.strip())
     topic = slugify(" ".join(query_terms(first_line).words[:TELLING]))
     return _numbered(store, topic, slugify(note.domain or "general", 32), now)
 
 
 def _numbered(store: MemoryStore, topic: str, context: str, now: datetime) -> str:
+    """Make the tag of a topic, a context and this year, with a number if it is taken."""
     taken = store.entries.tags_like(topic)
     number, tag = 1, f"{topic}_{context}_{now:%Y}"
     while tag in taken:
@@ -155,7 +160,8 @@ def _numbered(store: MemoryStore, topic: str, context: str, now: datetime) -> st
 
 
 def update(store: MemoryStore, name: str, note: Note, now: datetime) -> Memorized:
-    """Update an entry, or the entry of a workflow; the latter is created if it is missing."""
+    """Update an entry, or a workflow's latest entry of the note's domain, which is created if it is missing; raise
+    MemoryNotFound if the name is neither."""
     found = store.entries.named(name)
     if found is not None:
         return _change(store, found, note, now)
@@ -174,6 +180,7 @@ def update(store: MemoryStore, name: str, note: Note, now: datetime) -> Memorize
 
 
 def _change(store: MemoryStore, before: StoredMemory, note: Note, now: datetime) -> Memorized:
+    """Update an entry by the note, index and log it; fields that the note leaves out stay."""
     old = before.entry
     if note.tag not in (None, old.tag):
         _refuse_taken(store, note.tag)
@@ -202,7 +209,8 @@ def _change(store: MemoryStore, before: StoredMemory, note: Note, now: datetime)
 
 
 def store_or_update(store: MemoryStore, note: Note, now: datetime) -> Memorized:
-    """Update the same entry, refuse if there is a similar one, else store a new one."""
+    """Update the entry with this tag or nearly the same text, raise MemoryUnclear if there are only similar ones,
+    else store a new one."""
     if note.tag is not None and (named := store.entries.named(note.tag)) is not None:
         return _change(store, named, note, now)
     like = _most_like(store, note.content, now)
@@ -214,6 +222,7 @@ def store_or_update(store: MemoryStore, note: Note, now: datetime) -> Memorized:
 
 
 def _most_like(store: MemoryStore, content: str, now: datetime) -> list[tuple[float, StoredMemory]]:
+    """Return the entries most like this content with their likeness, the highest first."""
     found = by_words(store, content, MOST_LIKE, now, MEMORIZED)
     entries = [entry_named(store, each.provenance.memory_id or "") for each in found]
     return sorted(
@@ -222,6 +231,7 @@ def _most_like(store: MemoryStore, content: str, now: datetime) -> list[tuple[fl
 
 
 def _unclear(like: list[tuple[float, StoredMemory]]) -> MemoryUnclear:
+    """Build the error that names the similar entries."""
     listed = ", ".join(f"{each.entry.tag} ({likeness:.0%} alike)" for likeness, each in like)
     return MemoryUnclear(
         f"Nothing was stored: it is not clear whether this replaces {listed}.",
@@ -233,7 +243,8 @@ def _unclear(like: list[tuple[float, StoredMemory]]) -> MemoryUnclear:
 
 
 def workflow_to_tell(store: MemoryStore, name: str) -> WorkflowRow:
-    """Return the workflow whose state is memorized; an entry needs new content instead."""
+    """Return the workflow whose state is memorized; raise BadInput if the name is an entry's, which needs new
+    content instead."""
     try:
         return store.workflow(name)
     except WorkflowNotFound:
@@ -246,7 +257,7 @@ def workflow_to_tell(store: MemoryStore, name: str) -> WorkflowRow:
 
 
 def sections_of(store: MemoryStore, workflow: WorkflowRow) -> str:
-    """Return a workflow's summary in sections."""
+    """Return a workflow's summary in sections, from its last snapshot if it has one."""
     snapshot = store.last_snapshot(workflow.id)
     findings = store.findings(workflow.id, snapshot.id) if snapshot else None
     return in_sections(workflow, snapshot, findings)
@@ -260,12 +271,14 @@ def _told(
     now: datetime,
     detail: dict[str, str] | None = None,
 ) -> Memorized:
+    """Log the operation and return its result."""
     written = {"sha256": entry.content_sha256, **(detail or {})}
     log_id = store.entries.log_access(now, operation, status, entry.id, written)
     return Memorized(status=status, memory=entry, access_log_id=log_id)
 
 
 def _end(keeping: Keeping, now: datetime) -> datetime | None:
+    """Return when an entry that is kept in this way expires; None if never."""
     lifetime = LIFETIMES[keeping]
     return None if lifetime is None else now + lifetime
 

@@ -26,8 +26,8 @@ class Ranked:
 
 
 def rank(found: Mapping[str, Occurrences], counted: Collection[str], total: int, limit: int) -> list[Ranked]:
-    """Return the best clippings first. Each term counts once per clipping, at its strongest occurrence in it or beside
-    it."""
+    """Return the best clippings first, at most `limit`, with a score from 0 to 1. Each term counts once per
+    clipping, at its strongest occurrence in it or beside it."""
     order: defaultdict[int, float] = defaultdict(float)
     for occurrences in found.values():
         rarity = _rarity(occurrences, total)
@@ -40,6 +40,8 @@ def rank(found: Mapping[str, Occurrences], counted: Collection[str], total: int,
 
 
 def _spread(strengths: Mapping[int, float]) -> dict[int, float]:
+    """Return the strengths with those of clippings beside an occurrence, which are weaker; entries have no
+    neighbours."""
     best = dict(strengths)
     for id, strength in strengths.items():
         # Entries have no neighbours; adjacent numbers of other clippings are adjacent events.
@@ -52,17 +54,20 @@ def _spread(strengths: Mapping[int, float]) -> dict[int, float]:
 
 
 def _score(id: int, sought: Collection[Occurrences], total: int) -> float:
+    """Return the share of the sought terms, weighed by rarity, that are in the clipping or beside it."""
     weights = [(_rarity(each, total), _presence(id, each.strengths)) for each in sought]
     whole = sum(rarity for rarity, _ in weights)
     return sum(rarity * presence for rarity, presence in weights) / whole if whole else 0.0
 
 
 def _presence(id: int, strengths: Mapping[int, float]) -> float:
+    """Return 1 if the term is in the clipping, less if it is only beside it, else 0."""
     if id in strengths or id < SHELF:
         return float(id in strengths)
     return max((nearness for distance, nearness in BESIDE.items() if id + distance in strengths), default=0.0)
 
 
 def _rarity(occurrences: Occurrences, total: int) -> float:
+    """Return the weight of a term: the higher, the fewer clippings have it."""
     count = occurrences.clippings
     return math.log(1 + (max(total, count) - count + 0.5) / (count + 0.5))

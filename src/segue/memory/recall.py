@@ -29,7 +29,8 @@ _NAME = re.compile(r"\S+")
 
 
 def answers(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
-    """Return the results for a query, the best first."""
+    """Return the results for a query, the best first: what it names, else what a search finds, or both for a query
+    of one token."""
     named = _direct(store, question, now)
     if not named:
         return _search(store, question, now)
@@ -43,7 +44,8 @@ def answers(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Fo
 
 
 def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]:
-    """Return the verdict, the results in its band, and the others."""
+    """Return the verdict of the best band with results, the results in that band, and the others; "not_found" if
+    none is in a band."""
     for verdict, band in BANDS.items():
         if found := [each for each in results if each.score >= band]:
             return verdict, found, [each for each in results if each.score < band]
@@ -54,8 +56,8 @@ def judged(results: Sequence[Found]) -> tuple[Verdict, list[Found], list[Found]]
 
 
 def _direct(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
-    """Return the object that the query names, if it is a name: an entry, a workflow, a session, or an event
-    (`slug#12`)."""
+    """Return the results of the object that the query names, an entry, a workflow, a session or an event
+    (`slug#12`); none if it names nothing."""
     name = question.query.strip()
     if not _NAME.fullmatch(name):
         return []
@@ -68,11 +70,13 @@ def _direct(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Fo
 
 
 def _entry(store: MemoryStore, name: str, _limit: int, now: datetime) -> list[Found] | None:
+    """Return the entry with this id or tag; None if there is none or it has expired."""
     kept = store.entries.named(name)
     return None if kept is None or is_over(kept.entry, now) else [_found_entry(kept.entry, "", 1.0, now)]
 
 
 def _workflow(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
+    """Return a workflow's entries and latest clippings; None if no workflow has this name."""
     try:
         workflow = store.workflow(name)
     except WorkflowNotFound:
@@ -86,6 +90,7 @@ def _workflow(store: MemoryStore, name: str, limit: int, now: datetime) -> list[
 
 
 def _session(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
+    """Return a session's latest clippings; None if no session has this id."""
     try:
         session = store.session(name)
     except SessionNotFound:
@@ -96,6 +101,8 @@ def _session(store: MemoryStore, name: str, limit: int, now: datetime) -> list[F
 
 
 def _event(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
+    """Return the clippings of the event `slug#12`; None if the name is none of an event, an error if that event is
+    missing or has no text."""
     if (match := _EVENT.fullmatch(name)) is None:
         return None
     try:
@@ -123,6 +130,7 @@ _LOOKS: tuple[Callable[[MemoryStore, str, int, datetime], list[Found] | None], .
 
 
 def _search(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Found]:
+    """Return the results of a search by terms, in one workflow or in all."""
     within = EVERYWHERE
     if question.workflow is not None:
         within = store.index.ids_of(store.workflow(question.workflow).id)
@@ -130,7 +138,7 @@ def _search(store: MemoryStore, question: RecallQuery, now: datetime) -> list[Fo
 
 
 def by_words(store: MemoryStore, query: str, limit: int, now: datetime, within: range) -> list[Found]:
-    """Return the clippings that match a query, no two with the same text."""
+    """Return the clippings that match a query, the best first, no two with the same text."""
     total = store.index.count()
     best = ranked(store.index, query, total, limit * SPARE, within)
     rows = store.index.clippings([each.id for each in best])
@@ -171,12 +179,14 @@ def _same(one: ClippingRow, other: ClippingRow) -> bool:
 
 
 def _first_line(row: ClippingRow) -> str:
+    """Return the first line of a clipping's text."""
     return row.text.partition("\n")[0]
 
 
 def _resolved(
     store: MemoryStore, row: ClippingRow, slugs: dict[WorkflowId, str], query: str, score: float, now: datetime
 ) -> Found:
+    """Build the result of a clipping, a memory entry's or a workflow's; `slugs` keeps the names of workflows."""
     if row.id < SHELF:
         kept = store.entries.numbered(row.id)
         assert kept is not None, "an entry and its clipping come and go together"
@@ -193,6 +203,7 @@ def is_over(entry: MemoryEntry, now: datetime) -> bool:
 
 
 def _found(row: ClippingRow, slug: str, query: str, score: float, now: datetime) -> Found:
+    """Build a result from a clipping, with an excerpt for the query."""
     return Found(
         kind=row.kind,
         text=row.text,
@@ -205,6 +216,7 @@ def _found(row: ClippingRow, slug: str, query: str, score: float, now: datetime)
 
 
 def _found_entry(entry: MemoryEntry, query: str, score: float, now: datetime) -> Found:
+    """Build a result from a memory entry, with an excerpt for the query."""
     return Found(
         kind="memory",
         text=entry.content,
@@ -220,7 +232,7 @@ def _found_entry(entry: MemoryEntry, query: str, score: float, now: datetime) ->
 
 
 def excerpt(text: str, query: str) -> str:
-    """Return the part of a text with the most terms of the query."""
+    """Return the part of a text with the most terms of the query, cut with "…"; a short text whole."""
     text = " ".join(text.split())
     if len(text) <= WIDTH:
         return text

@@ -10,24 +10,25 @@ _NOTE = re.compile(r"\[redacted:([a-z-]+)\]")
 
 
 def _any(_found: str) -> bool:
+    """Accept every match of a pattern."""
     return True
 
 
 def _mail(found: str) -> bool:
-    """Return False for placeholder addresses."""
+    """Return True for a mail address, False for a placeholder."""
     domain = found.rpartition("@")[2].lower()
     return not (re.search(r"(^|\.)(example(\.\w+)?|invalid|localhost|test)$", domain) or "noreply" in found.lower())
 
 
 def _card(found: str) -> bool:
-    """Verify the check digit of a payment card (Luhn)."""
+    """Return True if the check digit of a payment card is right (Luhn)."""
     digits = [int(each) for each in re.sub(r"\D", "", found)][::-1]
     doubled = [sum(divmod(2 * each, 10)) for each in digits[1::2]]
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
 
 
 def _iban(found: str) -> bool:
-    """Verify the check digits of a bank account (ISO 7064)."""
+    """Return True if the check digits of a bank account are right (ISO 7064)."""
     plain = re.sub(r"\s", "", found)
     return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
 
@@ -42,7 +43,7 @@ _PERSONAL: dict[str, tuple[re.Pattern[str], Callable[[str], bool]]] = {
 
 
 def refuse_private(kinds: list[str]) -> None:
-    """Raise an error that lists the kinds of private data, and never the data itself."""
+    """Raise an error that lists the kinds of private data, and never the data itself; do nothing without any."""
     if kinds:
         raise SecretFound(
             f"Nothing was stored: the text holds {_listed(kinds)}.",
@@ -51,7 +52,7 @@ def refuse_private(kinds: list[str]) -> None:
 
 
 def found_in(text: str) -> Iterator[str]:
-    """Yield the kinds of private data in a text."""
+    """Yield the kinds of private data in a text, secrets first."""
     noted_before = len(_NOTE.findall(text))
     for kind in _NOTE.findall(redact_text(text))[noted_before:]:
         yield f"a secret ({kind})"
@@ -69,4 +70,5 @@ def without_private(text: str) -> str:
 
 
 def _listed(kinds: list[str]) -> str:
+    """Join the kinds with commas and a last "and"."""
     return " and ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))

@@ -35,6 +35,7 @@ class QueryTerms:
 
     @property
     def all(self) -> tuple[str, ...]:
+        """Return all terms of the query, each once."""
         return tuple(dict.fromkeys((*self.words, *self.wholes)))
 
 
@@ -48,7 +49,7 @@ def query_terms(question: str) -> QueryTerms:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield every token, identifiers in their parts."""
+    """Yield every token in small letters, identifiers in their parts."""
     for word in _WORD.findall(text):
         yield from (part.lower() for part in (_parts(word) if _IDENTIFIER.fullmatch(word) else (word,)))
 
@@ -69,18 +70,22 @@ def names(text: str) -> str:
 
 
 def _bounded(text: str) -> str:
+    """Cut tokens that are too long."""
     return _ENDLESS.sub(lambda word: word[0][:LONGEST], text)
 
 
 def _parts(name: str) -> list[str]:
+    """Split an identifier at its underscores and capitals."""
     return _PART.findall(name)
 
 
 def _joined(name: str) -> str:
+    """Return an identifier as one token in small letters, without underscores."""
     return name.replace("_", "").lower()
 
 
 def likeness(one: str, other: str) -> float:
-    """Return the similarity of two texts, from 0 to 1: twice their common tokens, divided by their tokens."""
+    """Return the similarity of two texts, from 0 to 1: twice their common tokens, divided by their tokens; 0 if both
+    have none."""
     ours, theirs = ({word for word in _words(text) if word not in STOP} for text in (one, other))
     return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours or theirs else 0.0

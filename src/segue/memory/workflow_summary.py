@@ -12,7 +12,8 @@ NOTHING = "Nothing is known."
 
 
 def in_sections(workflow: WorkflowRow, checkpoint: Checkpoint | None, findings: Findings | None) -> str:
-    """Return the summary of a workflow from its latest snapshot."""
+    """Return the summary of a workflow from a checkpoint and its findings; a section without content is marked as
+    empty."""
     sections: Mapping[str, Iterable[str]] = {
         "Goal": (workflow.title,),
         "State": _state(workflow, checkpoint),
@@ -27,12 +28,14 @@ def in_sections(workflow: WorkflowRow, checkpoint: Checkpoint | None, findings: 
 
 
 def _body(lines: Iterable[str]) -> str:
+    """Format the lines of a section as a list, up to a maximum; a placeholder if there are none."""
     known = [line for line in lines if line]
     more = [f"- and {len(known) - MOST} more"] if len(known) > MOST else []
     return "\n".join([*(f"- {line}" for line in known[:MOST]), *more]) or NOTHING
 
 
 def _state(workflow: WorkflowRow, checkpoint: Checkpoint | None) -> Iterable[str]:
+    """Yield the workflow's status, the checkpoint's summary and the tasks with their statuses."""
     yield f"The workflow is {workflow.status}."
     if checkpoint is not None:
         yield checkpoint.summary
@@ -41,22 +44,26 @@ def _state(workflow: WorkflowRow, checkpoint: Checkpoint | None) -> Iterable[str
 
 
 def _decisions(findings: Findings | None) -> Iterable[str]:
+    """Yield the decisions that still hold, with their rationale."""
     for decision in findings.decisions if findings else ():
         if not decision.superseded_by:
             yield f"{decision.description}{f' ({decision.rationale})' if decision.rationale else ''}"
 
 
 def _errors(findings: Findings | None) -> Iterable[str]:
+    """Yield the errors with their resolution."""
     for error in findings.errors if findings else ():
         yield f"{error.error_message} ({error.resolution})"
 
 
 def _changes(checkpoint: Checkpoint | None) -> Iterable[str]:
+    """Yield the changed files."""
     for change in checkpoint.git.changes if checkpoint and checkpoint.git else ():
         yield f"{change.action} {change.path}"
 
 
 def _tests(tests: TestState | None) -> Iterable[str]:
+    """Yield the result of the last tests and the failing ones; nothing if no tests are known."""
     if tests is not None:
         yield f"{tests.phase}: {tests.last_test_command}"
         for name in tests.failing_tests:
@@ -64,6 +71,7 @@ def _tests(tests: TestState | None) -> Iterable[str]:
 
 
 def _sources(workflow: WorkflowRow, checkpoint: Checkpoint | None) -> Iterable[str]:
+    """Yield the workflow, the session and the checkpoint that the summary comes from."""
     yield f"workflow {workflow.slug} ({workflow.id})"
     if checkpoint is not None:
         yield f"session {checkpoint.session_number} ({checkpoint.session_id})"

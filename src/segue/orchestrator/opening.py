@@ -42,6 +42,7 @@ class SystemClock:
     """Clock that separates suspended time from silence, by comparison with a clock that stands still during suspend."""
 
     def __init__(self, awake: Callable[[], float] = time.monotonic) -> None:
+        """Begin to compare the time of day with `awake`, a clock that stands still during suspend."""
         self._awake = awake
         self._ahead = self._lead()
         self._absences: Absences = NEVER_AWAY
@@ -53,6 +54,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
     def away_since(self, moment: datetime) -> timedelta:
+        """Return the time that the machine was suspended since the moment, as far as it was noticed."""
         lead = self._lead()
         if lead - self._ahead > WORTH_A_NOTE:
             self._absences = self._absences.noticed(self.now(), lead - self._ahead)
@@ -75,8 +77,8 @@ async def open_orchestrator(
     chance: Callable[[], float] = random.random,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Orchestrator]:
-    """Open the orchestrator. Interrupted work is settled before the context is entered; on the way out, live runs are
-    stopped."""
+    """Open journal and queue, settle interrupted work, and yield the orchestrator with its jobs running; on the way
+    out, stop live runs."""
     clock = clock or SystemClock()
     async with open_journal(database_url, clock) as journal:
         services = RuntimeServices(
@@ -115,7 +117,7 @@ async def open_orchestrator(
 
 
 async def _bring_to_rest(services: RuntimeServices) -> None:
-    """Stop the live runs within a bound; a run that takes longer is settled at the next start."""
+    """Stop the live runs and wait for them within a bound; a run that takes longer is settled at the next start."""
     services.slots.close()
     with anyio.move_on_after(STOP_WITHIN, shield=True):
         lives = list(services.live.values())

@@ -24,7 +24,7 @@ from segue.state.fold import SessionState, WorkflowState
 
 
 def account_of(workflow_id: WorkflowId, state: WorkflowState) -> WorkflowAccount:
-    """Return the account of a workflow."""
+    """Return the account of a workflow, in total, by session and by model; sessions without any work are left out."""
     sessions = sessions_of(state)
     models = [each for session in sessions for each in session.models]
     return WorkflowAccount(
@@ -40,7 +40,7 @@ def account_of(workflow_id: WorkflowId, state: WorkflowState) -> WorkflowAccount
 
 
 def sessions_of(state: WorkflowState) -> tuple[SessionAccount, ...]:
-    """Return the accounts of all sessions with any work, the first one first."""
+    """Return the accounts of all sessions with turns or usage, in the order of the state."""
     return tuple(
         session_account(session_id, session)
         for session_id, session in state.sessions.items()
@@ -49,12 +49,13 @@ def sessions_of(state: WorkflowState) -> tuple[SessionAccount, ...]:
 
 
 def total(accounts: Iterable[Account]) -> Account:
-    """Add up accounts."""
+    """Add up accounts; a figure is None only if all parts are unknown, and the sum is complete only if all parts
+    are."""
     return reduce(_plus, accounts, Account())
 
 
 def session_account(session_id: SessionId, session: SessionState) -> SessionAccount:
-    """Return the account of one session."""
+    """Return the account of one session, in total and by model; incomplete if it had turns without usage."""
     models = tuple(
         ModelAccount(model=model or None, account=_priced(session, model, usage))
         for model, usage in _named(session.models).items()
@@ -72,7 +73,7 @@ def session_account(session_id: SessionId, session: SessionState) -> SessionAcco
 
 
 def _named(models: Mapping[str, ModelUsage]) -> Mapping[str, ModelUsage]:
-    """Assign a cost without a model name to the model, if there is only one."""
+    """Add the cost without a model name to the only model, if there is exactly one; else return the usage unchanged."""
     named = {name: usage for name, usage in models.items() if name}
     nameless = models.get("")
     if nameless is None or nameless.input_tokens is not None or len(named) != 1:
@@ -83,6 +84,8 @@ def _named(models: Mapping[str, ModelUsage]) -> Mapping[str, ModelUsage]:
 
 
 def _priced(session: SessionState, model: str, usage: ModelUsage) -> Account:
+    """Return a model's account, with the reported cost if the agent reports any, else an estimate if the prices are
+    known."""
     # The reported cost is that of the whole conversation, all models included.
     reported = session.usage.cost_usd is not None
     usd = usage.cost_usd if reported else _estimated(model, usage)
@@ -98,6 +101,7 @@ def _priced(session: SessionState, model: str, usage: ModelUsage) -> Account:
 
 
 def _estimated(model: str, usage: ModelUsage) -> float | None:
+    """Return the model's cost by the table of prices; None if tokens or price are unknown."""
     if usage.input_tokens is None or usage.output_tokens is None or usage.last_on is None:
         return None
     tokens = TokenCounts(
@@ -113,6 +117,7 @@ _DOUBT: dict[CostSource, int] = {"unknown": 0, "reported": 1, "estimated": 2}
 
 
 def _plus(one: Account, other: Account) -> Account:
+    """Add two accounts; unknown figures are left out of the sums."""
     return Account(
         input_tokens=known_sum((one.input_tokens, other.input_tokens)),
         cached_tokens=known_sum((one.cached_tokens, other.cached_tokens)),

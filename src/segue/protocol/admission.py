@@ -87,13 +87,14 @@ class PauseCourse(Enum):
 
 
 def refuse_while_files_move(now: Standing) -> None:
-    """Refuse a decision in the middle of a change of the files; it is taken before or after."""
+    """Raise FilesMoving in the middle of a change of the files; else do nothing."""
     if now.files_moving:
         raise FilesMoving
 
 
 def admit_pause(now: Standing) -> PauseCourse:
-    """Choose how a workflow is paused; refuse where there is nothing to pause."""
+    """Choose how a workflow is paused: at once, at its next boundary, or not again; raise where there is nothing to
+    pause."""
     refuse_while_files_move(now)
     if now.status is _W.PAUSED:
         return PauseCourse.ALREADY_PAUSED
@@ -105,7 +106,7 @@ def admit_pause(now: Standing) -> PauseCourse:
 
 
 def admit_pause_at_once(now: Standing) -> bool:
-    """Return False for a workflow that is paused already; refuse where an agent has come up since."""
+    """Return False for a workflow that is paused already, else True; raise Starting if an agent has come up since."""
     refuse_while_files_move(now)
     if now.status is _W.PAUSED:
         return False
@@ -115,7 +116,7 @@ def admit_pause_at_once(now: Standing) -> bool:
 
 
 def admit_cancel(now: Standing) -> bool:
-    """Return False for a workflow that is cancelled already."""
+    """Return False for a workflow that is cancelled already, else True; raise while its files are changed."""
     refuse_while_files_move(now)
     return now.status is not _W.CANCELLED
 
@@ -150,7 +151,7 @@ class LaunchCourse(Enum):
 
 
 def refuse_untimely(now: Standing, wanted: LaunchRequest) -> None:
-    """Refuse a launch while others change the files, and a retry that is not the scheduled one any more."""
+    """Raise if others change the files now, or if the retry is not the scheduled one any more; else do nothing."""
     if not wanted.holds_files:
         refuse_while_files_move(now)
     if wanted.due is not None and wanted.due != now.retry_at:
@@ -158,7 +159,8 @@ def refuse_untimely(now: Standing, wanted: LaunchRequest) -> None:
 
 
 def admit_launch(now: Standing, wanted: LaunchRequest) -> LaunchCourse:
-    """Choose how an agent is brought back, so that no two runs of a workflow are open; refuse where it may not be."""
+    """Choose whether a run begins, the open one is joined, or its chat is turned to work, so that no two runs are
+    open; raise where none may be."""
     run, works = now.run, wanted.purpose is Purpose.WORK
     if run is None:
         if not wanted.answers:
@@ -183,7 +185,7 @@ def admit_launch(now: Standing, wanted: LaunchRequest) -> LaunchCourse:
 
 
 def refuse_unless_resumable(status: WorkflowStatus, purpose: Purpose, *, goes_back: bool = False) -> None:
-    """Refuse a workflow whose status allows no agent; going back does not wait for a plan that was made since."""
+    """Raise WrongState if the status allows no agent for this purpose; going back is also allowed from blocked."""
     if status in RESUMABLE[purpose] or (goes_back and status is _W.BLOCKED):
         return
     raise WrongState(f"The workflow is {status}; there is nothing to {_VERBS[purpose]}.", hint=_HINTS.get(status, ""))
@@ -197,7 +199,7 @@ class Question(Enum):
 
 
 def admit_answer(now: Standing, about: Question, *, is_open: bool) -> None:
-    """Refuse an answer to a question that was answered, and one that the workflow cannot take now."""
+    """Raise if the question is answered already, or the workflow cannot take an answer to it now; else do nothing."""
     purpose = now.run.purpose if now.run else None
     if not is_open:
         raise WrongState("Another answer was given just before.", hint="`segue status` shows what is open now.")
@@ -212,7 +214,7 @@ def admit_answer(now: Standing, about: Question, *, is_open: bool) -> None:
 
 
 def admit_prompt(now: Standing, waiting: int, most: int) -> None:
-    """Refuse a message when too many wait for the agent already."""
+    """Raise WrongState if `most` messages wait for the agent already; else do nothing."""
     if waiting < most:
         return
     at_work = "Wait until it has read some: `segue logs -f` shows that."

@@ -57,7 +57,8 @@ def exceeded(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None
 
 
 def unmeasured(budget: Budget, spent: Spent) -> str | None:
-    """Return a sentence for the user if a limit cannot be enforced because the usage is unknown."""
+    """Return a sentence for the user if a limit of tokens or cost cannot be enforced because the usage is unknown;
+    None if all can be."""
     missing = [
         name
         for name, limit, used in (("tokens", budget.tokens, spent.tokens), ("cost", budget.usd, spent.usd))
@@ -71,6 +72,7 @@ def unmeasured(budget: Budget, spent: Spent) -> str | None:
 
 
 def _tokens(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
+    """Return the limit of tokens if it is reached; None if not, or if limit or usage is unknown."""
     if budget.tokens is None or spent.tokens is None or spent.tokens < budget.tokens:
         return None
     reason = f"{spent.tokens:,} tokens were used, and the budget is {budget.tokens:,}."
@@ -78,6 +80,7 @@ def _tokens(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
 
 
 def _usd(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
+    """Return the limit of cost if it is reached; None if not, or if limit or usage is unknown."""
     if budget.usd is None or spent.usd is None or spent.usd < budget.usd:
         return None
     about = "about " if spent.estimated else ""
@@ -86,6 +89,7 @@ def _usd(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
 
 
 def _timeout(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
+    """Return the time limit if it is reached; None if not, or without one."""
     if budget.timeout is None or now - spent.since < budget.timeout:
         return None
     reason = f"The workflow has run for {duration(now - spent.since)}, and may run for {duration(budget.timeout)}."
@@ -93,6 +97,7 @@ def _timeout(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None
 
 
 def _tasks(budget: Budget, spent: Spent, now: datetime) -> LimitReached | None:
+    """Return the limit of tasks if it is reached; None if not, or without one."""
     if budget.tasks is None or spent.tasks < budget.tasks:
         return None
     done = "1 task was" if spent.tasks == 1 else f"{spent.tasks} of {budget.tasks} tasks were"

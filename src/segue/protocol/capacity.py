@@ -95,6 +95,7 @@ class Reached:
 
     @property
     def sentence(self) -> str:
+        """Describe how full the context is, for people."""
         share, about = f"{self.context_tokens / self.window:.0%}", "about " if self.estimated else ""
         return f"The context holds {about}{self.context_tokens:,} of {self.window:,} tokens ({share})."
 
@@ -161,6 +162,8 @@ def climb(ladder: Ladder, gauge: Gauge, report: UsageReported) -> tuple[Gauge, t
 
 
 def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> Gauge:
+    """Add a notice for each rung that is reached newly, or once that the window is unknown; return the gauge with
+    the rungs below the tokens."""
     window = usable_window(ladder, gauge.window)
     if window is None:
         if not gauge.unknown_reported:
@@ -176,7 +179,8 @@ def _reach(ladder: Ladder, gauge: Gauge, tokens: int, notices: list[Notice]) -> 
 
 
 def usable_window(ladder: Ladder, reported: int | None) -> int | None:
-    """Return the reported window, else the known one, limited to what the user wants to use."""
+    """Return the reported window, else the known one, limited to what the user wants to use; None if neither is
+    known nor set."""
     whole = reported or ladder.known_window
     if whole is None or ladder.stable_window is None:
         return whole or ladder.stable_window

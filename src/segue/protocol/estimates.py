@@ -31,16 +31,19 @@ class Estimate:
 
     @property
     def tokens(self) -> int:
+        """Return the estimated tokens, from the number of characters."""
         return self.characters // CHARACTERS_PER_TOKEN
 
 
 def add_prompt(estimate: Estimate, text: str) -> Estimate:
-    """Return the estimate after a prompt, with which a turn begins."""
+    """Return the estimate with the characters of a prompt, with which a turn begins and the turn's model is unknown
+    again."""
     return replace(_more(estimate, len(text)), model=None, model_tokens=0)
 
 
 def add_event(estimate: Estimate, event: AgentEvent) -> Estimate:
-    """Return the estimate after an event of the agent."""
+    """Return the estimate after an event: text, tool calls and results add characters, a usage report corrects it,
+    others change nothing."""
     match event:
         case TextDelta(text=text):
             return _more(estimate, len(text))
@@ -55,7 +58,8 @@ def add_event(estimate: Estimate, event: AgentEvent) -> Estimate:
 
 
 def add_report(estimate: Estimate, report: UsageReported) -> Estimate:
-    """Return the estimate after a usage report, a new one or one from the journal of a resumed conversation."""
+    """Return the estimate after a usage report, new or from the journal: an estimated one sets it, a measured one
+    ends estimating."""
     if report.estimated:
         tokens = report.context_tokens or 0
         return replace(estimate, characters=tokens * CHARACTERS_PER_TOKEN, reported=tokens)
@@ -67,11 +71,13 @@ def add_report(estimate: Estimate, report: UsageReported) -> Estimate:
 
 
 def due_report(estimate: Estimate) -> UsageReported | None:
-    """Return the report that is due at the end of a turn, if any."""
+    """Return the estimated report that is due at the end of a turn; None if the agent measures, or too little was
+    added."""
     if estimate.measured or estimate.tokens < estimate.reported + REPORT_AFTER:
         return None
     return UsageReported(context_tokens=estimate.tokens, estimated=True, model=estimate.model)
 
 
 def _more(estimate: Estimate, characters: int) -> Estimate:
+    """Return the estimate with this many characters more."""
     return replace(estimate, characters=estimate.characters + characters)

@@ -148,12 +148,13 @@ NextStep = Retry | Fixer | AskPerson | Wait
 
 
 def describe() -> str:
-    """Return the second table in `docs/reference/failures.md`."""
+    """Build the second table in `docs/reference/failures.md`, a row for each class of failures."""
     head = "| class | what it means | tried again | undone before | failures of the agent |\n|---|---|---|---|---|"
     return "\n".join([head, *(_row(kind) for kind in FailureClass)])
 
 
 def _row(kind: FailureClass) -> str:
+    """Build the table's row of one class of failures."""
     rule = RULES[kind]
     undone = "the work since the last clean checkpoint" if rule.undo is Undo.REWIND else "nothing"
     members = ", ".join(f"`{what}`" for what, each in CLASSES.items() if each is kind and isinstance(what, Failure))
@@ -213,7 +214,8 @@ def next_step(
 
 
 def may_start_over(policy: RetryPolicy, replans: int) -> bool:
-    """Return True if the work may be planned again without asking; each plan counts as an attempt."""
+    """Return True if the work may be planned again without asking a person, after this many times; each plan counts
+    as an attempt."""
     return replans + 1 < policy.attempts
 
 
@@ -226,7 +228,7 @@ def backoff(first: timedelta, longest: timedelta, failures: int, chance: float) 
 
 
 def _in_a_row(failures: Sequence[FailedAttempt]) -> list[FailedAttempt]:
-    """Return the failures of the last step since another one was attempted, the latest first."""
+    """Return the failures of the last step, back to where another step failed, the latest first."""
     tries: list[FailedAttempt] = []
     for failed in reversed(failures):
         if failed.step != failures[-1].step:
@@ -236,7 +238,8 @@ def _in_a_row(failures: Sequence[FailedAttempt]) -> list[FailedAttempt]:
 
 
 def _after_quota(policy: RetryPolicy, tries: Sequence[FailedAttempt], now: datetime) -> NextStep:
-    """Choose what follows an exhausted quota; `tries` are the failures of one step, the latest first."""
+    """Wait for the quota's reset if the policy allows it and the time is known, else ask a person; `tries` come
+    latest first."""
     last, found = tries[0], len(list(takewhile(lambda each: each.what == Failure.QUOTA, tries)))
     if not policy.wait_for_quota or last.reset_at is None:
         known = f"; it is full again at {last.reset_at:%Y-%m-%d %H:%M %Z}" if last.reset_at else ""
@@ -248,7 +251,8 @@ def _after_quota(policy: RetryPolicy, tries: Sequence[FailedAttempt], now: datet
 
 
 def _after_a_death(policy: RetryPolicy, failures: Sequence[FailedAttempt], now: datetime) -> NextStep:
-    """Choose what follows the death of the server; deaths count whatever else failed in between."""
+    """Retry at once after the death of the server, or ask a person after too many; deaths count whatever else failed
+    in between."""
     died = sum(each.what == WorkFailure.SERVER_DIED for each in failures)
     if died >= policy.deaths:
         return AskPerson(reason=f"The server died under the work {died} times.")
@@ -256,6 +260,8 @@ def _after_a_death(policy: RetryPolicy, failures: Sequence[FailedAttempt], now: 
 
 
 def _after_all_attempts(policy: RetryPolicy, rule: RetryRule, last: FailedAttempt, tries: int) -> Fixer | AskPerson:
+    """Choose the fixer after the last attempt, or a person where the rule has no fixer or the policy only one
+    attempt."""
     beside = "" if tries == 1 else f"{tries} times in a row"
     reason = f"{', '.join(filter(None, (_said(last), beside)))}."
     if not rule.fixer or policy.attempts == 1:
@@ -272,4 +278,5 @@ def _too_quick(policy: RetryPolicy, failures: Sequence[FailedAttempt]) -> bool:
 
 
 def _said(failed: FailedAttempt) -> str:
+    """Return a clause about the step that failed and its kind of failure."""
     return f"{failed.step} failed ({failed.what.replace('_', ' ')})"

@@ -40,14 +40,15 @@ class NoReaction:
 
 
 def observe(watch: Watch, at: datetime) -> Watch:
-    """Return the watch after an event of the agent."""
+    """Return the watch after a sign of the agent at this time."""
     return replace(watch, last_sign_at=at)
 
 
 def check(
     watch: Watch, now: datetime, notice_after: timedelta = NOTICE_AFTER
 ) -> tuple[Watch, Stalled | NoReaction | None]:
-    """Return the watch and a notice if one is due: one for each prompt, however often the agent falls silent."""
+    """Return the watch and a notice if the agent is silent for too long, else None; at most one notice for each
+    prompt."""
     if watch.reported or now - watch.since < notice_after:
         return watch, None
     silence, since = duration(now - watch.since), watch.since

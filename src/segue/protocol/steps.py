@@ -85,7 +85,7 @@ Step = TakeMessage | Complete | Pause | AwaitMessage | AwaitApproval | HandOver 
 
 
 def next_step(now: Situation) -> Step:
-    """Choose what a run does next: people first, then pauses and limits, then the plan."""
+    """Choose what a run does next between two turns: people first, then pauses and limits, then the plan."""
     nothing_left = now.task is None and now.planning is None
     proposed = now.planning.proposed if now.planning else None
     if now.message_waits and now.pause is None:

@@ -56,10 +56,12 @@ MILLION = 1_000_000
 
 
 def _claude(window: int | None, price: TokenPrices, source: str = "Anthropic's pages of models and prices") -> Model:
+    """Build the entry of a model of Anthropic."""
     return Model(vendor="anthropic", source=source, window=window, price=price)
 
 
 def _gpt(price: TokenPrices | None, source: str = "OpenAI's pages of models") -> Model:
+    """Build the entry of a model of OpenAI, with their common window."""
     return Model(vendor="openai", source=source, window=1_050_000, price=price)
 
 
@@ -114,8 +116,7 @@ _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 def find(model: str | None) -> Model | None:
-    """Return the model of this name, dated or not. A model that is sold by another provider than its vendor is not
-    found."""
+    """Return the model of this name, dated or not; None if unknown, or if another provider than its vendor sells it."""
     vendor, _, name = (model or "").strip().lower().replace(":", "/", 1).rpartition("/")
     plain = _DATED.sub("", name)
     found = MODELS.get(ALIASES.get(plain, plain))
@@ -129,7 +130,8 @@ def window(model: str | None) -> int | None:
 
 
 def cost(model: str | None, tokens: TokenCounts, on: date) -> float | None:
-    """Return the price of these tokens on that day in US dollars, or None if unknown."""
+    """Return the price of these tokens on that day in US dollars; None if the price, the cached part or a needed
+    size is unknown."""
     found = find(model)
     price = found.price if found else None
     if price is None or tokens.cached is None or (price.until is not None and on > price.until):

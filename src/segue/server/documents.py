@@ -27,14 +27,15 @@ def own_variables() -> dict[str, str]:
 
 
 def _refuse_broken_text(given: Any) -> Any:
-    """Refuse lone surrogates, which JSON allows and no file or database can store."""
+    """Return the body unchanged; raise a validation error for lone surrogates, which JSON allows and no file or
+    database can store."""
     for place in _places_without_text(given):
         raise PydanticCustomError(REFUSED, "contains invalid UTF-8 text, in {place}", {"place": place})
     return given
 
 
 def _with_variables(given: Any) -> Any:
-    """Add the server's own variables to a body whose caller sends none."""
+    """Add the server's own variables to a body whose caller sends none; refuse lone surrogates."""
     _refuse_broken_text(given)
     return {"environment": own_variables(), **cast(dict[str, Any], given)} if isinstance(given, dict) else given
 
@@ -53,6 +54,7 @@ class Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_text(cls, given: Any) -> Any:
+        """Refuse lone surrogates anywhere in the body."""
         return _refuse_broken_text(given)
 
 
@@ -85,6 +87,7 @@ class LimitsRequest(Request):
 
     @property
     def limits(self) -> Limits:
+        """Return the limits on tasks, seconds, tokens and usd."""
         return Limits(tasks=self.tasks, seconds=self.seconds, tokens=self.tokens, usd=self.usd)
 
 
@@ -161,7 +164,7 @@ class SnapshotSummary:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
-        """Summarize a snapshot."""
+        """Build the row of a snapshot; the exam's score is None if it was not studied."""
         checkpoint, findings = snapshot.checkpoint, snapshot.findings
         return cls(
             id=checkpoint.id,

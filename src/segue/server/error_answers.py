@@ -54,10 +54,12 @@ class Legible(JSONResponse):
 
 
 def status_of(error: SegueError) -> int:
+    """Return the HTTP status of the error's class, or of its nearest base class in the table."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def answer(status: int, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Build the JSON answer of a problem, with this status and these headers."""
     return Legible(asdict(problem), status, headers)
 
 
@@ -70,12 +72,13 @@ def translate(app: FastAPI) -> None:
 
 
 async def _segue_error(_request: Request, error: Exception) -> JSONResponse:
+    """Convert one of our errors to an answer with its status, code, message and hint."""
     error = cast(SegueError, error)
     return answer(status_of(error), Problem(code=error.code, message=error.message, hint=error.hint))
 
 
 async def _http_error(_request: Request, error: Exception) -> JSONResponse:
-    """Translate an error of the framework: an unknown path, a wrong method, a body that cannot be read."""
+    """Convert an error of the framework to an answer: an unknown path, a wrong method, a body that cannot be read."""
     error = cast(HTTPException, error)
     code = error.detail.lower().replace(" ", "_") if error.status_code in (404, 405) else "bad_request"
     message = {404: "The server has no such path.", 405: "This path does not take this method."}
@@ -85,6 +88,7 @@ async def _http_error(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    """Convert failed validation to an answer with status 422 that describes the first three invalid fields."""
     found: Sequence[Any] = cast(RequestValidationError, error).errors()[:3]
     sentences = [_sentence(item["type"], item["loc"], item["msg"]) for item in found]
     return answer(422, Problem(code=BadInput().code, message=" ".join(sentences)))

@@ -30,13 +30,14 @@ class MachineCheck:
 
 
 def python() -> MachineCheck:
+    """Check that this Python's version is new enough."""
     version = platform.python_version()
     ok = sys.version_info >= NEEDED_PYTHON
     return MachineCheck(name="python", ok=ok, detail=version, hint="Segue needs Python 3.11 or newer.")
 
 
 def sqlite() -> MachineCheck:
-    """Check the SQLite of this Python."""
+    """Check that the version of this Python's SQLite is new enough."""
     import sqlite3
 
     ok = sqlite3.sqlite_version_info >= NEEDED_SQLITE
@@ -45,6 +46,7 @@ def sqlite() -> MachineCheck:
 
 
 def git() -> MachineCheck:
+    """Check that git is on PATH, and report its version."""
     program = shutil.which("git")
     if program is None:
         return MachineCheck(name="git", ok=False, detail="not found on PATH", hint="Install git.")
@@ -53,6 +55,7 @@ def git() -> MachineCheck:
 
 
 def data_directory() -> MachineCheck:
+    """Create the data directory if it is missing, and check that this user may read and write it."""
     try:
         home = paths.ensure_home()
     except SegueError as error:
@@ -65,7 +68,7 @@ def data_directory() -> MachineCheck:
 
 
 def database() -> MachineCheck:
-    """Check that the configured database opens."""
+    """Check that the configured database opens, read-only; a SQLite file that does not exist yet is fine."""
     url = paths.database_url()
     try:
         detail = _open_postgresql(url) if url.startswith("postgres") else _open_sqlite(url)
@@ -82,6 +85,7 @@ def database() -> MachineCheck:
 
 
 def _open_sqlite(url: str) -> str:
+    """Read from the SQLite file and return its path; one that is missing is not made."""
     # Relative paths start at the data directory, where the server works.
     file = paths.home() / url.partition(":///")[2]
     if not file.exists():
@@ -94,6 +98,7 @@ def _open_sqlite(url: str) -> str:
 
 
 def _open_postgresql(url: str) -> str:
+    """Connect to the PostgreSQL database and return its version and host."""
     import psycopg
 
     # The part after the + names SQLAlchemy's driver, which the database itself does not know.
@@ -103,7 +108,8 @@ def _open_postgresql(url: str) -> str:
 
 
 def agents() -> list[MachineCheck]:
-    """Check the settings, and each agent's program; only the program of the chosen agent must be installed."""
+    """Check that the settings can be read, else return only that; then each agent's program, of which only the
+    chosen agent's must be installed."""
     try:
         chosen = settings.load(paths.settings_file(), os.environ)
     except SegueError as error:
@@ -122,7 +128,7 @@ def agents() -> list[MachineCheck]:
 
 
 def examine() -> list[MachineCheck]:
-    """Run all checks."""
+    """Run all checks and return their results."""
     single: tuple[Callable[[], MachineCheck], ...] = (python, sqlite, git, data_directory, database)
     return [*(check() for check in single), *agents()]
 

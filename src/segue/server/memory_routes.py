@@ -50,6 +50,7 @@ class MemorizeRequest(Request):
     key: str | None = None
 
     def note(self, content: str) -> Note:
+        """Build the note with this content and the request's other fields."""
         given = self.model_dump(exclude={"mode", "name", "content"})
         return Note(content=content, **given)
 

@@ -48,7 +48,8 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
 def main(arguments: Sequence[str], open_service: OpenService) -> int:
-    """Serve until a signal or a request stops the server; return the exit code."""
+    """Serve until a signal or a request stops the server; return 0, or 1 with the error reported if it could not
+    start."""
     options = _parse(arguments)
     report = Report(options.ready_fd)
     logging.getLogger("segue").setLevel(logging.INFO)
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str], open_service: OpenService) -> int:
 
 
 def _alone(error: BaseException) -> BaseException:
-    """Unwrap an error from exception groups that contain nothing else."""
+    """Unwrap an error from exception groups that contain nothing else; others are returned as they are."""
     while isinstance(error, BaseExceptionGroup):
         first, *others = cast(BaseExceptionGroup[BaseException], error).exceptions
         if others:
@@ -79,6 +80,7 @@ def _alone(error: BaseException) -> BaseException:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line; exit with its usage if it is wrong."""
     parser = argparse.ArgumentParser("python -m segue.server", description="Serve Segue's data directory.")
     parser.add_argument("--host", help="the address to listen on (default: the setting)")
     parser.add_argument("--port", type=_port, help="the port to listen on; 0 takes any free one (default: the setting)")
@@ -87,6 +89,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _port(given: str) -> int:
+    """Parse a port; raise the parser's error if it is out of range."""
     number = int(given)
     if not 0 <= number <= 65535:
         raise argparse.ArgumentTypeError("must be from 0 to 65535")
@@ -94,6 +97,7 @@ def _port(given: str) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
+    """Load the settings, with host and port of the command line in place of theirs."""
     chosen = settings.load(paths.settings_file(), os.environ)
     if options.host is not None:
         chosen = replace(chosen, host=options.host)
@@ -106,21 +110,25 @@ class Report:
     """Report of the start, as one line of JSON, to the process that started the server."""
 
     def __init__(self, descriptor: int | None) -> None:
+        """Keep the descriptor for one report, hidden from child processes; without one, print."""
         self._descriptor = descriptor
         if descriptor is not None:
             # A child process that inherits the descriptor would keep the pipe open.
             os.set_inheritable(descriptor, False)
 
     def ready(self, listing: "Listing") -> None:
+        """Report that the server accepts connections, on its descriptor or else as a line on stdout."""
         if self._descriptor is None:
             sys.stdout.write(f"Segue serves on {listing.url} (pid {listing.pid}). Stop it with Ctrl-C or: segue down\n")
             sys.stdout.flush()
         self._write({"ready": asdict(listing)})
 
     def failed(self, error: SegueError) -> None:
+        """Report the error on the descriptor; do nothing without one."""
         self._write({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
 
     def _write(self, document: object) -> None:
+        """Write the report as one line and close the descriptor; do nothing without one, or the second time."""
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
@@ -134,7 +142,8 @@ class Report:
 
 @contextmanager
 def locked(file: Path) -> Generator[None]:
-    """Hold the lock of the data directory, which only one server may use."""
+    """Hold the lock of the data directory and write our pid into its file; raise AlreadyServing if another server
+    holds it."""
     descriptor = paths.open_private(file, os.O_RDWR | os.O_CREAT)
     try:
         try:
@@ -153,7 +162,8 @@ def locked(file: Path) -> Generator[None]:
 
 
 def listen(chosen: Settings) -> socket.socket:
-    """Open a listening socket at the host and port of the settings."""
+    """Open a listening socket at the host and port of the settings; raise if the port is in use, or other machines
+    are not allowed but could reach it."""
     family, address = _address(chosen.host, chosen.port)
     if not ipaddress.ip_address(address[0]).is_loopback:
         _allow_remote(chosen, address[0])
@@ -170,6 +180,7 @@ def listen(chosen: Settings) -> socket.socket:
 
 
 def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """Resolve the host; raise BadSettings if it is no address of this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError, OverflowError) as error:
@@ -178,6 +189,7 @@ def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 
 def _allow_remote(chosen: Settings, address: str) -> None:
+    """Raise BadSettings unless `allow_remote` is set and the address is a definite one."""
     if not chosen.allow_remote:
         raise BadSettings(
             f"The host {chosen.host} can be reached from other machines.",
@@ -191,6 +203,7 @@ def _allow_remote(chosen: Settings, address: str) -> None:
 
 
 def _cannot_listen(chosen: Settings, error: OSError) -> ServerError:
+    """Build the error of a socket that cannot be bound: PortInUse, or another."""
     if error.errno == errno.EADDRINUSE:
         return PortInUse(
             f"Port {chosen.port} on {chosen.host} is in use.", hint="Choose another, or 0 to take any free one."
@@ -218,6 +231,7 @@ def keep_token(file: Path) -> str:
 
 
 def _new_token(file: Path) -> str:
+    """Write a new random token to a private file that must not exist, and return it."""
     token = secrets.token_urlsafe(32)
     with os.fdopen(paths.open_private(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as out:
         out.write(token + "\n")
@@ -239,13 +253,15 @@ class Listing:
 
     @property
     def url(self) -> str:
+        """Return the server's URL, with an IPv6 address in brackets."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def publish(self, file: Path) -> None:
+        """Write this listing to the file, readable by this user alone."""
         paths.write_private(file, json.dumps(asdict(self)).encode() + b"\n")
 
     def withdraw(self, file: Path) -> None:
-        """Remove `file`, unless it belongs to another server."""
+        """Remove the file, unless it belongs to another server or cannot be read."""
         with suppress(OSError, ValueError):
             if json.loads(file.read_text("utf-8"))["boot"] == self.boot:
                 file.unlink()
@@ -263,11 +279,12 @@ class _UvicornServer(uvicorn.Server):
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
+        """Let the server stop at its next tick, and make that come now."""
         self.should_exit = True
         self._stopped.set()
 
     async def main_loop(self) -> None:
-        """Count once a second, in place of ten times, until `stop` is called."""
+        """Run the server's loop once a second, in place of ten times, until `stop` is called."""
         ticks = 0
         while not await self.on_tick(ticks):
             ticks += TICKS_PER_SECOND
@@ -275,15 +292,18 @@ class _UvicornServer(uvicorn.Server):
                 await asyncio.wait_for(self._stopped.wait(), 1.0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start accepting connections, then call `ready`."""
         await super().startup(sockets)
         self._ready()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
+        """Leave the signals alone: this process handles them itself."""
         yield
 
 
 async def _serve(chosen: Settings, home: Path, report: Report, open_service: OpenService) -> None:
+    """Lock the data directory, listen, open the service, and serve it until it is stopped."""
     with locked(paths.lock_file()), listen(chosen) as listener:
         token = keep_token(paths.token_file())
         async with open_service(
@@ -298,7 +318,8 @@ async def _serve(chosen: Settings, home: Path, report: Report, open_service: Ope
 async def _answer(
     service: WorkflowService, chosen: Settings, listener: socket.socket, token: str, report: Report
 ) -> None:
-    """Serve `service` until a signal or a caller ends it."""
+    """Serve `service` until a signal or a caller ends it; callers find it in `server.json` while it accepts
+    connections."""
     host, port = listener.getsockname()[:2]
     started_at = datetime.now(UTC)
     listing = Listing(pid=os.getpid(), host=host, port=port, boot=service.boot, started_at=started_at.isoformat())
@@ -341,6 +362,7 @@ async def _answer(
 
 
 def _configuration(app: FastAPI) -> uvicorn.Config:
+    """Build uvicorn's configuration: no access log, no lifespan events, a limited time to stop."""
     return uvicorn.Config(
         app,
         lifespan="off",
@@ -353,7 +375,7 @@ def _configuration(app: FastAPI) -> uvicorn.Config:
 
 
 def _end_at_last() -> None:
-    """End the process after a time limit, even if a task hangs; its guardians then end the agents."""
+    """Start a timer that ends the process, even if a task hangs; its guardians then end the agents."""
 
     def end() -> None:
         logging.getLogger(__name__).error("The server did not stop within %g seconds: it exits.", LONGEST_STOP)

@@ -91,6 +91,7 @@ def _context(request: Request) -> Context:
 
 
 def _service(request: Request) -> WorkflowService:
+    """Return the service of this server."""
     return _context(request).service
 
 
@@ -99,7 +100,8 @@ WithService = Annotated[WorkflowService, Depends(_service)]
 
 
 async def _session(session_id: str, service: WithService) -> str:
-    """Return a session's id, also for its short form: `session-abc123`."""
+    """Return the whole id of a session, given in full or in short: `session-abc123`; raise if none or several match
+    the short form."""
     if not SHORT_SESSION.fullmatch(session_id):
         return session_id
     ending = session_id.removeprefix("session")

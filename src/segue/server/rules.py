@@ -14,7 +14,8 @@ from segue.settings import Settings
 
 
 def rules_of(chosen: Settings, spoken: WorkSettings = NOTHING_SAID) -> Rules:
-    """Make the rules: most are settings of the same name; `spoken` are settings from environment variables."""
+    """Build the rules: most are settings of the same name; `spoken` are settings from environment variables and come
+    first."""
     composed: dict[str, Any] = {
         "setup": spoken.over(chosen).setup,
         "extraction": _extraction(chosen),
@@ -27,6 +28,7 @@ def rules_of(chosen: Settings, spoken: WorkSettings = NOTHING_SAID) -> Rules:
 
 
 def _extraction(chosen: Settings) -> Extraction:
+    """Build the settings of the extraction of decisions and errors."""
     return Extraction(
         by=chosen.extraction,
         model=chosen.extraction_model or "",
@@ -37,6 +39,7 @@ def _extraction(chosen: Settings) -> Extraction:
 
 
 def _retries(chosen: Settings) -> RetryPolicy:
+    """Build the retry policy."""
     return RetryPolicy(
         attempts=chosen.retry_attempts,
         first=timedelta(seconds=chosen.retry_first),

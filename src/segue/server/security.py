@@ -54,7 +54,7 @@ NOT_JSON = Refusal(
 
 
 def own_hosts(port: int, names: Iterable[str] = ()) -> frozenset[str]:
-    """Return the Host headers of this server; `names` are its further addresses."""
+    """Return the Host headers of this server, with the port; `names` are its further addresses."""
     addresses = {"127.0.0.1", "localhost", "[::1]", *(f"[{name}]" if ":" in name else name.lower() for name in names)}
     hosts = {f"{address}:{port}" for address in addresses}
     # Clients omit the default port.
@@ -83,6 +83,8 @@ class AccessChecks:
             await _response(refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
+        """Return the first check that the request fails, of host, origin, token and content type; None if it passes
+        all."""
         safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
@@ -102,11 +104,13 @@ class AccessChecks:
 
 
 def _response(refusal: Refusal) -> JSONResponse:
+    """Build the answer to a refused request."""
     headers = {"WWW-Authenticate": "Bearer"} if refusal is UNAUTHORIZED else None
     return JSONResponse(asdict(refusal.problem), refusal.status, headers)
 
 
 async def _refuse_socket(refusal: Refusal, scope: Scope, send: Send) -> None:
+    """Refuse a WebSocket with an HTTP answer where the server allows that, else by closing it."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": refusal.problem.message})
         return

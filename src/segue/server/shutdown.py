@@ -16,6 +16,7 @@ class Shutdown:
         self._waiting: set[anyio.CancelScope] = set()
 
     def begin(self) -> None:
+        """Cancel the requests that wait, and those that come from now on."""
         self.begun = True
         for scope in tuple(self._waiting):
             scope.cancel()

@@ -71,6 +71,8 @@ PARTS: dict[Part, tuple[Any, str]] = {
 
 
 def _reader(part: Part) -> Callable[..., Any]:
+    """Return the function of a route that answers with this part of a snapshot."""
+
     async def read(name: str, snapshot_id: str, service: WithService) -> History:
         return await service.detailed_history(name, snapshot_id, part)
 

@@ -11,11 +11,9 @@ from segue.settings import Settings, work_in, work_of_repository
 
 
 async def choices_for(request: RunRequest, own: Settings, spoken: WorkSettings) -> tuple[str, Choices]:
-    """Compose the agent and the choices of a workflow; `spoken` are those of the server's own environment variables.
-
-    The caller's variables have precedence over the server's. The repository's files are read once, here: later changes
-    of them do not affect this workflow.
-    """
+    """Choose the agent and the choices of a workflow; `spoken` are those of the server's own environment variables.
+    The caller's variables have precedence over the server's. The repository's files are read once, here: later
+    changes of them do not affect this workflow."""
     first = request.said.over(work_in(request.environment)).over(spoken)
     repository = await run_sync(work_of_repository, request.repository)
     work = first.over(repository).over(own).over(DEFAULTS)

@@ -21,7 +21,8 @@ LARGEST_FILE = 1_000_000
 
 
 def load(file: Path, environment: Mapping[str, str]) -> Settings:
-    """Return the settings of `file`, if it exists, overridden by the server's own ones of the environment."""
+    """Return the settings of `file`, if it exists, overridden by the server's own ones of the environment; raise
+    BadSettings if they cannot be used."""
     chosen: dict[str, Any] = {key: _read(key, value, str(file), READERS) for key, value in _document(file).items()}
     overrides = _values_in(environment, SERVER_READERS)
     if rungs := _capacity_in(environment):
@@ -37,13 +38,13 @@ def load(file: Path, environment: Mapping[str, str]) -> Settings:
 
 
 def work_in(environment: Mapping[str, str]) -> WorkSettings:
-    """Return the settings of the work in the environment."""
+    """Return the settings of the work in the environment; those that are not set are left open."""
     return WorkSettings(**_values_in(environment, WORK_READERS))
 
 
 def work_of_repository(directory: Path) -> WorkSettings:
-    """Return the settings of the work in the repository of `directory`: in `segue.toml`, or in `[tool.segue]` of
-    `pyproject.toml`, at its root."""
+    """Return the settings of the work in the repository of `directory`, at its root: in `segue.toml`, or in
+    `[tool.segue]` of `pyproject.toml`; raise BadSettings for both, or for a setting of the server."""
     root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
     own, project = root / OWN_FILE, root / PROJECT_FILE
     table = _tool_table(project)
@@ -58,6 +59,7 @@ def work_of_repository(directory: Path) -> WorkSettings:
 
 
 def _read_of_repository(key: str, value: object, file: Path) -> object:
+    """Convert a setting of a repository; raise BadSettings for one of the server, which a repository may not set."""
     if key in SERVER_READERS:
         raise BadSettings(
             f"{file} sets {key}, which a repository may not set.",
@@ -67,7 +69,7 @@ def _read_of_repository(key: str, value: object, file: Path) -> object:
 
 
 def _tool_table(file: Path) -> dict[str, Any] | None:
-    """Return `[tool.segue]`, if it exists. A broken project file is ignored, unless it contains that name."""
+    """Return `[tool.segue]`; None if it is missing. A broken project file is ignored, unless it contains that name."""
     content = _content(file)
     try:
         tools = _parsed(file, content).get("tool", {})
@@ -82,6 +84,7 @@ def _tool_table(file: Path) -> dict[str, Any] | None:
 
 
 def _values_in(environment: Mapping[str, str], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """Return the values of the variables that are set, each converted by its reader."""
     variables = {name: VARIABLE_PREFIX + name.upper() for name in readers if name not in TABLES}
     return {
         name: _read(name, environment[variable], "the environment", readers, variable)
@@ -91,7 +94,7 @@ def _values_in(environment: Mapping[str, str], readers: Mapping[str, Reader]) ->
 
 
 def _capacity_in(environment: Mapping[str, str]) -> dict[str, float]:
-    """Return the table `capacity`, which has a variable for each key."""
+    """Return the values of the table `capacity` that are set; each key has a variable."""
     variables = {name: f"{VARIABLE_PREFIX}CAPACITY_{name.upper()}" for name in CAPACITY_READERS}
     return {
         name: cast(float, _read(name, environment[variable], "the environment", CAPACITY_READERS, variable))
@@ -101,6 +104,7 @@ def _capacity_in(environment: Mapping[str, str]) -> dict[str, float]:
 
 
 def _refuse_unknown_agents(work: WorkSettings, agents: Mapping[str, AgentConfiguration]) -> None:
+    """Raise BadSettings if the chosen agent, reviewer or fixer is not configured."""
     for setting in ("agent", "review", "fixer"):
         name, words = getattr(work, setting), () if setting == "agent" else (OFF, SAME)
         if name is not None and name not in (*words, *agents):
@@ -111,10 +115,12 @@ def _refuse_unknown_agents(work: WorkSettings, agents: Mapping[str, AgentConfigu
 
 
 def _document(file: Path) -> dict[str, Any]:
+    """Return the file as TOML; empty if it does not exist."""
     return _parsed(file, _content(file))
 
 
 def _parsed(file: Path, content: bytes) -> dict[str, Any]:
+    """Parse TOML; raise BadSettings with the file's name if it is none."""
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -126,7 +132,8 @@ def _parsed(file: Path, content: bytes) -> dict[str, Any]:
 
 
 def _content(file: Path) -> bytes:
-    """Return the content of a file, empty if it does not exist."""
+    """Return the content of a file, empty if it does not exist; raise BadSettings if it is no regular file or too
+    large."""
     try:
         with open(file, "rb", opener=_without_waiting) as opened:
             regular = S_ISREG(os.fstat(opened.fileno()).st_mode)
@@ -143,11 +150,13 @@ def _content(file: Path) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
+    """Open a file without waiting, since opening a pipe would block until it has a writer."""
     # Opening a pipe would block until it has a writer.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read(key: str, value: object, source: str, readers: Mapping[str, Reader], shown: str | None = None) -> object:
+    """Convert a value by its key's reader; raise BadSettings, with its source, for an unknown key or a wrong value."""
     reader = readers.get(key)
     if reader is None:
         raise BadSettings(f"{source} has an unknown key: {key}.", hint=f"Known keys: {', '.join(readers)}.")

@@ -14,7 +14,7 @@ from segue.settings.fields import SHARES, TOKENS, Settings
 
 
 def describe() -> str:
-    """Return the text of `docs/reference/settings.md`."""
+    """Build the text of `docs/reference/settings.md`."""
     return PAGE.format(
         work="\n".join(_rows(WorkSettings, DEFAULTS)),
         server="\n".join(_rows(Settings, Settings())),
@@ -25,13 +25,14 @@ def describe() -> str:
 
 
 def _rows(kind: type, defaults: object) -> list[str]:
+    """Build the rows of a table: each field with its default and the sentence under it."""
     return [
         f"| `{name}` | {_written(getattr(defaults, name))} | {sentence} |" for name, sentence in sentences(kind).items()
     ]
 
 
 def sentences(kind: type) -> dict[str, str]:
-    """Return the sentence under each field of `kind`."""
+    """Return the sentence under each field of `kind`, read from its source; fields without one are left out."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     statements = cast(ast.ClassDef, body).body
     found: dict[str, str] = {}
@@ -45,12 +46,14 @@ def sentences(kind: type) -> dict[str, str]:
 
 
 def _row(agent: AgentConfiguration) -> str:
+    """Build the row of a built-in agent."""
     patterns = ", ".join(f"`{pattern}`" for pattern in agent.environment)
     commands = [f"`{text}`" if text else "" for text in (agent.install, agent.login)]
     return " | ".join([f"| `{agent.name}`", f"`{_shown(agent.command)}`", patterns, *commands]) + " |"
 
 
 def _written(default: object) -> str:
+    """Format a default as people write it in the settings; "none" if it is empty."""
     match default:
         case bool():
             return f"`{str(default).lower()}`"
@@ -67,6 +70,7 @@ def _written(default: object) -> str:
 
 
 def _shown(command: tuple[str, ...]) -> str:
+    """Format a command, with `python` in place of this Python's path."""
     return " ".join("python" if word == sys.executable else word for word in command)
 
 

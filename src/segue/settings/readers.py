@@ -17,6 +17,8 @@ Reader = Callable[[str, object], object]
 
 
 def _one_of(values: Collection[str], kind: Callable[[str], object] = str) -> Reader:
+    """Return a reader that accepts only these values and converts them to `kind`."""
+
     def read(key: str, value: object) -> object:
         if value not in values:
             raise ValueError(f"{key} must be one of {', '.join(values)}, not {value!r}")
@@ -26,12 +28,14 @@ def _one_of(values: Collection[str], kind: Callable[[str], object] = str) -> Rea
 
 
 def _text(key: str, value: object) -> str:
+    """Read a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{key} must be a text, not {value!r}")
     return value
 
 
 def _switch(key: str, value: object) -> bool:
+    """Read True or False, also written as a text such as "yes" or "0"."""
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     if isinstance(value, bool):
         return value
@@ -41,6 +45,7 @@ def _switch(key: str, value: object) -> bool:
 
 
 def _port(key: str, value: object) -> int:
+    """Read a port, from 0 to 65535."""
     number = _number(key, value)
     if number != int(number) or not 0 <= number <= 65535:
         raise ValueError(f"{key} must be a whole number from 0 to 65535, not {value!r}")
@@ -48,6 +53,8 @@ def _port(key: str, value: object) -> int:
 
 
 def _whole(least: int, of: str = "") -> Callable[[str, object], int]:
+    """Return a reader of whole numbers from `least` to the general maximum."""
+
     def read(key: str, value: object) -> int:
         number = _number(key, value)
         if number != int(number) or number < least:
@@ -63,6 +70,8 @@ def _budget(key: str, value: object) -> int:
 
 
 def _amount(most: float) -> Reader:
+    """Return a reader of numbers from 0 to `most`."""
+
     def read(key: str, value: object) -> float:
         number = _number(key, value)
         if number < 0:
@@ -73,19 +82,21 @@ def _amount(most: float) -> Reader:
 
 
 def _at_most(most: float, key: str, number: float, value: object, of: str = "") -> float:
+    """Return the number; raise ValueError if it is above `most`."""
     if number > most:
         raise ValueError(f"{key} must be {most:.13g}{of} at most, not {value!r}")
     return number
 
 
 def _command(key: str, value: object) -> str:
+    """Read a command, stripped; an empty one is allowed."""
     if not isinstance(value, str):
         raise ValueError(f"{key} must be a text, not {value!r}")
     return value.strip()
 
 
 def _personas(key: str, value: object) -> tuple[str, ...]:
-    """Read a list, or a text with commas, as in a variable."""
+    """Read a list of names, at least one, also written as a text with commas."""
     words = tuple(value.split(",")) if isinstance(value, str) else _words(key, value)
     personas = tuple(word.strip() for word in words)
     if not personas or not all(personas):
@@ -94,6 +105,7 @@ def _personas(key: str, value: object) -> tuple[str, ...]:
 
 
 def _number(key: str, value: object) -> float:
+    """Read a finite number, also written as a text; raise ValueError for all else."""
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str) or not isfinite(float(value)):
             raise ValueError
@@ -103,6 +115,8 @@ def _number(key: str, value: object) -> float:
 
 
 def _seconds(most: float = LONGEST) -> Reader:
+    """Return a reader of seconds above 0, up to `most`."""
+
     def read(key: str, value: object) -> float:
         seconds = _number(key, value)
         if seconds <= 0:
@@ -113,6 +127,7 @@ def _seconds(most: float = LONGEST) -> Reader:
 
 
 def _model(key: str, value: object) -> str:
+    """Read the name of a model, written as provider:name."""
     text = _text(key, value)
     if re.fullmatch(r"[\w./-]+:\S+", text) is None:
         raise ValueError(f"{key} must be written as provider:name, such as openai:gpt-5-mini, not {value!r}")
@@ -120,6 +135,7 @@ def _model(key: str, value: object) -> str:
 
 
 def _address(key: str, value: object) -> str:
+    """Read an http or https URL without a password or query."""
     text = _text(key, value)
     if re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", text) is None:
         # The value is not shown: it may be a secret in the wrong place.
@@ -128,17 +144,20 @@ def _address(key: str, value: object) -> str:
 
 
 def _table(key: str, value: object) -> dict[str, object]:
+    """Return the value if it is a table; raise ValueError if not."""
     if not isinstance(value, dict):
         raise ValueError(f"{key} must be a table, not {value!r}")
     return cast(dict[str, object], value)
 
 
 def _agents(key: str, value: object) -> Mapping[str, AgentConfiguration]:
+    """Read the user's agents; return them with the built-in ones, which they override."""
     own = {name: _agent(f"{key}.{name}", name, entry) for name, entry in _table(key, value).items()}
     return {**BUILT_IN_AGENTS, **own}
 
 
 def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
+    """Read one agent; keys that are left out have the values of the built-in agent of this name, or the defaults."""
     if not name or "/" in name:
         raise ValueError(f"{key} must have a name without /")
     base = BUILT_IN_AGENTS.get(name, AgentConfiguration(name=name, command=()))
@@ -154,6 +173,7 @@ def _agent(key: str, name: str, entry: object) -> AgentConfiguration:
 
 
 def _modes(key: str, value: object) -> Mapping[Permissions, str]:
+    """Read an agent's mode for each kind of permissions."""
     modes: dict[Permissions, str] = {}
     for name, mode in _table(key, value).items():
         if name not in set(Permissions):
@@ -163,6 +183,7 @@ def _modes(key: str, value: object) -> Mapping[Permissions, str]:
 
 
 def _share(key: str, value: object) -> float:
+    """Read a share of the window from 0, which is off, to 1."""
     share = _number(key, value)
     if not 0 <= share <= 1:
         raise ValueError(f"{key} must be a share of the window from 0 (off) to 1, not {value!r}")
@@ -176,6 +197,7 @@ CAPACITY_READERS: Mapping[str, Callable[[str, object], float]] = {
 
 
 def _capacity(key: str, value: object) -> Mapping[str, float]:
+    """Read the table of the capacity ladder; only the given keys are in the result."""
     found = _table(key, value)
     for name in found:
         if name not in CAPACITY_READERS:
@@ -184,10 +206,12 @@ def _capacity(key: str, value: object) -> Mapping[str, float]:
 
 
 def _model_capacity(key: str, value: object) -> Mapping[str, Mapping[str, float]]:
+    """Read a table of the capacity ladder for each model."""
     return {model: _capacity(f'{key}."{model}"', entry) for model, entry in _table(key, value).items()}
 
 
 def _serves(key: str, value: object) -> frozenset[Service]:
+    """Read the services that an agent may use."""
     words, known = _words(key, value), get_args(Service)
     if unknown := set(words) - set(known):
         raise ValueError(f"{key} names {min(unknown)!r}, which is none of {', '.join(known)}")
@@ -195,6 +219,7 @@ def _serves(key: str, value: object) -> frozenset[Service]:
 
 
 def _container(key: str, value: object) -> Container:
+    """Read an agent's container; only its image is required."""
     readers: Mapping[str, Reader] = {
         "image": _text,
         "mounts": _mounts,
@@ -213,6 +238,7 @@ def _container(key: str, value: object) -> Container:
 
 
 def _mounts(key: str, value: object) -> tuple[str, ...]:
+    """Read a list of mounts, each written as in `~/.claude:/home/me/.claude:ro`."""
     mounts = _words(key, value)
     for mount in mounts:
         if re.fullmatch(r"[^:]+:/[^:]*(:(ro|rw))?", mount) is None:
@@ -221,6 +247,7 @@ def _mounts(key: str, value: object) -> tuple[str, ...]:
 
 
 def _words(key: str, value: object) -> tuple[str, ...]:
+    """Read a list of texts."""
     if isinstance(value, list | tuple):
         words = tuple(cast("list[object]", value))
         if all(isinstance(word, str) for word in words):

@@ -16,12 +16,12 @@ _OF_SESSIONS = frozenset(get_args(e.SessionEvent))
 
 
 def fold(records: Iterable[e.Record], start: WorkflowState | None = None) -> WorkflowState:
-    """Return the state after all records."""
+    """Return the state after all records, applied in order to `start` or to an empty state."""
     return reduce(apply, records, start or WorkflowState())
 
 
 def apply(state: WorkflowState, record: e.Record) -> WorkflowState:
-    """Return the state after one more record."""
+    """Return the state after one more record; events of unknown sessions change only `seq` and the workflow."""
     event, session_id = record.event, record.session_id
     if _of_workflow(event):
         state = apply_to_workflow(state, record, event)
@@ -35,8 +35,10 @@ def apply(state: WorkflowState, record: e.Record) -> WorkflowState:
 
 # A look into a set is ten times as fast as `isinstance` with a union of forty classes.
 def _of_workflow(event: e.Event) -> TypeGuard[e.WorkflowEvent]:
+    """Return True if the event changes the workflow's state."""
     return type(event) in _OF_WORKFLOWS
 
 
 def _of_session(event: e.Event) -> TypeGuard[e.SessionEvent]:
+    """Return True if the event changes its session's state."""
     return type(event) in _OF_SESSIONS

@@ -18,7 +18,8 @@ class Growth:
 
 
 def grown(growth: Growth, tokens: int) -> Growth:
-    """Return the growth after a report of this many tokens. Tokens read from a cache are not new."""
+    """Return the growth after a report of this context size: only tokens above the highest are new; after a
+    compaction, counting begins there."""
     highest = growth.highest
     if highest is None or tokens < highest * COMPACTED:
         return replace(growth, highest=tokens)

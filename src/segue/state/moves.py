@@ -60,17 +60,18 @@ SESSION_ENDED = frozenset(status for status, moves in SESSION_MOVES.items() if n
 
 
 def check_workflow_move(before: WorkflowStatus, after: WorkflowStatus) -> None:
-    """Raise `IllegalMove` unless the table allows this transition."""
+    """Raise `IllegalMove` unless a workflow may go from one status to the other."""
     if after not in WORKFLOW_MOVES[before]:
         raise IllegalMove(f"A workflow cannot go from {before} to {after}.")
 
 
 def check_session_move(before: SessionStatus, after: SessionStatus) -> None:
-    """Raise `IllegalMove` unless the table allows this transition."""
+    """Raise `IllegalMove` unless a session may go from one status to the other."""
     if after not in SESSION_MOVES[before]:
         raise IllegalMove(f"A session cannot go from {before} to {after}.")
 
 
 def check_phase_move(before: Phase, after: Phase) -> None:
+    """Raise `IllegalMove` unless a run may go from one phase to the other."""
     if after not in PHASE_MOVES[before]:
         raise IllegalMove(f"A run cannot go from {before} to {after}.")

@@ -89,18 +89,18 @@ class SessionState:
 
     @property
     def context_tokens_new(self) -> int:
-        """Return the tokens added to the context since the last refresh."""
+        """Return the tokens added to the context since the last refresh, at least 0."""
         return max(0, self.growth.new)
 
     @property
     def never_started(self) -> bool:
-        """Return True if it follows another session and no agent ever started in it."""
+        """Return True if the session follows another one and no agent ever started in it."""
         started = self.token is not None or self.refused_tokens or self.capabilities is not None
         return self.parent is not None and not started and not self.usage.turns
 
 
 def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEvent) -> SessionState:
-    """Return the session after one of its events."""
+    """Return the session after one of its events; the given one stays unchanged."""
     if isinstance(event, e.ConversationEvent):
         return _apply_conversation(state, record, event)
     match event:
@@ -152,6 +152,8 @@ def apply_to_session(state: SessionState, record: e.Record, event: e.SessionEven
 
 
 def _apply_conversation(state: SessionState, record: e.Record, event: e.ConversationEvent) -> SessionState:
+    """Return the session after an event of its conversation; messages and other events without a count change
+    nothing."""
     match event:
         case e.UsageReported():
             return reported(state, event, record.at.date())
@@ -193,19 +195,23 @@ def _apply_conversation(state: SessionState, record: e.Record, event: e.Conversa
 
 
 def _prompt(state: SessionState, prompt_id: PromptId, prompt: OpenPrompt) -> SessionState:
+    """Return the session with this state of a prompt."""
     return replace(state, prompts={**state.prompts, prompt_id: prompt})
 
 
 def _turn_over(state: SessionState) -> SessionState:
+    """Return the session with no turn under way and one turn more in its usage."""
     return replace(state, turn=None, usage=replace(state.usage, turns=state.usage.turns + 1))
 
 
 def _without(mapping: Mapping[K, V], key: K) -> Mapping[K, V]:
+    """Return a copy of the mapping without this key."""
     return {k: v for k, v in mapping.items() if k != key}
 
 
 def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionState:
-    """Return the session after a usage report; missing figures keep their values, and tokens of reports add up."""
+    """Return the session after a usage report of this day; missing figures keep their values, and tokens of reports
+    add up."""
     cost, used = _new_cost(state.reported_cost, report.cost_usd), state.usage
     usage = replace(
         used,
@@ -230,13 +236,16 @@ def reported(state: SessionState, report: e.UsageReported, on: date) -> SessionS
 
 
 def _new_cost(before: float | None, reported: float | None) -> float | None:
-    """Return the cost since the last report; a lower total than before starts a new count."""
+    """Return the cost since the last report, None if none was reported; a lower total than before starts a new
+    count."""
     if reported is None or before is None or reported < before:
         return reported
     return reported - before
 
 
 def _by_model(state: SessionState, report: e.UsageReported, cost: float | None, on: date) -> Mapping[str, ModelUsage]:
+    """Return the usage by model with the report added under its model, or under "" without one; unchanged if it has
+    neither tokens nor cost."""
     counts = report.input_tokens is not None or report.output_tokens is not None
     if not counts and cost is None:
         return state.models

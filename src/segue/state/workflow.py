@@ -94,6 +94,7 @@ class WorkflowState:
 
     @property
     def session(self) -> SessionState | None:
+        """Return the current session, the latest that does the work; None before the first."""
         return self.sessions[self.current_session] if self.current_session else None
 
     @property
@@ -108,19 +109,22 @@ class WorkflowState:
 
     @property
     def finished(self) -> tuple[TaskId, ...]:
+        """Return the ids of the completed tasks."""
         return tuple(task for task, status in self.tasks.items() if status is TaskStatus.COMPLETED)
 
     @property
     def current_task(self) -> TaskId | None:
+        """Return the id of the task in progress; None if there is none."""
         return next((task for task, status in self.tasks.items() if status is TaskStatus.IN_PROGRESS), None)
 
     @property
     def next_task(self) -> Task | None:
+        """Return the first task that can be started; None if there is none, or no plan."""
         return self.plan.next_ready(self.finished) if self.plan else None
 
     @property
     def marks(self) -> tuple[TaskMark, ...]:
-        """Return the plan with the status of each task."""
+        """Return the plan's tasks with their statuses; empty without a plan."""
         tasks = self.plan.tasks if self.plan else ()
         return tuple(TaskMark(id=t.id, title=t.title, status=self.tasks[t.id], depends_on=t.depends_on) for t in tasks)
 
@@ -141,7 +145,7 @@ class WorkflowState:
 
 
 def apply_to_workflow(state: WorkflowState, record: e.Record, event: e.WorkflowEvent) -> WorkflowState:
-    """Return the workflow after one of its events."""
+    """Return the workflow after one of its events; the given one stays unchanged."""
     if isinstance(event, e.PlanEvent):
         return _apply_to_plan(state, event, record.seq)
     if isinstance(event, e.VerificationEvent):
@@ -202,6 +206,7 @@ def apply_to_workflow(state: WorkflowState, record: e.Record, event: e.WorkflowE
 
 
 def _apply_to_plan(state: WorkflowState, event: e.PlanEvent, at: Seq) -> WorkflowState:
+    """Return the workflow after an event of its plan or tasks."""
     match event:
         case e.PlanProposed(plan=plan):
             return replace(state, planning=replace(state.planning or Planning(), proposed=plan))
@@ -229,6 +234,7 @@ def _apply_to_plan(state: WorkflowState, event: e.PlanEvent, at: Seq) -> Workflo
 
 
 def _apply_verification(state: WorkflowState, record: e.Record, event: e.VerificationEvent) -> WorkflowState:
+    """Return the workflow after an event of tests, reviews, questions, failures or retries."""
     match event:
         case e.TestsRan(task_id=task_id, passed=passed):
             failures = tuple(each for each in state.failures if not passed or each.step != task_id)
@@ -258,7 +264,7 @@ def _apply_verification(state: WorkflowState, record: e.Record, event: e.Verific
 
 
 def _resumed(state: WorkflowState, at: datetime) -> WorkflowState:
-    """Return the workflow after a resume: a retry continues the counts, a person's request resets them."""
+    """Return the workflow after a resume: a retry continues the counts and times, a person's request resets them."""
     since, stood = state.working_since, state.stood_since
     if state.retry is None or since is None or stood is None:
         return replace(state, working_since=at, done_since=0, replans=0, rounds=frozenset())
@@ -266,7 +272,8 @@ def _resumed(state: WorkflowState, at: datetime) -> WorkflowState:
 
 
 def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> WorkflowState:
-    """Return the state after a rewind; usage and undelivered messages stay."""
+    """Return the state after a rewind: tasks, plan and judgements as they were then; usage and undelivered messages
+    stay."""
     if event.plan is not None or event.planning is not None:
         state = replace(state, plan=event.plan, planning=event.planning, tasks={})
     taken_back = replace(
@@ -284,11 +291,13 @@ def rewound(state: WorkflowState, event: e.WorkflowRewound, at: Seq) -> Workflow
 def _judged(
     state: WorkflowState, said: e.ReviewGiven | e.FeedbackAddressed | e.PlanAdopted | e.TestsRan, at: Seq
 ) -> WorkflowState:
+    """Return the state with one more judgement, kept for rewinds and applied."""
     judgement = Judgement(at=at, said=said)
     return _judge(replace(state, judgements=(*state.judgements, judgement)), judgement)
 
 
 def _judge(state: WorkflowState, judgement: Judgement) -> WorkflowState:
+    """Return the state with the reviews or tests as the judgement changes them."""
     match judgement.said:
         case e.ReviewGiven() as given:
             reviews = (_addressed(each) if _superseded(each, given) else each for each in state.reviews)
@@ -310,10 +319,12 @@ def _superseded(before: e.ReviewGiven, given: e.ReviewGiven) -> bool:
 
 
 def _addressed(review: e.ReviewGiven) -> e.ReviewGiven:
+    """Return the review marked as addressed."""
     if review.feedback.addressed:
         return review
     return replace(review, feedback=replace(review.feedback, addressed=True))
 
 
 def _task(state: WorkflowState, task_id: TaskId, status: TaskStatus) -> WorkflowState:
+    """Return the state with this status of a task."""
     return replace(state, tasks={**state.tasks, task_id: status})

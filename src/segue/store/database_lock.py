@@ -29,7 +29,8 @@ class DatabaseLock(Protocol):
 
 @contextmanager
 def lock_database(engines: Engines) -> Generator[DatabaseLock]:
-    """Lock the database; raise `AlreadyServing` when another server has locked it."""
+    """Hold the lock on the database while the body lasts, and yield it; raise `AlreadyServing` when another server
+    has locked it."""
     with _lock_sqlite(engines) if engines.is_sqlite else _lock_postgres(engines) as lock:
         yield lock
 
@@ -41,6 +42,8 @@ class _FileLock:
 
 @contextmanager
 def _lock_sqlite(engines: Engines) -> Generator[DatabaseLock]:
+    """Hold a lock on a file beside the SQLite database, which is created for this user alone; raise if another
+    server has it."""
     path = Path(engines.url.database or "")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -64,10 +67,12 @@ class _AdvisoryLock:
     """Advisory lock of PostgreSQL. It lasts as long as its connection, which a restart or the network may end."""
 
     def __init__(self, engines: Engines) -> None:
+        """Connect and take the lock; raise `AlreadyServing` when another server has it."""
         self._engines = engines
         self._connection = self._take()
 
     def check(self) -> None:
+        """Take the lock again if its connection was lost; raise `AlreadyServing` when another server has it."""
         try:
             self._connection.execute(text("SELECT 1"))
             self._connection.commit()
@@ -76,9 +81,12 @@ class _AdvisoryLock:
             self._connection = self._take()
 
     def release(self) -> None:
+        """Close the connection, and with it the lock."""
         self._connection.close()
 
     def _take(self) -> Connection:
+        """Take the lock on a new connection of its own, and return it; raise if the database is away or another
+        server has the lock."""
         try:
             connection = self._engines.plain.connect()
         except OperationalError as error:
@@ -98,6 +106,7 @@ class _AdvisoryLock:
 
 @contextmanager
 def _lock_postgres(engines: Engines) -> Generator[DatabaseLock]:
+    """Hold the advisory lock of PostgreSQL while the body lasts."""
     lock = _AdvisoryLock(engines)
     try:
         yield lock

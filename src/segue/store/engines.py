@@ -40,8 +40,9 @@ class Engines:
         return self.url.get_backend_name() == "sqlite"
 
     def transact(self, work: Callable[[Connection], T]) -> T:
-        """Commit what `work` does. PostgreSQL may give a transaction up, or be away, before the commit: then `work` is
-        called again. A locked SQLite file is waited for by the driver (`BUSY_TIMEOUT_MS`)."""
+        """Commit what `work` does and return its result. PostgreSQL may give a transaction up, or be away, before
+        the commit: then `work` is called again. A locked SQLite file is waited for by the driver
+        (`BUSY_TIMEOUT_MS`)."""
         pauses = iter(() if self.is_sqlite else PAUSES)
         while True:
             stage = "connecting"
@@ -59,6 +60,7 @@ class Engines:
             time.sleep(pause)
 
     def close(self) -> None:
+        """Close the connections of the pool."""
         self.plain.dispose()
 
 
@@ -75,19 +77,21 @@ def as_write_failure(error: Exception) -> Exception:
 
 
 def _was_given_up(error: SQLAlchemyError) -> bool:
-    """Return whether PostgreSQL rolled the transaction back for a reason that passes."""
+    """Return True if PostgreSQL rolled the transaction back for a reason that passes."""
     if not isinstance(error, DBAPIError):
         return False
     return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _GIVEN_UP
 
 
 def open_engines(database_url: str) -> Engines:
+    """Return the engines of the database with this URL; no connection is opened yet."""
     url = parse_url(database_url)
     return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgres(url)
 
 
 def parse_url(database_url: str) -> URL:
-    """Parse the forms that people write: `postgresql://…`, `postgres://…`, `sqlite:///…`."""
+    """Parse the forms that people write: `postgresql://…`, `postgres://…`, `sqlite:///…`; raise DatabaseUnusable for
+    all others."""
     try:
         url = make_url(database_url)
     except ArgumentError:
@@ -104,6 +108,7 @@ _URL_HINT = "Use postgresql://user@host/name or sqlite:////absolute/path.db."
 
 
 def _postgres(url: URL) -> Engines:
+    """Build the engines of a PostgreSQL database; raise DatabaseUnusable if its libraries are not installed."""
     if any(find_spec(module) is None for module in ("psycopg", "procrastinate")):
         raise DatabaseUnusable(
             "SEGUE_DATABASE_URL names a PostgreSQL database, and Segue is installed without PostgreSQL.",
@@ -115,6 +120,7 @@ def _postgres(url: URL) -> Engines:
 
 
 def _sqlite(url: URL) -> Engines:
+    """Build the engines of a SQLite file, where one thread writes at a time."""
     refuse_unfit_sqlite(sqlite3)
     plain = create_engine(url, hide_parameters=True)
     event.listen(plain, "connect", _prepare)
@@ -122,7 +128,7 @@ def _sqlite(url: URL) -> Engines:
 
 
 def refuse_unfit_sqlite(library: Any) -> None:
-    """Refuse a Python whose SQLite is too old, or was built without full-text search (FTS5)."""
+    """Raise UnsupportedPlatform if Python's SQLite is too old, or was built without full-text search (FTS5)."""
     with closing(library.connect(":memory:")) as connection:
         searches = connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone()
     if library.sqlite_version_info >= OLDEST_SQLITE and searches:
@@ -136,6 +142,8 @@ def refuse_unfit_sqlite(library: Any) -> None:
 
 
 def _prepare(connection: Any, _record: object) -> None:
+    """Set up a new SQLite connection: WAL, full synchronisation, foreign keys, and transactions that take the write
+    lock first."""
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")

@@ -17,10 +17,9 @@ NEWEST = "0008"
 
 
 def migrate(engine: Engine) -> None:
-    """Run the missing steps in one transaction; a database from the future is refused untouched.
-
-    Alembic is loaded for a database of an older schema alone: a server that finds the present one need not carry it.
-    """
+    """Run the missing steps in one transaction, none for the present schema; a database from the future is refused
+    untouched. Alembic is loaded for a database of an older schema alone: a server that finds the present one need
+    not carry it."""
     with engine.begin() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         if is_sqlite:
@@ -40,14 +39,14 @@ def migrate(engine: Engine) -> None:
 
 
 def _create(connection: Connection) -> None:
-    """Make the present schema at once, as all the steps together would."""
+    """Create the present schema at once, as all the steps together would."""
     metadata.create_all(connection)
     connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
     connection.execute(text(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (:newest)"), {"newest": NEWEST})
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Run the steps up to this one."""
+    """Run Alembic's steps up to this revision, on the connection."""
     from alembic import command
 
     command.upgrade(configuration(connection), revision)

@@ -73,11 +73,12 @@ class Time(UserDefinedType[datetime]):
 
 
 def _write_optional_time(value: datetime | None) -> str | None:
+    """Format a time as it is stored; None stays None."""
     return None if value is None else write_time(value)
 
 
 def write_time(moment: datetime) -> str:
-    """Return a time as it is stored."""
+    """Format a time as it is stored: ISO 8601 in UTC with microseconds."""
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return utc.isoformat(timespec="microseconds")
 
@@ -92,6 +93,7 @@ def one_of(kind: type[StrEnum], *, check: bool = True) -> Enum:
 
 
 def _of_workflow() -> Column[str]:
+    """Build the column that refers to the workflow, which is never empty."""
     return Column("workflow_id", String, ForeignKey("workflows.id"), nullable=False)
 
 

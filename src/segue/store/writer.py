@@ -49,6 +49,8 @@ class GroupWriter(Generic[Item, Result]):
     def __init__(
         self, engines: Engines, write: Write[Item, Result], deliver: Deliver[Item, Result], *, most: int = 500
     ) -> None:
+        """Prepare the thread, not started yet. `write` writes a batch of at most `most` items, `deliver` is given
+        their outcomes in that thread."""
         self._engines = engines
         self._write = write
         self._deliver = deliver
@@ -63,19 +65,20 @@ class GroupWriter(Generic[Item, Result]):
         self._thread.start()
 
     def submit(self, item: Item) -> None:
-        """Submit an item; its outcome is delivered in every case."""
+        """Queue an item for the writer; its outcome is delivered in every case. Raise WriteFailed once closed."""
         if self._closed:
             raise WriteFailed("The journal is closed.")
         self._queue.put(item)
 
     def close(self) -> None:
-        """Write what was submitted, then stop."""
+        """Write what was submitted, then stop the thread and wait for its end."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
             self._thread.join()
 
     def _run(self) -> None:
+        """Write batches and deliver their outcomes until the writer is closed."""
         while (first := self._queue.get()) is not None:
             batch, last = self._gather(first)
             self._deliver(self._commit(batch))
@@ -84,6 +87,7 @@ class GroupWriter(Generic[Item, Result]):
         self._disconnect()
 
     def _gather(self, first: Item) -> tuple[list[Item], bool]:
+        """Return the first item with those that wait behind it, and True if the end of the queue was among them."""
         batch = [first]
         while len(batch) < self._most and not self._queue.empty():
             following = self._queue.get()
@@ -93,7 +97,8 @@ class GroupWriter(Generic[Item, Result]):
         return batch, False
 
     def _commit(self, batch: list[Item]) -> list[Outcome[Item, Result]]:
-        """Commit a batch. No error leaves this function: the thread must live on, or callers would wait without end."""
+        """Commit a batch and return its outcomes; if nothing of it was written, commit each item alone. No error
+        leaves this function: the thread must live on, or callers would wait without end."""
         try:
             results = self._in_one_transaction(batch)
         except _NotWritten as failure:
@@ -108,9 +113,12 @@ class GroupWriter(Generic[Item, Result]):
         return [Outcome(item, result) for item, result in zip(batch, results, strict=True)]
 
     def _refused(self, batch: list[Item], error: Exception) -> list[Outcome[Item, Result]]:
+        """Build the outcomes of items that failed with this error."""
         return [Outcome(item, error=as_write_failure(error)) for item in batch]
 
     def _in_one_transaction(self, batch: list[Item]) -> Sequence[Result]:
+        """Write and commit a batch, once more if the database had closed the idle connection; raise _NotWritten if
+        nothing was written."""
         idle = self._connection is not None
         with self._engines.writing:
             try:
@@ -124,6 +132,8 @@ class GroupWriter(Generic[Item, Result]):
                 return self._attempt(batch)
 
     def _attempt(self, batch: list[Item]) -> Sequence[Result]:
+        """Write and commit a batch once, and return its results; raise _NotWritten if writing failed, any other
+        error if the commit did."""
         if self._connection is None:
             self._connection = self._engines.plain.connect()
         driver = self._connection.connection
@@ -137,6 +147,7 @@ class GroupWriter(Generic[Item, Result]):
         return results
 
     def _disconnect(self) -> None:
+        """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

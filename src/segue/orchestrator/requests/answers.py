@@ -40,6 +40,8 @@ class Answering:
         self._replies: tuple[Reply, ...] = (self._permission, self._plan, self._task)
 
     async def answer(self, name: str, answer: Answer) -> Answered:
+        """Answer the oldest request that waits in the workflow: a permission, else its plan, else its task; raise
+        NothingToAnswer if none waits."""
         row = await self._services.journal.workflows.get(name)
         for reply in self._replies:
             if (answered := await reply(row, answer)) is not None:
@@ -47,6 +49,7 @@ class Answering:
         raise await self._nothing(row, answer)
 
     async def _nothing(self, row: WorkflowRow, answer: Answer) -> NothingToAnswer:
+        """Build the error that the workflow has no question which this answer fits."""
         state = await self._services.journal.state(row.id)
         if state.status in WORKFLOW_ENDED:
             return NothingToAnswer(f"The workflow is {state.status}, and nothing in it waits for an answer.")
@@ -57,6 +60,8 @@ class Answering:
         return NothingToAnswer("This workflow has no open question.", hint="`segue status` shows what is open.")
 
     async def _permission(self, row: WorkflowRow, answer: Answer) -> Answered | None:
+        """Answer the open permission request, by id or the oldest, and return the result; None if there is none or
+        the answer has a plan."""
         if answer.plan is not None:
             return None
         question = await answer_question(
@@ -73,6 +78,8 @@ class Answering:
         )
 
     async def _plan(self, row: WorkflowRow, answer: Answer) -> Answered | None:
+        """Adopt or reject the plan that waits, and start the next run; None if no plan waits or the answer names a
+        request."""
         state = await self._services.journal.state(row.id)
         proposed = state.planning.proposed if state.planning else None
         if proposed is None or answer.request_id is not None:
@@ -97,6 +104,8 @@ class Answering:
         return Answered(status=_status(answer), about="plan", workflow_id=row.id, title=title, resumed=resumed)
 
     async def _task(self, row: WorkflowRow, answer: Answer) -> Answered | None:
+        """Answer the question about a task, and start the next run; None if none is open or the answer is about a
+        request or a plan."""
         state = await self._services.journal.state(row.id)
         if state.asked is None or answer.request_id is not None or answer.plan is not None:
             return None
@@ -109,6 +118,7 @@ class Answering:
 
 
 def _status(answer: Answer) -> Literal["approved", "rejected"]:
+    """Return "approved" or "rejected", as the answer allows."""
     return "approved" if answer.allow else "rejected"
 
 

@@ -92,6 +92,7 @@ async def _last_of(services: RuntimeServices, row: WorkflowRow, session: Session
 
 
 def _origin(workflow_id: WorkflowId, at: Target) -> Origin:
+    """Build the record of the workflow and the checkpoint that a fork comes from."""
     checkpoint = at.checkpoint
     return Origin(
         workflow_id=workflow_id,

@@ -74,16 +74,19 @@ class Heard:
 
     @property
     def directory(self) -> str:
+        """Return the first directory that the session worked in; empty if it names none."""
         standing = (event.directory for event in self.events if isinstance(event, e.WorkLocation))
         return next((directory for directory in standing if directory), "")
 
     @property
     def request(self) -> str:
+        """Return the first message of a person; empty if there is none."""
         asked = (event.text.strip() for event in self.events if isinstance(event, e.UserSpoke))
         return next(filter(None, asked), "")
 
     @property
     def token(self) -> str | None:
+        """Return the conversation's id if it has the form of a resume token, else None."""
         return self.tally.conversation if TOKEN.fullmatch(self.tally.conversation) else None
 
     @property
@@ -97,6 +100,7 @@ class Heard:
         return f"imported from {self.file.name}"
 
     def note(self) -> e.SessionImported:
+        """Build the event that this session file was imported."""
         return e.SessionImported(
             agent=self.agent,
             file=str(self.file),
@@ -134,6 +138,7 @@ def hear(file: Path) -> Heard:
 
 
 def _refuse_unreadable(file: Path) -> None:
+    """Raise NotASession if the file is missing, no file, unreadable or too large to import; else do nothing."""
     try:
         if not file.is_file():
             raise NotASession(f"{file} is not a file." if file.exists() else f"{file} does not exist.")
@@ -148,6 +153,7 @@ def _refuse_unreadable(file: Path) -> None:
 
 
 def _event(said: Said) -> e.Event:
+    """Convert a line of the session file to an event."""
     match said:
         case UserSaid(text=text):
             return e.UserSpoke(text=text)
@@ -158,6 +164,7 @@ def _event(said: Said) -> e.Event:
 
 
 def _session_after(agent: str, events: Sequence[e.Event]) -> SessionState:
+    """Fold the events into the state of a session; calls that are still open get their titles."""
     session_id, at = SessionId("session"), datetime.min.replace(tzinfo=UTC)
     records = (
         e.Record(
@@ -174,6 +181,8 @@ def _session_after(agent: str, events: Sequence[e.Event]) -> SessionState:
 
 
 async def import_session(services: RuntimeServices, request: ImportRequest, free_slug: FreeSlug) -> Imported:
+    """Import the session file as a paused workflow, or extend the one it was imported as; the same content again
+    changes nothing."""
     heard = await run_sync(hear, await _file(request))
     agent_named(services, heard.agent)
     if (known := await _known(services, heard)) is not None:
@@ -192,6 +201,8 @@ async def import_session(services: RuntimeServices, request: ImportRequest, free
 
 
 async def _file(request: ImportRequest) -> Path:
+    """Return the session file that is named, or the agent's newest one for the repository; raise BadInput without
+    either."""
     if request.file is not None:
         return request.file
     if request.agent is None or request.repository is None:
@@ -202,15 +213,18 @@ async def _file(request: ImportRequest) -> Path:
 
 
 async def _known(services: RuntimeServices, heard: Heard) -> WorkflowId | None:
+    """Return the id of the workflow that was made from the same content; None if there is none."""
     return await services.journal.workflows.imported_as(heard.tally.sha256)
 
 
 async def _holding(services: RuntimeServices, heard: Heard) -> WorkflowRow | None:
+    """Return the open workflow of the same conversation; None if there is none or the conversation has no id."""
     token = heard.token
     return await services.journal.workflows.with_token(token) if token else None
 
 
 async def _answer(services: RuntimeServices, workflow_id: WorkflowId, heard: Heard, status: Status) -> Imported:
+    """Build the answer to an import, with the workflow's present view."""
     return Imported(
         status=status,
         workflow=view_of(*await services.journal.present(workflow_id)),
@@ -237,6 +251,8 @@ class Place:
 
 
 async def _place(heard: Heard, repository: Path | None) -> Place:
+    """Return the checkout that the session worked in, or else the given repository's; raise NotARepository if there
+    is neither."""
     directory = Path(heard.directory)
     try:
         if not directory.is_absolute():
@@ -253,6 +269,8 @@ async def _place(heard: Heard, repository: Path | None) -> Place:
 
 
 async def _create(services: RuntimeServices, heard: Heard, repository: Path | None, free_slug: FreeSlug) -> WorkflowId:
+    """Create the paused workflow of an import, with the session's events and a snapshot of the checkout; return its
+    id."""
     place = await _place(heard, repository)
     await _refuse_if_taken(services, place.worktree)
     issue, now = _issue(heard), services.clock.now()
@@ -288,6 +306,7 @@ async def _create(services: RuntimeServices, heard: Heard, repository: Path | No
 
 
 async def _refuse_if_taken(services: RuntimeServices, worktree: Path) -> None:
+    """Raise WorktreeInUse if an open workflow has this worktree; else do nothing."""
     row = await services.journal.workflows.in_worktree(str(worktree))
     if row is not None:
         raise WorktreeInUse(
@@ -303,11 +322,13 @@ def _state(heard: Heard, session_id: SessionId, plan: Plan | None) -> WorkflowSt
 
 
 def _tell(t: Transaction, session_id: SessionId, events: Sequence[e.Event]) -> None:
+    """Append the events to the session's journal, some at a time."""
     for start in range(0, len(events), AT_ONCE):
         t.append(*events[start : start + AT_ONCE], session_id=session_id)
 
 
 def _occasion(heard: Heard) -> Occasion:
+    """Build the occasion of an import's snapshot."""
     return Occasion(
         type=CheckpointType.PAUSE,
         trigger=Trigger.PAUSE,
@@ -318,6 +339,7 @@ def _occasion(heard: Heard) -> Occasion:
 
 
 def _issue(heard: Heard) -> Issue:
+    """Build the issue from a session's first message, shortened; its title without a message is the agent's."""
     request = heard.request
     title = _title(request) or f"A session of {heard.agent}"
     if (more := len(request) - LONGEST_REQUEST) > 0:
@@ -369,6 +391,7 @@ async def _extend(services: RuntimeServices, row: WorkflowRow, heard: Heard) -> 
 
 
 async def _imported_before(services: RuntimeServices, row: WorkflowRow) -> e.SessionImported:
+    """Return the last import of this workflow; raise WrongState if Segue runs the conversation itself."""
     records = await services.journal.last_records(row.id, ["session.imported"], limit=1)
     event = records[0].event if records else None
     if not isinstance(event, e.SessionImported):
@@ -379,6 +402,7 @@ async def _imported_before(services: RuntimeServices, row: WorkflowRow) -> e.Ses
 
 
 def _begins_with(file: Path, size: int, sha256: str) -> bool:
+    """Return True if the file's first `size` bytes have this hash; False also if it is shorter."""
     digest, left = hashlib.sha256(), size
     try:
         with file.open("rb") as stream:

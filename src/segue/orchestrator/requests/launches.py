@@ -114,6 +114,7 @@ class Ask:
 
     @property
     def launch(self) -> LaunchRequest:
+        """Build the values of the request that its admission depends on."""
         return LaunchRequest(
             purpose=self.purpose,
             agent=self.agent.name,
@@ -178,6 +179,7 @@ class Launching:
     """Begins runs, or joins the one that is there."""
 
     def __init__(self, services: RuntimeServices) -> None:
+        """Begin with no workflow whose files are being changed."""
         self.services = services
         self._journal = services.journal
         self._files_moving: dict[WorkflowId, anyio.Event] = {}
@@ -242,6 +244,7 @@ class Launching:
         return launched
 
     def _spent(self, row: WorkflowRow, state: WorkflowState) -> LimitReached | None:
+        """Return the limit of tokens or money that is used up, so that work would stop at once; None if none is."""
         return used_up(limits_of(row), state, self.services.clock.now())
 
     async def refuse_spent(self, row: WorkflowRow) -> None:
@@ -258,6 +261,7 @@ class Launching:
         return at_rest(t, "paused", spent.reason)
 
     async def _until_gone(self, workflow_id: WorkflowId) -> None:
+        """Wait within a limit until the workflow's live run is done; return at once if there is none."""
         if (live := self.services.live.get(workflow_id)) is not None:
             async with within(self.services.clock, self.services.rules.delivery_wait):
                 await live.done.wait()
@@ -289,6 +293,8 @@ class Launching:
         await self._until_gone(workflow_id)
 
     def _begin(self, t: Transaction, ask: Ask, means: Means, child: SessionId) -> Resumed:
+        """Write a rewind if wanted, the session and the next run, queue it, and return the answer; raise WrongState
+        if another agent took over."""
         session = means.session
         if ask.choices is None and ask.agent.name != t.workflow.agent:
             raise WrongState(f"{t.workflow.agent} has taken it over just now.", hint="Try again.")
@@ -369,6 +375,8 @@ class Launching:
 
     @contextmanager
     def alone_with(self, workflow_id: WorkflowId) -> Generator[None]:
+        """Keep others from changing the workflow's files or starting its agent while the body lasts; raise
+        FilesMoving if they are being changed."""
         if workflow_id in self._files_moving:
             raise FilesMoving
         self._files_moving[workflow_id] = anyio.Event()
@@ -432,12 +440,14 @@ def _untold(session: SessionState) -> str:
 
 
 def _now(t: Transaction, state: WorkflowState) -> SessionState:
+    """Return the present state of the workflow's current session, inside the transaction."""
     return t.catch_up(state).sessions[t.sessions.current().id]
 
 
 def _answer(
     t: Transaction, run: RunRow, status: Literal["resumed", "joined"], reason: str, prices: tuple[Price, ...] = ()
 ) -> Resumed:
+    """Build the answer about a run that was begun or joined."""
     return Resumed(
         status=status,
         workflow_id=t.workflow_id,

@@ -76,6 +76,7 @@ class Talking:
         return urgent
 
     def _until(self, moment: datetime) -> float:
+        """Return the seconds until the moment, 0 if it is over."""
         return max(0.0, (moment - self._services.clock.now()).total_seconds())
 
     # ── after something was said ────────────────────────────────────────────────────────────────────
@@ -165,6 +166,7 @@ def _refuse_unseen(state: WorkflowState, agent: str) -> None:
 
 
 def _with_what_was_decided(answer: Prompted, urgent: UrgentMessage) -> Prompted:
+    """Return the answer with what the run decided about an urgent message: interrupted, or why not."""
     if urgent.interrupts:
         return replace(answer, interrupted=True, reason=INTERRUPTED if answer.status == "waiting" else answer.reason)
     waits = answer.status == "waiting" and answer.reason == WAITS
@@ -172,5 +174,6 @@ def _with_what_was_decided(answer: Prompted, urgent: UrgentMessage) -> Prompted:
 
 
 def _withdraw(t: Transaction, prompt_id: PromptId) -> None:
+    """Mark a prompt as not sent, if it is still queued; else do nothing."""
     if t.prompts.get(prompt_id).status is PromptStatus.QUEUED:
         t.prompts.move(prompt_id, PromptStatus.NOT_SENT, t.sessions.current().id, None)

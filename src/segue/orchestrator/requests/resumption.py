@@ -229,6 +229,8 @@ class Resuming:
         way: Way | None = None,
         request: SuccessorRequest | None = None,
     ) -> Ask:
+        """Build the request to start the workflow's agent, or the requested other one; raise if that cannot be
+        started here."""
         agent = agent_named(self.services, request.agent if request and request.agent is not None else row.agent)
         require(agent, environment)
         choices = choices_for(request, row) if request else None
@@ -262,6 +264,8 @@ class Resuming:
 
 
 def _way_of_own_context(context: str, way: Way | None) -> Way:
+    """Return the way of a compiled context, which one's own context takes; raise BadInput if it is empty or another
+    way is given."""
     if not context.strip():
         raise BadInput("The context is empty.", hint="`segue context` prints one to begin with.")
     if way not in (None, Way.CONTEXT):

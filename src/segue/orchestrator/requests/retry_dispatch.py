@@ -22,6 +22,7 @@ AFTER_TROUBLE = timedelta(minutes=1)
 
 
 async def dispatch_forever(resuming: Resuming) -> None:
+    """Start each scheduled retry when it is due, until cancelled; an error is logged and the look repeated."""
     services, troubled = resuming.services, dict[WorkflowId, datetime]()
     while True:
         # Made before the look, so that what is scheduled meanwhile is not missed.
@@ -56,6 +57,7 @@ async def _see_to(resuming: Resuming, rows: Sequence[WorkflowRow], troubled: dic
 
 
 def _due(row: WorkflowRow) -> datetime:
+    """Return the time of the workflow's scheduled retry, which must exist."""
     assert row.retry_at is not None, "only those are looked for"
     return row.retry_at
 
@@ -69,6 +71,7 @@ async def _has_come(services: RuntimeServices, hour: datetime) -> bool:
 
 
 async def _make(resuming: Resuming, row: WorkflowRow) -> None:
+    """Start the workflow's retry; wait if its files are being changed, and cancel the retry on any other error."""
     try:
         await resuming.try_again(row, _due(row))
     except FilesMoving:

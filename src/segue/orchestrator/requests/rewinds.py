@@ -99,6 +99,8 @@ async def _planned(services: RuntimeServices, row: WorkflowRow, until: Seq) -> W
 
 
 async def _named(services: RuntimeServices, row: WorkflowRow, name: str) -> Checkpoint:
+    """Return the checkpoint of this name, or for "previous" the last snapshot before the present one; raise
+    CheckpointNotFound if there is none."""
     if name != PREVIOUS:
         return await services.journal.checkpoints.get(row.id, name)
     state = await services.journal.state(row.id)
@@ -189,6 +191,8 @@ async def _unless_written(services: RuntimeServices, row: WorkflowRow, saved: Ch
 
 
 async def _bring_back(services: RuntimeServices, row: WorkflowRow, target: Target, saved: Checkpoint) -> TakenBack:
+    """Restore the target's files, and return the event of the rewind with all that it undoes; nothing is journalled
+    yet."""
     worktree, state = Path(row.worktree), await services.journal.state(row.id)
     assert saved.commit is not None, "nothing is touched before it is saved"
     try:
@@ -224,6 +228,7 @@ def _plan_undone(state: WorkflowState, target: Target) -> list[str]:
 
 
 def _tasks_undone(state: WorkflowState, target: Target) -> list[str]:
+    """Return a sentence for each task that the rewind gives another status."""
     then = target.tasks
     return [
         f"Task {mark.title!r} became {mark.status.replace('_', ' ')}."
@@ -233,6 +238,7 @@ def _tasks_undone(state: WorkflowState, target: Target) -> list[str]:
 
 
 def _reason(target: Target) -> str:
+    """Build the reason of the checkpoint that is saved before a rewind."""
     return f"{BEFORE}{target.checkpoint.id}"
 
 

@@ -32,12 +32,14 @@ def refuse_secrets(choices: Choices) -> None:
 
 
 def _named(server: McpServer) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of a server's variables, also of those set in its command or URL."""
     yield from server.variables.items()
     for word in (*server.command, server.url):
         yield from ((found[1].lstrip("-"), found[2]) for found in _ASSIGNED.finditer(word))
 
 
 def _refusal(server: McpServer, name: str) -> BadInput:
+    """Build the error that a server's value looks like a secret."""
     variable = re.sub(r"\W", "_", name).upper()
     return BadInput(
         f"The value of {name} for the server {server.name} looks like a secret.",

@@ -130,11 +130,13 @@ class Orchestrator:
 
     @property
     def busy(self) -> bool:
+        """Return True while an agent works, or a run or retry with its variables waits."""
         return bool(self._services.live or self._services.environments or self._services.kept_environments)
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────
 
     async def workflow(self, name: str) -> WorkflowView:
+        """Return the present view of a workflow, by id or slug."""
         return view_of(*await self._journal.present(name))
 
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
@@ -157,10 +159,12 @@ class Orchestrator:
         return [await self.workflow(row.id) for row in rows[:most]]
 
     async def plan(self, name: str) -> PlanView:
+        """Return the plan that waits for approval, else the adopted one."""
         row = await self._journal.workflows.get(name)
         return plan_view(row, await self._journal.state(row.id))
 
     async def events(self, name: str, after: int, wait: float, limit: int) -> EventPage:
+        """Return the events after this number, at most `limit`; without any, wait up to `wait` seconds for them."""
         row = await self._journal.workflows.get(name)
         records = await self._journal.records(row.id, Seq(after), limit)
         if not records and wait > 0:
@@ -170,6 +174,7 @@ class Orchestrator:
         return EventPage(events=tuple(RecordView.of(record) for record in records), head=head)
 
     async def snapshots(self, name: str) -> list[Snapshot]:
+        """Return the workflow's snapshots, newest first, with the findings of those that were studied."""
         return await snapshots.snapshots(self._services, name)
 
     async def snapshot(self, name: str, snapshot_id: str) -> Snapshot:
@@ -181,6 +186,7 @@ class Orchestrator:
     async def detailed_history(
         self, name: str, snapshot_id: str, category: Part, page: MessagePage | None = None
     ) -> History:
+        """Return one part of a snapshot in full; only messages come in pages."""
         return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or MessagePage())
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
@@ -195,6 +201,7 @@ class Orchestrator:
         )
 
     async def verify(self, name: str) -> Verification:
+        """Recompute the workflow's hash chain and return the result."""
         verdict = await self._journal.verify((await self._journal.workflows.get(name)).id)
         return Verification(verified=verdict.verified, events=verdict.events, problem=verdict.problem)
 
@@ -202,6 +209,7 @@ class Orchestrator:
         return await sessions.details(self._services, await self._journal.workflows.get(name))
 
     async def usage(self, name: str) -> WorkflowAccount:
+        """Return the workflow's tokens and cost, by session and by model."""
         row = await self._journal.workflows.get(name)
         return account_of(row.id, await self._journal.state(row.id))
 
@@ -209,9 +217,11 @@ class Orchestrator:
         return await sessions.detail(self._services, session_id)
 
     async def session_files(self, session_id: str) -> SessionFiles:
+        """Write the session's files anew from the journal, and return whether the old ones were right."""
         return await projections.rebuild(self._services, session_id)
 
     async def session_standing(self, session_id: str) -> SessionStanding:
+        """Return whether the session's agent must be started again, and whether that is possible."""
         return await sessions.standing(self._services, session_id)
 
     # ── starting ────────────────────────────────────────────────────────────────────────────────────
@@ -285,6 +295,7 @@ class Orchestrator:
         return slug
 
     def _begin(self, t: Transaction, session_id: SessionId, agent: str, variables: Mapping[str, str]) -> None:
+        """Create the first session of a new workflow, and queue its run."""
         t.sessions.create(session_id, agent)
         plan = ResumePlan(way=Way.FIRST, reason="the workflow is new")
         queue(self._services, t, session_id, plan, Purpose.WORK, variables)
@@ -361,6 +372,7 @@ class Orchestrator:
             await commit.wait()
 
     async def _pause_answer(self, workflow_id: WorkflowId) -> Action:
+        """Build the answer to a pause: requested or paused; raise WrongState if the workflow was moved elsewhere."""
         state = await self._journal.state(workflow_id)
         if state.status is W.IN_PROGRESS:
             return Action(status="pause_requested", workflow_id=workflow_id)
@@ -403,23 +415,28 @@ class Orchestrator:
         return await forks.fork(self._services, session_id, request, self._free_slug)
 
     async def open_session(self, session_id: str, request: OpenRequest) -> Resumed:
+        """Start the session's agent again, without a prompt."""
         return await self._resuming.open(session_id, request.environment)
 
     async def prompt(self, name: str, request: PromptRequest) -> Prompted:
         return await self._talking.prompt(name, request)
 
     async def prompt_session(self, session_id: str, request: PromptRequest) -> Prompted:
+        """Send a message to the agent of the workflow whose current session this is."""
         return await self._talking.prompt((await self._resuming.workflow_of(session_id)).id, request)
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
+        """Make the worktree again if it is gone, and start no agent."""
         return await self._resuming.restore_workspace(name)
 
     # ── agents ──────────────────────────────────────────────────────────────────────────────────────
 
     async def agents(self, environment: Mapping[str, str]) -> list[AgentView]:
+        """List the configured agents with their programs on the caller's PATH; start none."""
         return agents.agents(self._services, environment)
 
     async def check_agent(self, name: str, environment: Mapping[str, str]) -> AgentCheck:
+        """Start the agent's program, let it introduce itself, and end it; no conversation is opened."""
         return await agents.check(self._services, name, environment)
 
     # ── answering and ending ────────────────────────────────────────────────────────────────────────
@@ -467,6 +484,7 @@ class Orchestrator:
 
 
 def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:
+    """Convert names to statuses of workflows; raise BadInput for an unknown one."""
     try:
         return [WorkflowStatus(name) for name in names]
     except ValueError as error:

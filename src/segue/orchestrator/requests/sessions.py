@@ -23,6 +23,7 @@ BACK = ACTIVE | {SessionStatus.SUSPENDED}
 
 
 async def detail(services: RuntimeServices, session_id: str) -> SessionDetail:
+    """Return the details of one session; raise SessionNotFound if there is none."""
     row = await services.journal.sessions.get(session_id)
     workflow = await services.journal.workflows.get(row.workflow_id)
     state = await services.journal.state(row.workflow_id)
@@ -39,6 +40,7 @@ async def details(services: RuntimeServices, workflow: WorkflowRow) -> list[Sess
 async def _detail(
     services: RuntimeServices, workflow: WorkflowRow, state: WorkflowState, row: SessionRow
 ) -> SessionDetail:
+    """Build the details of a session from its rows and state, with the way in which it would be resumed."""
     session = state.sessions[row.id]
     runtime = await services.journal.sessions.runtime(row.id)
     return SessionDetail(
@@ -71,6 +73,8 @@ async def _detail(
 async def _way_back(
     services: RuntimeServices, workflow: WorkflowRow, state: WorkflowState, row: SessionRow
 ) -> WayBack | None:
+    """Return how the session would be resumed; None if its agent is not configured, its workflow has ended or it is
+    not the current one."""
     gone = row.agent not in services.agents
     if gone or workflow.status in WORKFLOW_ENDED or row.number != workflow.session_count:
         return None
@@ -79,6 +83,7 @@ async def _way_back(
 
 
 def _runtime(row: RuntimeRow) -> RuntimeView:
+    """Build the view of a session's agent process, and whether it is alive."""
     return RuntimeView(
         status=row.status,
         alive=_is_alive(row),
@@ -123,4 +128,5 @@ async def standing(services: RuntimeServices, session_id: str) -> SessionStandin
 
 
 def _reason(runtime: RuntimeRow) -> Literal["agent_not_running", "agent_not_running_fresh_start"]:
+    """Return why the agent does not answer, and whether it would start without its conversation."""
     return "agent_not_running" if runtime.token is not None else "agent_not_running_fresh_start"

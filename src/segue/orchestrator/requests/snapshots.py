@@ -45,6 +45,7 @@ async def snapshot(services: RuntimeServices, name: str, wanted: str) -> Snapsho
 
 
 async def difference(services: RuntimeServices, name: str, before: str, after: str) -> SnapshotDiff:
+    """Compare two snapshots, each named as `snapshot` takes it."""
     return compare(await snapshot(services, name, before), await snapshot(services, name, after))
 
 
@@ -63,6 +64,7 @@ async def detailed_history(
 
 
 async def _studied(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
+    """Return the findings of a snapshot; if its study fails, log that and return findings with only the problem."""
     try:
         return await findings(services, checkpoint)
     except Exception as error:  # the snapshot is whole without it, and the look can be taken again
@@ -74,6 +76,7 @@ async def _studied(services: RuntimeServices, checkpoint: Checkpoint) -> Finding
 
 
 async def _named(services: RuntimeServices, name: str, wanted: str) -> Checkpoint:
+    """Return the snapshot of a workflow that this name means."""
     workflow = await services.journal.workflows.get(name)
     ids = await services.journal.checkpoints.snapshot_ids(workflow.id)
     return await services.journal.checkpoints.get(workflow.id, meant(ids, wanted))

@@ -65,6 +65,7 @@ class _Decision:
         self._asked = asked
 
     def give_back(self, reason: str) -> Word:
+        """Return the function that writes the rejection: the answer, and its reason as a review of the task."""
         rounds = [each.round for each in self._state.reviews if each.task_id == self._asked.task_id]
         number = max(rounds, default=0) + 1
 
@@ -102,12 +103,14 @@ class _Decision:
         return accept
 
     def _taken(self, reason: str) -> str:
+        """Build the reason why the task counts as done, with the person's own."""
         why = f": {reason}" if reason else ""
         if not self._asked.problem:
             return f"a person has taken “{self._task.title}” as done{why}"
         return f"{self._asked.problem}; a person has taken it as done all the same{why}"
 
     def _answer(self, t: Transaction, answer: e.PersonAnswered) -> None:
+        """Append the answer; raise if the question is not open any more."""
         self.refuse_if_late(t)
         t.append(answer)
 
@@ -118,6 +121,7 @@ class _Decision:
 
     @property
     def _task(self) -> Task:
+        """Return the task that the question is about."""
         plan = self._state.plan
         assert plan is not None, "nobody is asked about a task without a plan"
         return next(task for task in plan.tasks if task.id == self._asked.task_id)

@@ -43,21 +43,26 @@ class Keeper:
     recorder: Recorder
 
     async def keep(self, key: ConversationKey, entries: Sequence[JsonObject]) -> None:
+        """Add the entries to a conversation in the database, as kept by this session now."""
         now, session_id = self.journal.clock.now(), self.recorder.session_id
         await self.journal.conversations.add(key, entries, session_id, now)
 
     async def read(self, key: ConversationKey, after: int = 0) -> EntryPage:
+        """Return the page of a conversation's entries that follow entry `after`."""
         return await self.journal.conversations.page(key, after)
 
     async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[ConversationSummary]:
+        """Return the stored conversations of this project and with this id; None leaves that condition out."""
         return await self.journal.conversations.find(project, conversation)
 
     async def warn(self, message: str) -> None:
+        """Record a warning that an agent's conversation was not copied as it should be."""
         await self.recorder.record(Warned(code="conversation_copy", message=message))
 
 
 def launch_for(lease: Lease, agent: AgentConfiguration, environment: Mapping[str, str], recorder: Recorder) -> Launch:
-    """Build the launch of the run's agent."""
+    """Build the launch of the run's agent from its configuration, the workflow's choices and the caller's
+    environment; start nothing."""
     services, choices = lease.services, decode(Choices, lease.workflow.choices)
     return Launch(
         command=agent.command,
@@ -78,7 +83,8 @@ def launch_for(lease: Lease, agent: AgentConfiguration, environment: Mapping[str
 
 
 async def agent_to_join(lease: Lease, way: Way) -> Left | None:
-    """Return the agent that is to be joined again; on every other way, end the containers that are left over."""
+    """Return the container agent to rejoin; None on every other way, after the workflow's leftover containers are
+    ended. Raise TransportLost if the container does not run any more."""
     if way is not Way.REATTACH:
         await containers.end_all(lease.services, lease.workflow_id)
         return None
@@ -113,7 +119,8 @@ async def open_agent(
 
 @asynccontextmanager
 async def _copied(lease: Lease, driver: Driver, launch: Launch) -> AsyncGenerator[Agent]:
-    """Copy the original's conversation up to the snapshot into a new agent."""
+    """Yield a new agent that has a copy of the original's conversation up to the bookmark; raise TokenRejected if
+    the original has none, or went on meanwhile without a bookmark."""
     original = await _original(lease)
     token, at = original.session.token, original.bookmark
     if token is None:
@@ -127,6 +134,7 @@ async def _copied(lease: Lease, driver: Driver, launch: Launch) -> AsyncGenerato
 
 
 async def _original(lease: Lease) -> Original:
+    """Return the conversation that this forked workflow begins with a copy of."""
     journal = lease.services.journal
     original = await fork_origins.original(lease.services, await journal.state(lease.workflow_id))
     assert original is not None, "only a fork is queued to begin with a copy"
@@ -134,7 +142,8 @@ async def _original(lease: Lease) -> Original:
 
 
 async def container_of(lease: Lease, agent: AgentConfiguration, way: Way) -> str | None:
-    """Return the name of the agent's container; an agent that was joined again keeps its own."""
+    """Return the name of the agent's container: the session's own after a rejoin, else the one begun for this
+    attempt; None for an agent without a container."""
     if agent.container is None:
         return None
     if way is Way.REATTACH:
@@ -143,7 +152,7 @@ async def container_of(lease: Lease, agent: AgentConfiguration, way: Way) -> str
 
 
 def started_of(agent: Agent, execution: AttemptId, *, resumed: bool) -> AgentStarted:
-    """Return the event of an agent that has started."""
+    """Build the event of an agent that has started; `resumed`: it goes on with its conversation."""
     return AgentStarted(
         name=agent.name,
         version=agent.version,
@@ -156,7 +165,7 @@ def started_of(agent: Agent, execution: AttemptId, *, resumed: bool) -> AgentSta
 
 
 def process_of(agent: Agent, execution: AttemptId, container: str | None = None) -> Process:
-    """Return the record of an agent's process."""
+    """Build the record of an agent's process, with its start time and the machine's boot where they can be read."""
     known = identity(agent.pid)
     return Process(
         execution=execution,

@@ -25,6 +25,7 @@ class Allowance:
     """Limits of one run, checked at each boundary; the time limit also interrupts a task."""
 
     def __init__(self, lease: Lease) -> None:
+        """Begin with the limits that the claimed workflow has; no warning was given yet."""
         self._lease = lease
         self._services = lease.services
         self._limits = limits_of(lease.workflow)
@@ -33,24 +34,27 @@ class Allowance:
         """The agent has finished a task in this run."""
 
     def cannot_be_kept(self, state: WorkflowState) -> str | None:
-        """Return a warning, once, when the agent has worked and reports nothing that a limit could be measured by."""
+        """Return a warning if a limit cannot be measured by the usage that agents report; None if all can be, before
+        the first finished task of the run, and after the first check since."""
         if self._warned or not self.has_worked:
             return None
         self._warned = True
         return unmeasured(budget_of(self._limits), spent_of(state, self._services.clock.now()))
 
     def allow(self, limits: Limits) -> None:
-        """Take over limits that were changed since this run began."""
+        """Use these limits from now on, in the spending meter too; nothing is written."""
         self._limits = limits
         self._lease.meter.allow(limits)
 
     def used_up(self, state: WorkflowState) -> LimitReached | None:
+        """Return the limit that the work has used up by now, of tokens, money, time or tasks, else None."""
         now = self._services.clock.now()
         used = spent(self._lease.meter.used, state.working_since or now, state.done_since)
         return exceeded(budget_of(self._limits), used, now)
 
     def passed_over(self, end: End) -> str | None:
-        """Return a warning when the run ends for another reason although a budget is used up."""
+        """Return a warning if the tokens or money are used up but the run ends for another reason; None otherwise,
+        and after a chat."""
         stopping = self._lease.meter.empty(self._services.clock.now())
         return stopping.reason if stopping and stopping.trigger is not end.trigger and not end.talked else None
 
@@ -70,7 +74,8 @@ class Allowance:
             await changed.wait()
 
     async def _over_at(self) -> datetime | None:
-        """Return when the time is over, or None where no time limit applies."""
+        """Read the limits again and return when the time is over; None without a time limit or while the run is only
+        a chat."""
         journal = self._services.journal
         self.allow(limits_of(await journal.workflows.get(self._lease.workflow_id)))
         if not self._limits.seconds:
@@ -82,6 +87,7 @@ class Allowance:
         return (state.working_since or self._services.clock.now()) + timedelta(seconds=self._limits.seconds)
 
     async def _pause(self) -> None:
+        """Request a pause of the run, forced later, if the time limit is really over; else do nothing."""
         state, now = await self._services.journal.state(self._lease.workflow_id), self._services.clock.now()
         if (stopping := time_over(self._limits, state, now)) is not None:
             force_at = now + timedelta(seconds=self._services.rules.pause_force_after)
@@ -92,6 +98,7 @@ MOSTS: Mapping[str, float] = {"tasks": MOST, "seconds": LONGEST, "tokens": MOST,
 
 
 def refuse_unlimited(limits: Limits) -> None:
+    """Raise BadInput for the first given limit that is not a number from 0 to its maximum; None counts as not given."""
     for name, value in asdict(limits).items():
         if value is not None and not 0 <= value <= MOSTS[name]:
             hint = f"Give a number from 0, which is no limit, to {MOSTS[name]:.13g}."
@@ -99,28 +106,30 @@ def refuse_unlimited(limits: Limits) -> None:
 
 
 def changed(before: Limits, given: Limits) -> Limits:
-    """Return the limits with the given ones in their place; 0 lifts a limit."""
+    """Return the limits with the given ones in their place; None leaves one as it is, 0 lifts it."""
     news = {name: value for name, value in asdict(given).items() if value is not None}
     return replace(before, **news)
 
 
 def used_up(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
-    """Return the limit that is still used up, so that resumed work would stop at once."""
+    """Return the limit of tokens or money that is still used up, so that resumed work would stop at once, else None."""
     lasting = budget_of(replace(limits, tasks=None, seconds=None))
     return exceeded(lasting, spent_of(state, now), now)
 
 
 def time_over(limits: Limits, state: WorkflowState, now: datetime) -> LimitReached | None:
-    """Return the time limit if it is over, whatever else is used up."""
+    """Return the time limit if it is over, whatever else is used up; None if it is not, or there is none."""
     return exceeded(budget_of(Limits(seconds=limits.seconds)), spent(Account(), state.working_since or now), now)
 
 
 def may_go_on(pause: Trigger | None, limits: Limits, state: WorkflowState, now: datetime, *, room: bool) -> bool:
-    """Return True if the reason of a pause is gone. `room`: the agent's context has room again."""
+    """Return True if a pause for time or context has lost its reason: room in the context, and no time, tokens or
+    money used up. False for every other pause."""
     if pause not in (Trigger.TIMEOUT, Trigger.EXHAUSTION) or not room:
         return False
     return time_over(limits, state, now) is None and used_up(limits, state, now) is None
 
 
 def refuse_used_up(stopping: LimitReached) -> Never:
+    """Raise WrongState with the limit's reason and the options that raise it."""
     raise WrongState(stopping.reason, hint="Let it use more: segue resume --max-tokens N, or --max-cost N.")

@@ -28,7 +28,8 @@ class Capacity:
     def __init__(
         self, lease: Lease, agent: AgentConfiguration, *, joined: bool, before: Sequence[UsageReported] = ()
     ) -> None:
-        """Take up the ladder of a conversation; `before` holds its earlier usage reports, oldest first."""
+        """Prepare the ladder of a conversation and climb it with the earlier usage reports `before`, oldest first.
+        `joined`: an unknown window was reported already."""
         self._general = lease.services.rules.capacity
         self._agent = agent
         self._chosen = decode(Choices, lease.workflow.choices).model
@@ -45,15 +46,18 @@ class Capacity:
         self._gauge = replace(self._gauge, reached=self._gauge.reached & REPORTED_ONCE)
 
     def prompted(self, text: str) -> None:
+        """Add the text of a prompt to the estimate of the context's size."""
         self._estimate = estimates.add_prompt(self._estimate, text)
 
     def estimate(self, event: AgentEvent) -> UsageReported | None:
-        """Return an estimate at the end of a turn, for an agent that does not report how full its window is."""
+        """Add an event to the estimate; return the estimated usage at the end of a turn if a report is due, else
+        None."""
         self._estimate = estimates.add_event(self._estimate, event)
         return estimates.due_report(self._estimate) if isinstance(event, TurnEnded) else None
 
     def measure(self, report: UsageReported) -> tuple[Notice, ...]:
-        """Return the notices that follow from a report, the highest rung last."""
+        """Apply a usage report to the ladder and return the notices that follow, the highest rung last; set or clear
+        `hand_over`."""
         notices = self._climb(report)
         for each in notices:
             if isinstance(each, Reached) and each.rung is Rung.FORK:
@@ -65,6 +69,8 @@ class Capacity:
         return notices
 
     def _climb(self, report: UsageReported) -> tuple[Notice, ...]:
+        """Apply a report to the ladder, which is rebuilt first if the agent reports another model; return the
+        notices."""
         # A report without the context's size may be about another model that the agent uses beside its own.
         if report.context_tokens is not None and report.model not in (None, self._reported):
             self._reported = report.model
@@ -74,6 +80,7 @@ class Capacity:
 
 
 def event_of(reached: Reached) -> CapacityReached:
+    """Build the event that a rung of the capacity ladder was reached."""
     tokens, window = reached.context_tokens, reached.window
     return CapacityReached(rung=reached.rung, context_tokens=tokens, window=window, estimated=reached.estimated)
 

@@ -33,7 +33,8 @@ from segue.workspace.worktrees import Worktree, discard_worktree
 
 
 async def commit_end(lease: Lease, end: End, environment: Mapping[str, str]) -> None:
-    """Commit a clean end. The agent's process has exited, so the worktree does not change any more."""
+    """Commit the run's end with checkpoint, statuses and any retry; a hand-over also creates and queues the next
+    session. The agent's process has exited, so the worktree does not change any more."""
     services = lease.services
     state, workspace = await lease.gather()
     child = new_session_id(services.clock.now())
@@ -59,7 +60,7 @@ async def commit_end(lease: Lease, end: End, environment: Mapping[str, str]) -> 
 
 
 def _write_end(t: Transaction, lease: Lease, end: End, state: WorkflowState, workspace: Workspace) -> bool:
-    """Write the end of the run; return True if it is retried by itself."""
+    """Write the end of the run: questions, tasks, checkpoint, statuses, retry; return True if a retry was scheduled."""
     session_id, number = lease.session_id, lease.number
     kind, session_to, outcome = end.ending
     retry = end.retry if t.workflow.pause_trigger is None else None
@@ -119,7 +120,8 @@ async def settle_failure(lease: Lease, error: SegueError, *, reached: bool, advi
 
 
 async def _discard_worktree(lease: Lease) -> None:
-    """Remove the new worktree of a first start that failed, unless it is needed for a retry."""
+    """Remove the new worktree of a first start that failed; do nothing if a retry needs it or it is the user's own
+    checkout."""
     journal = lease.services.journal
     row = await journal.workflows.get(lease.workflow_id)
     if row.base is None or row.here or row.retry_at is not None:
@@ -130,6 +132,6 @@ async def _discard_worktree(lease: Lease) -> None:
 
 
 async def settle_run(lease: Lease, settling: Settling) -> None:
-    """Bring an interrupted run to rest, even on the way out."""
+    """Settle the interrupted run as `settling` describes, even while this task is being cancelled."""
     with anyio.CancelScope(shield=True):
         await settle(lease.services, lease.session_id, lease.number, settling)

@@ -124,7 +124,8 @@ class Dialogue:
         self._capacity = capacity
 
     async def hold(self, joined: PromptId | None = None) -> End:
-        """Exchange turns until the run ends; a turn that an earlier run began is joined first."""
+        """Exchange turns until the run ends, and return its end; a turn that an earlier run began is joined first.
+        Raise RunStopped if a pause was forced already."""
         turns, phase = self._turns, self._live.phase
         if not phase.move_from({Phase.OPENING}, Phase.IDLE):
             # A pause was forced while a second agent was asked for advice.
@@ -149,7 +150,7 @@ class Dialogue:
                 await self._recorder.flush()
 
     async def _converse(self, joined: _Prompt | None) -> End:
-        """Do one step after the other, until one ends the run."""
+        """Do one step after the other, a joined turn first, until one ends the run; return that end."""
         reported_on: TaskId | None = None
         """The last task that was done here and that no report was asked about."""
         while True:
@@ -175,7 +176,8 @@ class Dialogue:
                 return end
 
     async def _take(self, following: _Prompt) -> End | None:
-        """Take one turn, and finish its task; return why the run ends here, if it does."""
+        """Take one turn and finish its task; return the end of the run, or None if the run goes on. A message has no
+        task to finish."""
         stored = following.task is not None
         turn = await self._turns.take(
             following.prompt, following.text, stored=stored, parts=following.parts, joined=following.joined
@@ -188,7 +190,8 @@ class Dialogue:
         return await self._finishing.finish(following.task)
 
     async def _join(self, prompt_id: PromptId) -> _Prompt:
-        """Take over a turn that the agent is in the middle of."""
+        """Take over the prompt that the agent is working on since an earlier run: start its task, and journal that
+        it was joined."""
         plan = (await self._services.journal.state(self._lease.workflow_id)).plan
         sent = await self._services.journal.last_records(self._lease.workflow_id, ["prompt.sent"], limit=MOST_PARTS)
         session_id, run = self._lease.session_id, self._lease.number
@@ -205,7 +208,8 @@ class Dialogue:
         return await self._lease.write("turn.joined", join)
 
     async def _reported(self, end: End, task: TaskId | None) -> bool:
-        """Ask the agent, before a pause, for its decisions and errors; return False where that is not wanted."""
+        """Ask the agent, before a pause, for its decisions and errors; return False if none is wanted or affordable,
+        or the agent failed to answer."""
         wanted = self._services.rules.extraction.by == "agent" and self._plans
         if end.status is not WorkflowStatus.PAUSED or task is None or not wanted:
             return False
@@ -217,7 +221,8 @@ class Dialogue:
     # ── the next step ───────────────────────────────────────────────────────────────────────────────
 
     async def _next(self) -> _Prompt | End | None:
-        """Choose the next step and prepare it; None when the choice has to be made again."""
+        """Choose the next step and write its beginning; return its prompt or the run's end, or None if the choice
+        must be made again."""
         state = await self._services.journal.state(self._lease.workflow_id)
         carrying = Carrying.DONE
         if self._occasion is not None:
@@ -235,7 +240,8 @@ class Dialogue:
         return await self._await_message() if isinstance(chosen, AwaitMessage) else chosen
 
     def _situation(self, t: Transaction, now: WorkflowState, purpose: Purpose) -> Situation:
-        """Read what the next step depends on."""
+        """Read what the next step depends on, inside the transaction; take over changed limits, and mark messages
+        whose pictures the agent cannot take."""
         workflow, full = t.workflow, self._capacity.hand_over
         self._allowance.allow(limits_of(workflow))
         trigger, reason = workflow.pause_trigger, workflow.pause_reason or ""
@@ -254,7 +260,8 @@ class Dialogue:
     def _prepare(
         self, t: Transaction, step: Step, now: WorkflowState, introduction: _Introduction | None, carrying: Carrying
     ) -> _Prompt | End | AwaitMessage:
-        """Write what the step begins with."""
+        """Write the beginning of the step; return its prompt, the end of the run, or the step itself if a message is
+        to be awaited."""
         match step:
             case TakeMessage():
                 occasion = self._occasion
@@ -295,6 +302,7 @@ class Dialogue:
         about_plans: Sequence[str],
         introduction: _Introduction | None,
     ) -> _Prompt:
+        """Start the task, store its prompt as sent, and return it with the text that the agent gets."""
         assert now.issue is not None and now.plan is not None, "a task belongs to an issue's plan"
         notes = (*about_plans, *advised(now.advice, task.id), *remarks(now, task))
         text = task_prompt(now.issue, now.plan, task, self._occasion, notes)
@@ -309,6 +317,8 @@ class Dialogue:
         return _Prompt(task, prompt, sent)
 
     def _message(self, t: Transaction, introduction: _Introduction | None) -> _Prompt:
+        """Take the waiting messages as one prompt and put workflow and session to work; remember the workflow's
+        status before."""
         message = self._turns.merge_waiting(t)
         assert message is not None, "a message waits"
         if t.workflow.status is not WorkflowStatus.IN_PROGRESS:
@@ -320,7 +330,8 @@ class Dialogue:
     # ── introductions to earlier work ────────────────────────────────────────────────────────────────
 
     async def _what_came_before(self, state: WorkflowState) -> _Introduction:
-        """Compile the context of a new conversation, or quote the history."""
+        """Compile the context of a new conversation; quote the history if that is the planned way or compiling fails
+        (with a warning)."""
         if state.sessions[self._lease.session_id].context_way is Way.CONTEXT:
             try:
                 return await self._context(state.sessions[self._lease.session_id].own_context)
@@ -334,7 +345,8 @@ class Dialogue:
         return _Introduction(Way.HISTORY, history(records, self._services.rules.history), with_history)
 
     async def _context(self, own: str) -> _Introduction:
-        """Compile the context, or take the one that a person wrote; either is examined."""
+        """Compile the context for the successor, or take `own`, which a person wrote; return it with the result of
+        its exam."""
         git, divergence = (self._occasion.git, self._occasion.divergence) if self._occasion else (None, ())
         present = Present(git=git, at=self._services.clock.now(), divergence=divergence)
         budget = self._services.rules.context_budget
@@ -342,7 +354,8 @@ class Dialogue:
         return _Introduction(Way.CONTEXT, compiled.text, with_context, compiled.exam)
 
     def _carry(self, t: Transaction, prompt: e.PromptQueued, introduction: _Introduction | None) -> str:
-        """Return the prompt's text as the agent gets it, and journal what was added."""
+        """Return the prompt's text as the agent gets it, and journal the introduction that was added; without one,
+        return the text as it is."""
         if introduction is None or not introduction.text:
             return prompt.text
         carried = e.ContextCarried(
@@ -354,7 +367,8 @@ class Dialogue:
     # ── between messages ────────────────────────────────────────────────────────────────────────────
 
     async def _await_message(self) -> End | None:
-        """Keep the agent ready for a while; return the end of the run if no message comes."""
+        """Keep the agent ready for a while; return the end of the run if no message comes, None if one does. Raise
+        if the agent exits."""
         woken = await first_of(self._spoken, self._linger, self._turns.until_gone)
         if isinstance(woken, AgentError):
             raise woken
@@ -364,23 +378,27 @@ class Dialogue:
         return await self._lease.write("talk.over", self._over)
 
     async def _spoken(self) -> Literal["message"]:
+        """Wait until people have sent a message, reset that signal, and return "message"."""
         await self._live.spoken.wait()
         self._live.spoken = anyio.Event()
         return "message"
 
     async def _linger(self) -> Literal["silence"]:
+        """Sleep for the time that an idle agent is kept, and return "silence"."""
         await self._services.clock.sleep(self._services.rules.talk_linger)
         return "silence"
 
     def _over(self, t: Transaction) -> End | None:
-        """End the talk, unless a message or work arrived meanwhile; later messages start the next run."""
+        """End the talk and return the run's end; None if a message or work arrived meanwhile. Later messages start
+        the next run."""
         if t.prompts.waiting() or self._lease.purpose(t) is Purpose.WORK:
             return None
         t.runs.set_purpose(self._lease.session_id, self._lease.number, Purpose.LEAVING)
         return End(WorkflowStatus.PAUSED, "nobody said anything more", Trigger.PAUSE, talked=True)
 
     async def _answered(self, reason: e.StopReason) -> None:
-        """Return the workflow to its status before the message, where the run is there only to talk."""
+        """Let the session wait for a prompt after a message, and move a chat's workflow back to its status before.
+        Raise RunStopped if the window is full."""
         if reason == "max_tokens":
             raise RunStopped(WINDOW_FULL)
 

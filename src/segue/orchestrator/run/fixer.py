@@ -28,11 +28,13 @@ class Advice:
 
 
 def read_advice(text: str) -> Advice | Unreadable:
+    """Parse the fixer's answer; Unreadable if it is no advice."""
     return read_object(text, Advice, ("verdict",))
 
 
 async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequence[FailedAttempt]) -> FixerAdvised:
-    """Ask about the step that failed and journal the advice; without a usable answer a person has to decide."""
+    """Ask the fixer about the step that failed last, and journal and return its advice; "escalate" if it gave no
+    usable answer."""
     step = failures[-1].step
     tries = [each for each in failures if each.step == step]
     fixer = fixer_of(lease.services, lease.workflow)
@@ -49,13 +51,14 @@ async def consult(lease: Lease, environment: Mapping[str, str], failures: Sequen
 
 
 async def _question(lease: Lease, failures: Sequence[FailedAttempt]) -> str:
+    """Build the fixer's question from the issue, the plan, the failures and a successor's context."""
     state = await lease.services.journal.state(lease.workflow_id)
     assert state.issue is not None, "every journal begins with its workflow's issue"
     return fixer_question(state.issue, state.plan, failures, await _context(lease))
 
 
 async def _context(lease: Lease) -> str:
-    """Compile the context of a successor; without one the fixer still has the failures and the files."""
+    """Compile the context of a successor; if that fails, journal a warning and return ""."""
     services, workflow = lease.services, lease.workflow
     try:
         git = await read_state(Path(workflow.worktree), workflow.base)

@@ -21,10 +21,8 @@ NO_ADVICE = "The second agent did not give its advice in time; it is not waited 
 
 
 async def force_pauses(lease: Lease, recorder: Recorder, turns: Turns | None = None) -> None:
-    """Tear the run away when a requested pause is due and work is still under way.
-
-    There are no turns yet while a second agent is asked for advice.
-    """
+    """Wait for a requested pause that is due while work is under way, then warn, cancel the turn, and tear the run
+    away. `turns` is None while a fixer is asked."""
     live, clock = lease.live, lease.services.clock
     advising = live.phase.now is Phase.OPENING
     stop, message = (UNADVISED, NO_ADVICE) if advising else (FORCED, INTERRUPTED)
@@ -43,7 +41,8 @@ async def force_pauses(lease: Lease, recorder: Recorder, turns: Turns | None = N
 
 
 async def _due(lease: Lease, stop: Stop) -> Stop | None:
-    """Wait until a requested pause has to be forced; None if it changes or is withdrawn meanwhile."""
+    """Wait until a requested pause has to be forced and return how the run stops; None if no pause is requested, or
+    it changes or is withdrawn meanwhile."""
     live, clock, journal = lease.live, lease.services.clock, lease.services.journal
     force_at = (await journal.workflows.get(lease.workflow_id)).force_pause_at
     if force_at is None:

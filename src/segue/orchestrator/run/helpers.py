@@ -53,10 +53,8 @@ class _NoAnswer(AgentError):
 async def ask_helper(
     lease: Lease, environment: Mapping[str, str], wanted: Help, question: str, read: Callable[[str], T | Unreadable]
 ) -> T | None:
-    """Return the helper's answer as `read` parses it, after one repair at most; None with a warning otherwise.
-
-    A used-up quota is raised, since asking another helper would not help.
-    """
+    """Return the helper's answer as `read` parses it, after one repair at most; None, with a warning, if it fails or
+    gives none. A used-up quota or budget is raised, since asking another helper would not help."""
     lease.pay_for_a_turn()
     helper = _Helper(lease, wanted)
     await helper.create()
@@ -80,6 +78,7 @@ class _Helper:
     """One side session, from its creation to its end."""
 
     def __init__(self, lease: Lease, wanted: Help) -> None:
+        """Prepare a new session id and a recorder for the helper; nothing is written yet."""
         self._lease = lease
         self._help = wanted
         self.session_id: SessionId = new_session_id(lease.services.clock.now())
@@ -94,6 +93,8 @@ class _Helper:
         )
 
     async def create(self) -> None:
+        """Write the helper's session, as starting, below the writer's."""
+
         def create(t: Transaction) -> None:
             t.sessions.create_helper(self.session_id, self._help.agent.name, self._lease.session_id, self._help.role)
             t.sessions.move(self.session_id, SessionStatus.STARTING)
@@ -101,6 +102,8 @@ class _Helper:
         await self._lease.write("helper.created", create)
 
     async def answer(self, environment: Mapping[str, str], question: str, read: Callable[[str], T | Unreadable]) -> T:
+        """Start the helper's agent, ask, and return the parsed answer; ask once more if it is unreadable. Raise
+        _NoAnswer if the second one is too, or the time is over."""
         async with within(self._lease.services.clock, self._help.seconds), self._opened(environment) as turns:
             answer = await self._ask(turns, question, read)
             if isinstance(answer, Unreadable):
@@ -113,6 +116,8 @@ class _Helper:
 
     @asynccontextmanager
     async def _opened(self, environment: Mapping[str, str]) -> AsyncGenerator[Turns]:
+        """Start the helper's agent, record it as ready, and yield its read-only turns; the text is flushed at the
+        end."""
         speaker = Speaker(session_id=self.session_id, run=None, permissions=Permissions.READ_ONLY)
         async with drivers.load(self._help.agent.driver).start(self._launch(environment)) as agent:
             await self._ready(agent)
@@ -142,6 +147,7 @@ class _Helper:
         )
 
     async def _ready(self, agent: Agent) -> None:
+        """Write that the helper's agent has started: its process and token, and the session as running."""
         started = started_of(agent, self._execution, resumed=False)
 
         def ready(t: Transaction) -> None:
@@ -153,6 +159,8 @@ class _Helper:
         await self._lease.write("helper.ready", ready)
 
     async def _ask(self, turns: Turns, question: str, read: Callable[[str], T | Unreadable]) -> T | Unreadable:
+        """Store and send one question, and return the answer as `read` parses it; raise _NoAnswer if the turn was
+        broken off."""
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=self._help.task_id)
         await self._lease.write("helper.asked", lambda t: t.prompts.queue(prompt, self.session_id, None))
         turn = await turns.take(prompt, question)
@@ -161,19 +169,24 @@ class _Helper:
         return read(turn.text)
 
     async def end(self, after: SessionStatus, reason: str = "") -> None:
+        """Write the end of the helper's session with this status and reason."""
         await self._lease.write("helper.over", lambda t: t.end_helper(self.session_id, after, reason))
 
     async def fail(self, error: SegueError) -> None:
+        """End the helper's session as failed, and journal a warning with the error."""
         await self.end(SessionStatus.FAILED, error.message)
         await self._warn("helper_failed", f"The {self._help.role} gave no answer that can be used. {error.message}")
 
     def out_of_quota(self, error: QuotaExceeded) -> QuotaExceeded:
+        """Return the same error with the helper's role in its message."""
         return QuotaExceeded(f"The {self._help.role}: {error.message}", reset_at=error.reset_at)
 
     async def warn_about_changes(self, before: str | None) -> None:
+        """Record a warning if the worktree's files differ from the tree `before`."""
         if changes := await changes_since(self._lease, before):
             message = f"The {self._help.role} only had to read, and the worktree changed meanwhile: {changes}"
             await self._warn("helper_changed_files", message)
 
     async def _warn(self, code: str, message: str) -> None:
+        """Record a warning in the helper's session."""
         await self._recorder.record(e.Warned(code=code, message=message))

@@ -43,6 +43,8 @@ class Lease:
         number: int,
         token: str | None,
     ) -> None:
+        """Prepare one attempt at a run; fail if the session's agent is not configured any more. `token` is the
+        agent's own id of the conversation."""
         self.services = services
         self.live = live
         self.workflow = workflow
@@ -60,7 +62,8 @@ class Lease:
         self.meter = SpendingMeter(session.id)
 
     async def write(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """Commit a transaction while this attempt owns the run, between two crash points, and never cut in two."""
+        """Commit a transaction while this attempt owns the run, shielded from cancellation, between the crash points
+        NAME.before and NAME.after; return its result."""
         crash_point(f"{name}.before")
         with anyio.CancelScope(shield=True):
             result = await self.transact(work)
@@ -69,7 +72,8 @@ class Lease:
         raise AssertionError("a shielded scope swallows nothing")
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Commit a transaction while this attempt owns the run."""
+        """Commit a transaction and return its result; raise Superseded, with nothing written, if this attempt does
+        not own the run any more or its workflow was stopped."""
 
         def fenced(t: Transaction) -> T:
             run = t.runs.held(self.session_id, self.number, self.attempt)
@@ -89,10 +93,12 @@ class Lease:
     def move(
         self, t: Transaction, after: SessionStatus, *, reason: str = "", waiting_for: WaitingFor | None = None
     ) -> None:
+        """Move the lease's session to another status, inside a transaction."""
         t.sessions.move(self.session_id, after, run=self.number, reason=reason, waiting_for=waiting_for)
 
     async def request_pause(self, trigger: Trigger, reason: str, force_at: datetime) -> None:
-        """Request a pause of this run at its next boundary, if it works on the plan."""
+        """Write a request to pause this run at its next boundary, by force at `force_at`, and signal it; a run that
+        is only a chat gets no request."""
 
         def request(t: Transaction) -> None:
             if self.purpose(t) is Purpose.WORK:
@@ -102,7 +108,7 @@ class Lease:
         self.live.pause.set()
 
     async def spend(self, session_id: SessionId, report: UsageReported) -> None:
-        """Count usage of any session of this run, and request a pause when a budget is used up."""
+        """Count a usage report of the writer or a helper; request a pause if a budget is used up by it."""
         now = self.services.clock.now()
         empty_before = self.meter.empty(now)
         self.meter.add(session_id, report, now)
@@ -111,9 +117,11 @@ class Lease:
             await self.request_pause(stopping.trigger, stopping.reason, force_at)
 
     def pay_for_a_turn(self) -> None:
+        """Raise RunStopped if the budget leaves nothing for a turn that only Segue asks for."""
         self.meter.pay_for_a_turn(self.services.clock.now())
 
     async def gather(self) -> tuple[WorkflowState, Workspace]:
+        """Return the journal's state and the worktree's state, with the files saved under the workflow's hidden ref."""
         state = await self.services.journal.state(self.workflow_id)
         workspace = await gather(state.worktree, checkpoint_ref(self.workflow_id, state), state.base)
         crash_point("checkpoint.saved")
@@ -121,7 +129,8 @@ class Lease:
 
 
 async def claim(services: RuntimeServices, live: RunHandle, run: RunRow) -> Lease | None:
-    """Claim a queued run; return None when it was settled meanwhile."""
+    """Claim a queued run for a new attempt and move its pending workflow on; return its lease, or None if it was
+    settled meanwhile."""
 
     def take(t: Transaction) -> Lease | None:
         workflow, session = t.workflow, t.sessions.get(run.session_id)

@@ -50,7 +50,7 @@ HEARTBEAT = 10.0
 
 
 async def run_session(services: RuntimeServices, session_id: SessionId, number: int) -> None:
-    """Execute a run that was taken from the queue; errors are logged and settled, never raised."""
+    """Wait for a slot, claim a queued run and execute it to its end; errors are logged and settled, never raised."""
     journal = services.journal
     try:
         queued = await journal.runs.get(session_id, number)
@@ -77,6 +77,7 @@ class Run:
     """Life of one agent process, from the claim of its run to an end that is written down."""
 
     def __init__(self, lease: Lease, run: RunRow, state: WorkflowState) -> None:
+        """Prepare a claimed run; the spending meter begins with the usage of earlier runs."""
         services = lease.services
         self.lease = lease
         self.way = run.way
@@ -98,7 +99,7 @@ class Run:
         lease.meter.fill(limits_of(lease.workflow), state)
 
     async def carry_out(self) -> None:
-        """Work through the plan to a clean end; settle whatever interrupts it."""
+        """Work through the plan and commit the end; a stop, a lost lease or a failure is settled instead."""
         crash_point("run.claimed")
         try:
             async with cancelled_by(self._live.stopping):
@@ -114,7 +115,8 @@ class Run:
             await settle_failure(self.lease, error, reached=self.reached_agent, advised_on=self.advised_on)
 
     async def _work(self) -> End:
-        """Prepare the worktree, open the agent, and hold the dialogue with it until the run ends."""
+        """Prepare the worktree, ask the fixer if one is due, open the agent, hold the dialogue, and return the run's
+        end; a completed workflow's agent is closed first."""
         git = await prepare_worktree(self.lease, self._recorder, self._environment)
         occasion = await collect_occasion(self.lease, self._began_with, self.way, git)
         if (end := await self._ask_fixer()) is not None:
@@ -135,7 +137,8 @@ class Run:
                 return end
 
     async def _ask_fixer(self) -> End | None:
-        """Ask a second agent before the last try of a step; return the end of the run if no further try follows."""
+        """Ask a second agent before the last try of a step; return the end of the run if no further try follows,
+        None if the run goes on or no fixer is due."""
         state, workflow = self._began_with, self.lease.workflow
         failures = retry_schedule.to_be_advised_on(self._services, workflow, state)
         if not failures:
@@ -154,13 +157,14 @@ class Run:
                 return End(WorkflowStatus.PAUSED, look, Trigger.CRASH)
 
     async def _open_agent(self, stack: AsyncExitStack, left: Left | None) -> Agent:
+        """Open the run's agent in the stack and return it; `way` becomes the way that was taken in fact."""
         driver = drivers.load(self._agent.driver)
         launch = launch_for(self.lease, self._agent, self._environment, self._recorder)
         agent, self.way = await open_agent(stack, self.lease, driver, self.way, launch, left)
         return agent
 
     async def _ready(self, agent: Agent) -> None:
-        """Record that the agent has started and can be prompted."""
+        """Write that the agent has started and waits for a prompt: its process, its token and the session's status."""
         lease = self.lease
         started = started_of(agent, lease.attempt, resumed=self.way in SAME_CONVERSATION)
         process = process_of(agent, lease.attempt, await container_of(lease, self._agent, self.way))
@@ -176,7 +180,8 @@ class Run:
         self.reached_agent = True
 
     async def _capacity(self) -> Capacity:
-        """Measure the context; a conversation that goes on keeps its earlier usage."""
+        """Return the meter of the context; a conversation that goes on is given its earlier usage reports, oldest
+        first."""
         if self.way not in SAME_CONVERSATION:
             return Capacity(self.lease, self._agent, joined=self.way is Way.FORK)
         lease = self.lease
@@ -186,13 +191,15 @@ class Run:
         return Capacity(lease, self._agent, joined=not before or len(records) == MOST_REPORTS, before=before)
 
     async def _record_heartbeats(self) -> None:
-        """Record a heartbeat regularly, so that a dead run is recognised."""
+        """Record a heartbeat of this attempt regularly, until cancelled, so that a dead run is recognised."""
         while True:
             await self._services.clock.sleep(HEARTBEAT)
             await self.lease.transact(lambda t: t.runtimes.record_heartbeat(self.lease.session_id, self.lease.attempt))
 
     async def _finish(self, end: End) -> None:
+        """Commit the end of the run, of whatever kind."""
         await commit_end(self.lease, end, self._environment)
 
     async def _settle(self, settling: Settling) -> None:
+        """Settle the interrupted run, even while it is being cancelled."""
         await settle_run(self.lease, settling)

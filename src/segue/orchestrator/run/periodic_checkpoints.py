@@ -41,6 +41,8 @@ async def refresh(lease: Lease, due: Refresh) -> None:
 
 
 async def _draft(lease: Lease, due: Refresh) -> Checkpoint:
+    """Save the worktree's files and build a checkpoint of the present state, with the id that is next; nothing is
+    journalled."""
     state, workspace = await lease.gather()
     row = await lease.services.journal.workflows.get(lease.workflow_id)
     session = await lease.services.journal.sessions.get(lease.session_id)
@@ -65,6 +67,7 @@ async def _draft(lease: Lease, due: Refresh) -> Checkpoint:
 
 
 async def _memorize(lease: Lease, checkpoint: Checkpoint) -> str | None:
+    """Store a memory entry of the work up to the checkpoint and return its id; None, with a warning, if that fails."""
     digest, calendar = await lease.services.facts.facts_at(checkpoint)
     facts = digest.facts
     findings = Findings(
@@ -82,7 +85,7 @@ async def _memorize(lease: Lease, checkpoint: Checkpoint) -> str | None:
 
 
 async def save_before_compaction(lease: Lease, reached: Reached) -> None:
-    """Write a snapshot while the agent still has its whole conversation."""
+    """Write a snapshot while the agent still has its whole conversation, and queue the workflow for a study of it."""
     state, workspace = await lease.gather()
     occasion = Occasion(
         type=CheckpointType.BEFORE_COMPACTION,

@@ -68,6 +68,7 @@ def read_proposal(text: str, done: Sequence[Task], most: int) -> Plan | Unreadab
 
 
 def _task(proposed: ProposedTask) -> Task:
+    """Convert a proposed task to a task of the plan; raise BadPlan for a bad id or an empty title."""
     if not _ID.fullmatch(proposed.id):
         raise BadPlan(f"{proposed.id!r} is no id.", hint="An id is made of letters, digits, `-`, `_` and `.`.")
     title = " ".join(proposed.title.split())
@@ -83,7 +84,7 @@ def _task(proposed: ProposedTask) -> Task:
 
 
 def done_tasks(state: WorkflowState) -> tuple[Task, ...]:
-    """Return the finished tasks, which a new plan begins with."""
+    """Return the finished tasks in the plan's order, which a new plan begins with; none without a plan."""
     tasks = state.plan.tasks if state.plan else ()
     return tuple(task for task in tasks if state.tasks[task.id] is TaskStatus.COMPLETED)
 
@@ -96,11 +97,13 @@ def after_what_is_done(state: WorkflowState, plan: Plan) -> Plan:
 
 
 def makes_no_plan(agent: str, instead: str) -> e.Warned:
+    """Build the warning that the agent makes no plans, and what happens `instead`."""
     return e.Warned(code="not_planned", message=f"{agent} makes no plans, so {instead}.")
 
 
 def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> WorkflowState:
-    """Adopt the earlier plan, or else the issue as one task, for an agent that makes no plans."""
+    """Adopt the earlier plan if it has a next task, else the issue as one task, with a warning; return the state
+    after it."""
     assert state.issue is not None, "every journal begins with its workflow's issue"
     stands = state.plan is not None and state.next_task is not None
     plan = state.plan if stands and state.plan else after_what_is_done(state, read_plan(state.issue, None))
@@ -110,11 +113,12 @@ def adopt_without_planning(t: Transaction, state: WorkflowState, agent: str) -> 
 
 
 def blocked_by(plan: Plan, state: WorkflowState) -> End:
-    """End the run until a person approves the plan."""
+    """Return the end of a run that leaves the workflow blocked until a person approves the plan."""
     return End(WorkflowStatus.BLOCKED, f"{described(plan, state)} waits for approval", Trigger.PAUSE)
 
 
 def described(plan: Plan, state: WorkflowState) -> str:
+    """Describe a plan by the number of its tasks, as in an error or a reason."""
     return f"a plan of {counted(plan.tasks, state.tasks)}"
 
 
@@ -131,10 +135,12 @@ class Planner:
         self._most = lease.services.rules.plan_tasks
 
     def ask(self, t: Transaction, state: WorkflowState, occasion: PromptOccasion | None) -> e.PromptQueued:
+        """Store the prompt that asks for a plan, put the session to work, and return the prompt."""
         assert state.issue is not None and state.planning is not None, "there is something to plan"
         return self._queue(t, planning_prompt(state.issue, state.planning, state.marks, occasion, self._most))
 
     def _queue(self, t: Transaction, text: str) -> e.PromptQueued:
+        """Store a prompt of the planning, and move the session to running unless it is."""
         prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=text, task_id=PLANNING)
         t.prompts.queue(prompt, self._lease.session_id, self._lease.number)
         if t.sessions.current().status is not SessionStatus.RUNNING:
@@ -142,7 +148,8 @@ class Planner:
         return prompt
 
     async def make(self, prompt: e.PromptQueued, text: str) -> End | None:
-        """Ask for a plan and store it; return the end of the run if there is no usable plan."""
+        """Ask for a plan, once more if it is unusable, and store it; return the end of the run if there is no usable
+        plan or a turn was broken off, else None."""
         read = await self._ask(prompt, text)
         if isinstance(read, Unreadable):
             self._lease.pay_for_a_turn()
@@ -160,6 +167,8 @@ class Planner:
                 return read
 
     async def _ask(self, prompt: e.PromptQueued, text: str) -> Plan | Unreadable | End:
+        """Take a planning turn and return the plan, its problem, or the end of the run if the turn was broken off;
+        warn if files changed."""
         before = await files_of(self._lease)
         turn = await self._turns.take(prompt, text, PLAN_TURN)
         if changes := await changes_since(self._lease, before):
@@ -171,6 +180,8 @@ class Planner:
         return read_proposal(turn.text, done_tasks(state), self._most)
 
     async def _propose(self, plan: Plan, prompt_id: PromptId) -> None:
+        """Write the proposed plan and a checkpoint, and let the session wait; adopt the plan at once if the
+        workflow's `approve_plan` is set."""
         session_id, number = self._lease.session_id, self._lease.number
         state, workspace = await self._lease.gather()
         done = tuple(task.id for task in done_tasks(state))

@@ -25,7 +25,8 @@ START = Occasion(
 
 
 async def prepare_worktree(lease: Lease, recorder: Recorder, environment: Mapping[str, str]) -> GitState:
-    """Make the worktree where it is missing, run the user's setup command in it, and return its git state."""
+    """Make the worktree where it is missing, run the user's setup command in a new one, journal its base at the
+    first run, and return its git state."""
     row, path = lease.workflow, Path(lease.workflow.worktree)
     if lease.has_worktree:
         # One look is enough where the worktree is as the run before left it.
@@ -49,7 +50,8 @@ async def prepare_worktree(lease: Lease, recorder: Recorder, environment: Mappin
 
 
 async def collect_occasion(lease: Lease, state: WorkflowState, way: Way, git: GitState) -> PromptOccasion:
-    """Collect what the first prompt needs: the last snapshot, and changes of the worktree since."""
+    """Collect what the first prompt needs, without writing: the way, the last snapshot, git, changes since, rewinds
+    and forks."""
     journal, origin = lease.services.journal, state.forked_from
     # Changes of the worktree were journalled as warnings, together with the request for this run.
     warnings = await journal.last_records(lease.workflow_id, ["warning"], limit=50)
@@ -69,7 +71,8 @@ async def collect_occasion(lease: Lease, state: WorkflowState, way: Way, git: Gi
 
 
 async def save_start(lease: Lease, before: WorkflowState) -> None:
-    """Save the files before the first prompt, so that the first task can be undone like any other."""
+    """Write a checkpoint with the files before the first prompt, so that the first task can be undone; do nothing if
+    the workflow has a checkpoint."""
     if before.last_snapshot is not None or await lease.services.journal.checkpoints.exist(lease.workflow_id):
         return
     state, workspace = await lease.gather()

@@ -33,6 +33,7 @@ class Questions:
     """Open permission requests of an agent."""
 
     def __init__(self, lease: Lease, agent: Agent, recorder: Recorder, speaker: Speaker) -> None:
+        """Keep the agent's requests for one speaker; none is open yet."""
         self._lease = lease
         self._agent = agent
         self._recorder = recorder
@@ -82,7 +83,7 @@ class Questions:
         return True
 
     async def _too_late(self, reply: PermissionReply) -> None:
-        """Warn that an answer was not delivered; a written answer becomes a message."""
+        """Record a warning that an answer was not delivered, and queue its written text, if any, as a message."""
         message = f"The answer to “{reply.title}” came too late: the agent did not wait for it any more."
         session_id, run = self._speaker.session_id, self._speaker.run
 
@@ -95,7 +96,8 @@ class Questions:
         self._lease.live.spoken.set()
 
     async def close(self) -> list[e.PermissionRequested]:
-        """Close the unanswered requests and return them; an answer on its way still arrives."""
+        """Close the run's unanswered requests in the journal, and return those of this agent; an answer on its way
+        still arrives."""
 
         def close(t: Transaction) -> frozenset[RequestId]:
             closed = close_questions(t, self._lease.session_id, self._lease.number)
@@ -107,7 +109,7 @@ class Questions:
         return [self._open.pop(each) for each in list(self._open) if each in closed]
 
     async def refuse(self, questions: Sequence[e.PermissionRequested]) -> None:
-        """Refuse closed requests, or the agent would wait for ever."""
+        """Refuse closed requests to the agent, which would else wait for ever; one that it gave up is skipped."""
         for question in questions:
             with suppress(NothingToAnswer):
                 await self._agent.answer(question.request_id, None)

@@ -31,7 +31,7 @@ class _Place:
     """Characters that came after that."""
 
     def write(self, characters: int, waiting: int) -> OutputRecorded:
-        """Advance the position by the characters that are written, while others wait."""
+        """Advance the position by the characters that are written, while others wait, and return its event."""
         before = self.written
         if waiting or self.since:
             self.written = OutputRecorded(updates=before.updates, characters=before.characters + characters)
@@ -64,7 +64,8 @@ class Recorder:
     _pen: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def add_text(self, delta: TextDelta) -> None:
-        """Keep a piece of streamed text; single pieces are not journalled."""
+        """Buffer a piece of streamed text; write the buffer when the role changes or it grows too long, cut at
+        whitespace."""
         async with self._pen:
             if delta.role != self._role:
                 await self._write(self._take())
@@ -77,11 +78,12 @@ class Recorder:
                 await self._write(self._take_whole_words())
 
     async def record(self, *events: Event) -> None:
+        """Write the buffered text and held events, then these events."""
         async with self._pen:
             await self._write([*self._take(), *events])
 
     async def hold(self, event: Event) -> None:
-        """Record an event together with the others of the same mark, where there are marks."""
+        """Write an event after the buffered text; in a stream with marks, keep it until the next mark instead."""
         async with self._pen:
             if self._place is None:
                 await self._write([*self._take(), event])
@@ -89,7 +91,7 @@ class Recorder:
                 self._held.append(event)
 
     async def mark(self, position: OutputRecorded) -> None:
-        """Write everything before this position."""
+        """Write the held events before this position; at the first mark, write the position itself."""
         async with self._pen:
             if self._place is None:
                 self._place = _Place(written=position, last=position.updates)
@@ -113,26 +115,31 @@ class Recorder:
             await self._write(self._take_whole_words())
 
     def _take(self) -> list[Event]:
+        """Empty the buffer and the held events, and return all of them as events to write."""
         text = "".join(self._pieces)
         self._pieces, self._size = [], 0
         held, self._held = self._held, []
         return self._marked([*self._text_events(text), *held], len(text))
 
     def _take_whole_words(self) -> list[Event]:
+        """Cut the complete part from the buffer, and return it as events to write; the rest stays."""
         text = "".join(self._pieces)
         cut = _last_boundary(text)
         self._pieces, self._size = [text[cut:]], len(text) - cut
         return self._marked(self._text_events(text[:cut]), cut)
 
     def _text_events(self, text: str) -> list[Event]:
+        """Build the event of a text in the buffer's role; none for an empty text."""
         return [_KINDS[self._role](text=text)] if text else []
 
     def _marked(self, events: list[Event], characters: int) -> list[Event]:
+        """Add the new stream position to the events, if there are any and the stream has marks."""
         if self._place is None or not events:
             return events
         return [*events, self._place.write(characters, self._size)]
 
     async def _write(self, events: list[Event]) -> None:
+        """Append the events to the journal even during cancellation; do nothing without events."""
         if events:
             # The agent has acted on this already: losing it would make the journal lie.
             with anyio.CancelScope(shield=True):

@@ -19,10 +19,8 @@ from segue.snapshot.extraction import QUESTION, Unreadable, read_answer, repair
 
 
 async def ask_for_report(lease: Lease, turns: Turns, recorder: Recorder, task: TaskId, pause: Stop) -> bool:
-    """Ask the agent about its last task before a pause, with one repair and within a time limit.
-
-    Return True if the agent answered. The work pauses in either case.
-    """
+    """Ask the agent about its last task before a pause, with one repair and within a time limit. Return True if the
+    agent was asked to the end, False with a warning if it failed. The work pauses in either case."""
     try:
         async with alongside(lambda: _limit_time(lease, turns, pause)):
             answer = await _ask(lease, turns, QUESTION, task)
@@ -36,7 +34,8 @@ async def ask_for_report(lease: Lease, turns: Turns, recorder: Recorder, task: T
 
 
 async def _ask(lease: Lease, turns: Turns, question: str, task: TaskId) -> str | None:
-    """Return the agent's answer, or None if its turn was broken off. The question belongs to the last finished task."""
+    """Store and send the question of the last finished task, journal the answer, and return it; None if its turn was
+    broken off."""
     session_id, number = lease.session_id, lease.number
     prompt = e.PromptQueued(prompt_id=new_prompt_id(), text=question, task_id=task, report=True)
 
@@ -56,7 +55,8 @@ async def _ask(lease: Lease, turns: Turns, question: str, task: TaskId) -> str |
 
 
 async def _limit_time(lease: Lease, turns: Turns, pause: Stop) -> None:
-    """Stop a report that takes too long, and then the run; the work still pauses for its own reason."""
+    """Wait for the report's time limit, then cancel the turn, and later tear the run away; the work still pauses for
+    its own reason."""
     clock = lease.services.clock
     await clock.sleep(lease.services.rules.extraction.timeout)
     with anyio.move_on_after(CANCEL_GRACE):

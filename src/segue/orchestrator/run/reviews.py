@@ -48,14 +48,17 @@ class Round:
 
     @property
     def approved(self) -> bool:
+        """Return True if all answers approve; also if there is none."""
         return all(review.feedback.approved for review in self.given)
 
     @property
     def wrong_approach(self) -> bool:
+        """Return True if a review calls the approach wrong with severity "critical"."""
         return any(review.wrong_approach and review.feedback.severity == "critical" for review in self.given)
 
 
 def read_verdict(text: str) -> Verdict | Unreadable:
+    """Parse a reviewer's answer; Unreadable if it is no verdict, or a rejection without a comment."""
     verdict = read_object(text, Verdict, ("approved",))
     if isinstance(verdict, Verdict) and not verdict.approved and not verdict.comments:
         return Unreadable("It is not approved, and no comment says why.")
@@ -63,7 +66,8 @@ def read_verdict(text: str) -> Verdict | Unreadable:
 
 
 async def review(lease: Lease, environment: Mapping[str, str], wanted: Review, task: Task) -> Round:
-    """Ask each reviewer, one after the other; each answer is on disk before the next question."""
+    """Ask each reviewer, one after the other, journal each verdict before the next question, and return the round;
+    reviewers without a usable answer are `missing`."""
     state = await lease.services.journal.state(lease.workflow_id)
     number = 1 + max((each.round for each in state.reviews if each.task_id == task.id), default=0)
     changes = await _changes(lease)
@@ -91,14 +95,15 @@ async def review(lease: Lease, environment: Mapping[str, str], wanted: Review, t
 
 
 def helpers_variables(services: RuntimeServices, choices: Choices) -> tuple[str, ...]:
-    """Return the caller's variables that the helpers need."""
+    """Return the patterns of the caller's variables that the reviewer's and fixer's agents need."""
     return tuple(pattern for agent in helpers(services, choices) for pattern in agent.environment)
 
 
 def refuse_unusable(
     services: RuntimeServices, agent: AgentConfiguration, choices: Choices, environment: Mapping[str, str]
 ) -> None:
-    """Refuse reviewers and fixers that cannot work, before the first task begins."""
+    """Raise before the first task if a reviewer or fixer cannot work, or the settings of tests and reviews are out
+    of range."""
     for helper in helpers(services, choices):
         require(helper, environment)
         if not helper.plans:
@@ -114,14 +119,17 @@ def refuse_unusable(
 
 
 def _only_works(agent: AgentConfiguration) -> str:
+    """Build the error text for an agent that makes no plans and so cannot review or advise."""
     return f"{agent.name} does its work and nothing else (plans = false): it reviews nothing, and gives no advice."
 
 
 def _reviewer(lease: Lease, wanted: Review) -> AgentConfiguration:
+    """Return the configuration of the wanted reviewer, which may be the writer's own agent."""
     return agent_named(lease.services, lease.agent if wanted.agent == SAME else wanted.agent)
 
 
 def _given(task_id: TaskId, number: int, persona: str, verdict: Verdict, lease: Lease) -> e.ReviewGiven:
+    """Build the event of a reviewer's verdict in this round."""
     feedback = ReviewerFeedback(
         review_id=f"{task_id}-{number}-{persona}",
         reviewer_persona=persona,
@@ -134,11 +142,13 @@ def _given(task_id: TaskId, number: int, persona: str, verdict: Verdict, lease: 
 
 
 def _append(t: Transaction, lease: Lease, event: e.ReviewGiven | e.Warned) -> None:
+    """Append an event of the lease's session and run."""
     t.append(event, session_id=lease.session_id, run=lease.number)
 
 
 async def _changes(lease: Lease) -> str:
-    """Return the changes since the last finished task, untracked files included."""
+    """Return the changes since the last finished task, untracked files included; "" if nothing is known to compare
+    with, or a sentence if they cannot be read."""
     worktree = Path(lease.workflow.worktree)
     state = await lease.services.journal.state(lease.workflow_id)
     before = await _last_done(lease, state)
@@ -151,7 +161,7 @@ async def _changes(lease: Lease) -> str:
 
 
 async def _last_done(lease: Lease, state: WorkflowState) -> str | None:
-    """Return the commit with the files as they were when the task was first begun."""
+    """Return the commit of the last checkpoint of a finished task or of the start, else the workflow's base."""
     for record in await lease.services.facts.last_records(lease.workflow_id, ["checkpoint.created"], state):
         match record.event:
             case e.CheckpointCreated(type="task_complete" | "start", commit=str() as commit):

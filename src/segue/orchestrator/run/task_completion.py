@@ -78,7 +78,7 @@ class Finishing:
         self._choices = decode(Choices, lease.workflow.choices)
 
     async def finish(self, task: Task) -> End | None:
-        """Complete the task, or return why the run ends here."""
+        """Test, review, commit and complete the task, and return None; or return why the run ends here."""
         phase = self._lease.live.phase
         phase.move_from({Phase.IDLE}, Phase.FINISHING)
         if (end := await self._verify(task)) is None:
@@ -88,7 +88,8 @@ class Finishing:
         return end
 
     async def _verify(self, task: Task) -> End | None:
-        """Take turns until the tests pass, the reviewers approve and no urgent message waits."""
+        """Take turns until the tests pass, the reviewers approve and no urgent message waits; return the end of the
+        run if that fails, else None."""
         while True:
             problem = (
                 await self._tested(task)
@@ -103,7 +104,8 @@ class Finishing:
                 return end
 
     async def _take_messages(self) -> _Changed | End | None:
-        """Send urgent messages before the task counts as done."""
+        """Send urgent messages before the task counts as done. None: there were none, or no file changed; _Changed:
+        check the task again."""
         if not self._turns.pressing:
             return None
         before = await files_of(self._lease)
@@ -112,7 +114,8 @@ class Finishing:
         return _Changed() if before is None or before != await files_of(self._lease) else None
 
     async def _again(self, task: Task, problem: _Again | _Changed) -> End | None:
-        """Take another turn for the task, after people's messages."""
+        """Send people's messages, then the task again with the problem; None means that the task is checked again.
+        After _Changed, send nothing."""
         if isinstance(problem, _Changed):
             return None
         if isinstance(end := await self._take_messages(), End):
@@ -127,6 +130,8 @@ class Finishing:
     # ── tests ───────────────────────────────────────────────────────────────────────────────────────
 
     async def _tested(self, task: Task) -> _Again | End | None:
+        """Run the wanted tests and journal the result. None: passed, or no tests wanted; else the next turn's text
+        or the run's end."""
         verify = self._choices.verify
         if verify is None:
             return None
@@ -147,6 +152,8 @@ class Finishing:
     # ── reviews ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _reviewed(self, task: Task) -> _Again | End | None:
+        """Ask the wanted reviewers about the task. None: approved, or no review wanted; else the next turn's text or
+        the run's end."""
         wanted = self._choices.review
         if wanted is None:
             return None
@@ -178,7 +185,8 @@ class Finishing:
     # ── what follows a failure ──────────────────────────────────────────────────────────────────────
 
     async def _after(self, task: Task, failed: _Failed) -> _Again | End:
-        """Journal the failure, then follow the table of retries."""
+        """Record the failure, then follow the table of retries: another turn, a fresh start, a fixer's advice, or a
+        question to a person."""
         event = e.StepFailed(step=task.id, what=failed.what, reason=failed.reason)
         await self._lease.write("task.failed", lambda t: self._append(t, event))
         state = await self._services.journal.state(self._lease.workflow_id)
@@ -196,7 +204,8 @@ class Finishing:
                 return self._ask_person(task, failed.problem, reason)
 
     async def _helped(self, task: Task, failed: _Failed, state: WorkflowState) -> _Again | End:
-        """Ask a second agent: it gives advice, calls the approach wrong, or asks for a person."""
+        """Ask a second agent, and follow its advice: another turn with it, a fresh start if one is left, or a
+        question to a person."""
         advice = await consult(self._lease, self._environment, state.failures)
         match advice.verdict:
             case "fix":
@@ -208,17 +217,20 @@ class Finishing:
                 return self._ask_person(task, failed.problem, more)
 
     def _ask_person(self, task: Task, problem: str, more: str = "") -> End:
+        """Return the end of a run that leaves the workflow in review with a question to a person about the task."""
         text = f"{problem}. {more}".strip()
         asked = e.PersonAsked(task_id=task.id, question=f"{text} Is it done all the same?", problem=problem)
         return End(WorkflowStatus.REVIEW, text if more else problem, Trigger.PAUSE, asks=asked)
 
     def _append(self, t: Transaction, event: e.Event) -> None:
+        """Append an event of the lease's session and run."""
         t.append(event, session_id=self._lease.session_id, run=self._lease.number)
 
     # ── done ────────────────────────────────────────────────────────────────────────────────────────
 
     async def _complete(self, task: Task, committed: e.WorkCommitted | e.Warned | None) -> None:
-        """Adopt the task's result: the checkpoint and the status, together or not at all."""
+        """Write the completed task, its commit event, checkpoint and session status together; raise if the worktree
+        is gone."""
         state, workspace = await self._lease.gather()
         path = Path(self._lease.workflow.worktree)
         if workspace.commit is None and not stands(path):
@@ -239,8 +251,8 @@ class Finishing:
 async def commit_task(
     row: WorkflowRow, task: Task, environment: Mapping[str, str], execution: str
 ) -> WorkCommitted | Warned | None:
-    """Commit a task's files and return the event for the journal. After a crash in between, the commit exists and the
-    next try finds nothing to commit."""
+    """Commit a task's files and return the event or warning for the journal; None if not wanted or nothing changed.
+    After a crash in between, the commit exists and the next try finds nothing to commit."""
     if decode(Choices, row.choices).commit is not CommitPolicy.TASK:
         return None
     wanted = Commit(
@@ -262,6 +274,7 @@ async def commit_task(
 
 
 def done(task: Task) -> Occasion:
+    """Build the occasion of a finished task's checkpoint."""
     return Occasion(
         type=CheckpointType.TASK_COMPLETE,
         trigger=Trigger.TASK_COMPLETE,

@@ -34,7 +34,8 @@ class Verified:
 
 
 async def run_tests(lease: Lease, environment: Mapping[str, str], verify: Verify, task: Task) -> Verified:
-    """Run the command in the worktree; at the end of its time the whole tree of processes is ended."""
+    """Run the command in the worktree and judge its result; at the end of its time the whole tree of processes is
+    ended."""
     limit = anyio.CancelScope()
     async with alongside(lambda: cancel_after(lease.services.clock, verify.seconds, limit)):
         done = await run_guarded(
@@ -81,7 +82,8 @@ def judged(done: CompletedRun, verify: Verify, task: Task, at: datetime) -> Veri
 
 
 def _is_expected(name: str, expected: Sequence[str]) -> bool:
-    """Compare names of tests, which runners print at different lengths, at whole identifiers."""
+    """Return True if a test's name matches an expected one at whole identifiers; runners print names at different
+    lengths."""
     return any(
         re.search(rf"(?<!\w){re.escape(each)}(?!\w)", name) or re.search(rf"(?<!\w){re.escape(name)}\Z", each)
         for each in expected
@@ -89,6 +91,7 @@ def _is_expected(name: str, expected: Sequence[str]) -> bool:
 
 
 def _reason(done: CompletedRun, verify: Verify, unexpected: Sequence[str]) -> str:
+    """Describe in one clause why a test run failed: timeout, unexpected failures or exit code."""
     if done.timed_out:
         return f"the tests did not finish within {verify.seconds:g} seconds"
     if unexpected:

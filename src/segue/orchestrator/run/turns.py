@@ -75,7 +75,7 @@ class MergedMessage:
 
 
 def merge(messages: Sequence[PromptQueued]) -> MergedMessage:
-    """Merge messages in the order in which they were sent."""
+    """Merge messages, in the order in which they were sent, into the last one; the others become its parts."""
     *before, last = messages
     text = "\n\n".join(each.text for each in messages)
     pictures = tuple(picture for each in messages for picture in each.pictures)
@@ -83,7 +83,7 @@ def merge(messages: Sequence[PromptQueued]) -> MergedMessage:
 
 
 def parts_of(prompt_id: PromptId, sent: Sequence[Record]) -> tuple[PromptId, ...]:
-    """Return the messages that were sent as parts of this prompt, according to the journal."""
+    """Return the messages that were sent as parts of this prompt, according to the given records."""
     events = (record.event for record in sent)
     return tuple(each.prompt_id for each in events if isinstance(each, PromptSent) and each.part_of == prompt_id)
 
@@ -110,6 +110,8 @@ class Turns:
         phase: RunPhase,
         capacity: Capacity | None = None,
     ) -> None:
+        """Prepare the exchange with one agent, with no turn under way; without `capacity` the context is not
+        measured."""
         self._lease = lease
         self._services = lease.services
         self._live = lease.live
@@ -128,12 +130,13 @@ class Turns:
     # ── beside the turns ────────────────────────────────────────────────────────────────────────────
 
     async def flush_regularly(self) -> None:
+        """Write the streamed text regularly, up to the last whole piece, until cancelled."""
         while True:
             await self._services.clock.sleep(FLUSH_EVERY)
             await self._recorder.flush_whole_words()
 
     async def until_gone(self) -> AgentError:
-        """Process the agent's events between two turns; return when it has exited."""
+        """Record the agent's events between two turns; return the error when it has exited."""
         while True:
             event = await self._next_event()
             # A message that arrives now ends this, but an event taken from the queue must still be journalled.
@@ -143,7 +146,8 @@ class Turns:
                 return exited(event)
 
     async def yield_to_messages(self) -> None:
-        """Interrupt the turn under way for an urgent message, unless a pause comes first."""
+        """Answer each urgent message: interrupt the turn under way for it, unless a pause comes first or no turn can
+        be interrupted. Never return."""
         while True:
             message = await self._live.urgent.get()
             pausing = (await self._services.journal.workflows.get(self._lease.workflow_id)).pause_trigger is not None
@@ -158,14 +162,17 @@ class Turns:
 
     @property
     def pressing(self) -> bool:
-        """Return True if a message has to be sent before anything else is asked of the agent."""
+        """Return True if an urgent message has to be sent before anything else is asked of the agent."""
         return not self._pressing <= self._begun
 
     def _press(self, message: UrgentMessage) -> None:
+        """Note that an urgent message has to be sent next, and answer that nothing was interrupted."""
         self._pressing.add(message.prompt_id)
         message.decide(False, NOTHING_TO_INTERRUPT)
 
     async def _interrupt(self, message: UrgentMessage) -> None:
+        """Close the open requests and cancel the turn for the message; raise AgentError if it does not end in time.
+        A turn that is over already is left alone."""
         over = self._turn.over
         # A cancelled agent withdraws its requests, so they can no longer be answered.
         closed = await self.questions.close()
@@ -184,7 +191,7 @@ class Turns:
             raise AgentError("The agent was asked to stop, since somebody has something to say, and did not.")
 
     async def cancel(self) -> None:
-        """Ask the agent to stop; the turn still comes to its end."""
+        """Ask the agent to stop; return without waiting for the turn's end."""
         await self._agent.cancel()
 
     @property
@@ -204,11 +211,9 @@ class Turns:
         parts: tuple[PromptId, ...] = (),
         joined: bool = False,
     ) -> TurnEnd:
-        """Send a prompt and journal everything up to the agent's stop; send it again after an urgent message.
-
-        `stored`: the prompt is journalled as sent already. `parts`: the other messages whose text it contains.
-        `joined`: the agent has the prompt from an earlier run.
-        """
+        """Send a prompt, journal everything up to the agent's stop, and return its reason and text; send it again
+        after an urgent message. `stored`: the prompt is journalled as sent already. `parts`: the other messages
+        whose text it contains. `joined`: the agent has the prompt from an earlier run."""
         back = self._phase.now
         if not joined:
             await self._begin(prompt.prompt_id, parts, stored=stored)
@@ -227,7 +232,7 @@ class Turns:
         return end
 
     async def take_messages(self, kind: TurnKind = TASK_TURN) -> e.StopReason | None:
-        """Send people's messages in order; return the stop reason of a turn that was broken off."""
+        """Send people's messages until none waits; return None, or the stop reason of a turn that was broken off."""
         back = self._phase.now
 
         def take(t: Transaction) -> MergedMessage | None:
@@ -244,7 +249,8 @@ class Turns:
         return None
 
     def merge_waiting(self, t: Transaction) -> MergedMessage | None:
-        """Take the messages that wait: all at once, or the first where each is to have a turn of its own."""
+        """Take the waiting messages and return them as one: all, or only the first where each gets its own turn;
+        None if none waits."""
         waiting = self.waiting(t) if self._services.rules.merge_messages else self.waiting(t)[:1]
         taken = [t.prompts.take(each, self._lease.session_id, self._lease.number) for each in waiting]
         return merge(taken) if taken else None
@@ -261,7 +267,8 @@ class Turns:
         return waiting
 
     async def _begin(self, prompt_id: PromptId, parts: tuple[PromptId, ...] = (), *, stored: bool = False) -> None:
-        """Mark the prompt as sent, together with the messages whose text it contains."""
+        """Mark the prompt as sent, with the messages whose text it contains, unless that is `stored`; raise
+        RunStopped if a pause is forced."""
         if not self._phase.move_from(BETWEEN_TURNS, Phase.PROMPTING):
             assert self._live.forced is not None, "only a forced pause keeps prompts back"
             raise RunStopped(self._live.forced)
@@ -287,7 +294,8 @@ class Turns:
         *,
         joined: bool = False,
     ) -> TurnEnd:
-        """Deliver a prompt, and journal events until the agent stops; the phase is `back` from then on."""
+        """Deliver a prompt, journal events until the agent stops, and close its requests; the phase is `back` from
+        then on."""
         # Read before the turn: until the agent has its prompt, nothing of it can be cancelled.
         images = [] if joined else await self._images(prompt)
         turn = self._turn = _Turn(kind=kind, watch=Watch(sent_at=self._services.clock.now()))
@@ -315,16 +323,20 @@ class Turns:
         return TurnEnd(reason, "".join(turn.text))
 
     async def _images(self, prompt: e.PromptQueued) -> list[Image]:
+        """Read the prompt's pictures from the database; none for a prompt without pictures."""
         if not prompt.pictures:
             return []
         shown = await self._services.journal.prompts.pictures(prompt)
         return [Image(media_type=each.media_type, data=data) for each, data in zip(prompt.pictures, shown, strict=True)]
 
     async def _acknowledged(self, prompt_id: PromptId) -> bool:
+        """Return True if the prompt is stored as acknowledged."""
         row = await self._services.journal.prompts.get(prompt_id)
         return row.status is PromptStatus.ACKNOWLEDGED
 
     async def _until_stop(self, prompts: tuple[PromptId, ...], back: Phase, *, acknowledged: bool) -> e.StopReason:
+        """Record events until the turn ends and return its stop reason; raise if the turn fails or the agent exits.
+        The first reaction acknowledges the prompts."""
         while True:
             event = await self._next_event()
             if not acknowledged and isinstance(event, _REACTIONS):
@@ -346,6 +358,7 @@ class Turns:
                     pass
 
     async def _acknowledge(self, prompts: tuple[PromptId, ...], *, understood: bool) -> None:
+        """Mark the prompts as acknowledged where they are not; `understood` is False after a failed turn."""
         session_id, run = self._speaker.session_id, self._speaker.run
 
         def acknowledge(t: Transaction) -> None:
@@ -357,7 +370,7 @@ class Turns:
         crash_point("prompt.acknowledged")
 
     async def _watch_silence(self) -> None:
-        """Warn once about silence; an agent that never reacted has failed. An open request excuses it."""
+        """Warn about silence; raise NeverAnswered if the agent never reacted. An open request excuses it."""
         notice_after = timedelta(seconds=self._services.rules.stall_notice)
         while True:
             await self._services.clock.sleep(min(self._services.rules.stall_look, self._services.rules.stall_notice))
@@ -377,13 +390,15 @@ class Turns:
     # ── events ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _next_event(self) -> e.AgentEvent:
-        """Wait for the agent's next event; a driver's stream loses none when the wait is cancelled."""
+        """Wait for the agent's next event, or return an exit if its stream ended; a driver's stream loses none when
+        the wait is cancelled."""
         async for event in self._events:
             return event
         return e.AgentExited(code=None, detail="The agent's connection ended.")
 
     async def _journal(self, event: e.AgentEvent) -> None:
-        """Store one event of the agent, and do what follows from it."""
+        """Store one event of the agent, with an estimate of usage if due, and act on it: ask about permissions,
+        measure and count usage."""
         if self._capacity and (estimate := self._capacity.estimate(event)) is not None:
             await self._journal(estimate)
         match event:
@@ -422,6 +437,7 @@ class Turns:
                     pass
 
     async def _reach(self, reached: Reached) -> None:
+        """Record the rung that was reached, and request a pause if it is one of pausing or forcing."""
         await self._recorder.record(event_of(reached))
         if reached.rung in (Rung.PAUSE, Rung.FORCE):
             now = self._services.clock.now()
@@ -430,7 +446,8 @@ class Turns:
 
 
 def broken_off(live: RunHandle, reason: e.StopReason) -> End:
-    """Return the end of a run whose turn did not end by itself; a full window or a forced pause interrupts the task."""
+    """Return the failed end of a run whose turn did not end by itself; raise RunStopped for a full window or a
+    forced pause."""
     if reason == "max_tokens":
         raise RunStopped(WINDOW_FULL)
     if reason == "cancelled" and live.forced is not None:

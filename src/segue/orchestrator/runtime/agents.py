@@ -24,6 +24,7 @@ from segue.workspace.programs import require_program_of
 
 
 def agent_named(services: RuntimeServices, name: str) -> AgentConfiguration:
+    """Return the configuration of this agent; raise UnknownAgent with the known names if there is none."""
     if name not in services.agents:
         known = f"Known agents: {', '.join(sorted(services.agents))}."
         hint = f"{known} A server that runs has read its settings when it started: after a change, `segue down` first."
@@ -32,7 +33,8 @@ def agent_named(services: RuntimeServices, name: str) -> AgentConfiguration:
 
 
 def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
-    """Refuse an agent that cannot be started here, before anything is begun with it."""
+    """Raise if the agent cannot be started here: its driver, its container support or its program is missing. Start
+    nothing."""
     drivers.load(agent.driver)
     if agent.container is not None:
         drivers.require_containers(agent.driver)
@@ -40,13 +42,13 @@ def require(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
 
 
 def helpers(services: RuntimeServices, choices: Choices) -> list[AgentConfiguration]:
-    """Return the agents that are chosen to review or to fix."""
+    """Return the agents that are chosen to review or to fix; none for `off` and for the writer's own agent."""
     named = [choices.review.agent if choices.review else OFF, choices.fixer]
     return [agent_named(services, name) for name in named if name not in (OFF, SAME)]
 
 
 def fixer_of(services: RuntimeServices, row: WorkflowRow) -> AgentConfiguration | None:
-    """Return the agent that is asked for advice, if one is wanted and available."""
+    """Return the agent that is asked for advice; None if it is off, not configured, or only works (plans = false)."""
     chosen = decode(Choices, row.choices).fixer
     fixer = None if chosen == OFF else services.agents.get(row.agent if chosen == SAME else chosen)
     return fixer if fixer is not None and fixer.plans else None
@@ -68,12 +70,13 @@ def choices_for(request: SuccessorRequest, row: WorkflowRow) -> Choices | None:
 
 
 def agents(services: RuntimeServices, environment: Mapping[str, str]) -> list[AgentView]:
-    """List all agents without starting any."""
+    """List all agents with their programs on the given PATH, without starting any."""
     return [_view(agent, environment) for agent in services.agents.values()]
 
 
 async def check(services: RuntimeServices, name: str, environment: Mapping[str, str]) -> AgentCheck:
-    """Start the agent's program, let it introduce itself, and end it. No conversation is opened, no model called."""
+    """Start the agent's program, let it introduce itself, end it, and return the result; problems are in it, not
+    raised. No conversation is opened, no model called. An unknown name is raised."""
     agent = agent_named(services, name)
     view = _view(agent, environment)
     try:
@@ -98,6 +101,7 @@ async def check(services: RuntimeServices, name: str, environment: Mapping[str, 
 def _launch(
     services: RuntimeServices, agent: AgentConfiguration, environment: Mapping[str, str], directory: Path
 ) -> Launch:
+    """Build a launch for the check of an agent, in this directory and under a random execution id."""
     return Launch(
         command=agent.command,
         directory=directory,
@@ -110,6 +114,7 @@ def _launch(
 
 
 def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduction) -> AgentCheck:
+    """Build the result of a check that succeeded, from the agent's introduction."""
     login = f"If it asks you to log in: {agent.login}" if agent.login else ""
     return AgentCheck(
         agent=view,
@@ -124,6 +129,7 @@ def _checked(agent: AgentConfiguration, view: AgentView, introduction: Introduct
 
 
 def _view(agent: AgentConfiguration, environment: Mapping[str, str]) -> AgentView:
+    """Build the view of an agent; `program` is None if it is not found, or its driver cannot be used."""
     found = shutil.which(agent.program, path=environment.get("PATH", os.defpath))
     if agent.container is not None:
         found = f"in the image {agent.container.image}"
@@ -152,7 +158,8 @@ def _problem(agent: AgentConfiguration) -> str:
 
 
 def _way(agent: AgentConfiguration, capabilities: Capabilities | None) -> str:
-    """Describe how a conversation comes back, by the agent's own report or else by the table."""
+    """Describe how a conversation comes back, by the agent's own report, or by its configuration where
+    `capabilities` is None."""
     other = "a new conversation begins with a compiled context"
     if not agent.native_resume:
         return f"{other}; its own way back was seen to lose conversations"

@@ -29,20 +29,22 @@ async def alongside(*jobs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGene
 
 @asynccontextmanager
 async def within(clock: Clock, seconds: float) -> AsyncGenerator[None]:
-    """Limit the body's time, by a clock that tests can advance."""
+    """Limit the body's time by a clock that tests can advance; at the end of the time the body is cancelled, and no
+    error is raised."""
     with anyio.CancelScope() as scope:
         async with alongside(lambda: cancel_after(clock, seconds, scope)):
             yield
 
 
 async def cancel_after(clock: Clock, seconds: float, scope: anyio.CancelScope) -> None:
+    """Sleep for this long, then cancel the scope."""
     await clock.sleep(seconds)
     scope.cancel()
 
 
 @asynccontextmanager
 async def cancelled_by(event: anyio.Event) -> AsyncGenerator[None]:
-    """Cancel the body when the event is set."""
+    """Cancel the body when the event is set; the code after it goes on, and no error is raised."""
 
     async def cancel() -> None:
         await event.wait()

@@ -26,6 +26,7 @@ _OVER = SESSION_ENDED | {SessionStatus.FAILED}
 
 
 def engine_of(services: RuntimeServices) -> str:
+    """Return the address of the container engine, by the settings or else the server's environment."""
     return engine_address(services.rules.container_engine, os.environ)
 
 
@@ -44,7 +45,8 @@ async def in_use(services: RuntimeServices, workflow_id: WorkflowId | None = Non
 
 
 async def closed(services: RuntimeServices, state: WorkflowState, workflow_id: WorkflowId) -> str | None:
-    """Return why the agent cannot be joined in its container: empty if it can, None if it has no container."""
+    """Return why the current session's agent cannot be joined in its container: empty if it can, None if it has no
+    container."""
     session, session_id = state.session, state.current_session
     agent = services.agents.get(session.agent) if session else None
     if session_id is None or agent is None or agent.container is None:
@@ -56,7 +58,8 @@ async def closed(services: RuntimeServices, state: WorkflowState, workflow_id: W
 
 
 async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: SessionId) -> Left | None:
-    """Return the agent that went on in the session's container, according to the journal."""
+    """Return the agent that still runs in the session's container, as the journal describes it, with its open turn;
+    None if there is none."""
     runtime = await services.journal.sessions.runtime(session_id)
     if runtime.container is None:
         return None
@@ -71,7 +74,8 @@ async def left(services: RuntimeServices, workflow_id: WorkflowId, session_id: S
 
 
 def _left(found: FoundContainer, marks: list[Record], story: list[Record]) -> Left | None:
-    """Rebuild the stream's position from events in reverse order, beginning before the agent did."""
+    """Rebuild the stream's position and open turn from the latest events, newest first; None if they do not reach
+    back to the agent's start or no position is known."""
     for number, record in enumerate(story, start=1):
         match record.event:
             case e.AgentStarted(execution=execution) as started if execution == found.execution:
@@ -97,7 +101,7 @@ def _left(found: FoundContainer, marks: list[Record], story: list[Record]) -> Le
 
 
 def _turn(life: Sequence[Record]) -> PromptId | None:
-    """Return the last prompt, if the end of its turn is not in the journal."""
+    """Return the last prompt if the end of its turn is not among the events, which come oldest first; else None."""
     turn: PromptId | None = None
     for record in life:
         match record.event:
@@ -111,7 +115,8 @@ def _turn(life: Sequence[Record]) -> PromptId | None:
 
 
 def _answers(life: Sequence[Record]) -> tuple[PermissionAnswer | None, ...]:
-    """Return the open requests in the order in which the agent sent them, since a joined agent repeats them."""
+    """Return the answer to each permission request in the order in which the agent sent them, None for an open one;
+    a joined agent repeats them."""
     asked: list[e.PermissionRequested] = []
     given: list[PermissionAnswer | None] = []
     again: list[int] = []
@@ -136,7 +141,7 @@ def _answers(life: Sequence[Record]) -> tuple[PermissionAnswer | None, ...]:
 
 
 async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
-    """Return the name of the container that a run has just started."""
+    """Return the name of the container that this attempt has started; None if there is none."""
     return next((each.id for each in await managed(engine_of(services)) if each.execution == attempt), None)
 
 
@@ -144,22 +149,24 @@ async def begun(services: RuntimeServices, attempt: AttemptId) -> str | None:
 
 
 async def end_all(services: RuntimeServices, workflow_id: WorkflowId) -> None:
-    """End the agents in this workflow's containers."""
+    """End all containers of this workflow; one that cannot be ended now is logged and left to the next sweep."""
     await _end(services, lambda _run, _found: True, workflow_id)
 
 
 async def end_helpers(services: RuntimeServices, workflow_id: WorkflowId) -> None:
-    """End helpers in containers, which have no run to answer to."""
+    """End this workflow's containers of helpers, which have no run of their own."""
     await _end(services, lambda _, found: PART in found.execution, workflow_id)
 
 
 async def tidy(services: RuntimeServices) -> None:
-    """End the containers that no run will join again."""
+    """End all containers of this journal that no run will join again."""
     wanted = {found.id for found, run in await _ours(services) if await _is_wanted(services, found, run)}
     await _end(services, lambda _, found: found.id not in wanted)
 
 
 async def _is_wanted(services: RuntimeServices, found: FoundContainer, run: RunRow) -> bool:
+    """Return True if the workflow has an open run, or the container is the running one of its current session and
+    can be joined again."""
     if await services.journal.runs.open(run.workflow_id):
         # Whoever carries it out knows what is needed.
         return True
@@ -189,7 +196,8 @@ async def _end(
 async def _ours(
     services: RuntimeServices, workflow_id: WorkflowId | None = None
 ) -> list[tuple[FoundContainer, RunRow]]:
-    """Return the containers whose runs are in this journal; others may belong to another Segue."""
+    """Return the containers with a run in this journal, of one workflow or of all; none if no engine is reachable.
+    Others may belong to another Segue."""
     if not await in_use(services, workflow_id):
         return []
     try:
@@ -203,4 +211,5 @@ async def _ours(
 
 
 def _attempt(found: FoundContainer) -> AttemptId:
+    """Return the attempt that a container belongs to; a helper's is its run's."""
     return AttemptId(found.execution.partition(PART)[0])

@@ -43,7 +43,8 @@ class Present:
 async def compile_workflow(
     services: RuntimeServices, workflow_id: WorkflowId, present: Present, budget: int, own: str = ""
 ) -> Compiled:
-    """Compile a context from the whole journal; `own` is a person's context, which is only examined."""
+    """Compile a context from the whole journal and grade it; `own` is a person's context, which is only graded. A
+    budget of 0 follows from the window."""
     state = await services.journal.state(workflow_id)
     latest = await services.journal.checkpoints.base(workflow_id, state)
     findings = await services.journal.checkpoints.findings(workflow_id, latest.id) if latest else None
@@ -58,7 +59,8 @@ async def compile_workflow(
 
 
 async def compile_facts(facts: SessionFacts, handover: Handover, budget: int, evidence: Evidence) -> Compiled:
-    """Compile a context, examined by the record and repaired."""
+    """Compile a context from the facts within the budget, repaired as its exam against the record requires; return
+    it with the exam's result."""
 
     def examined(text: str) -> Grade:
         return grade(text, evidence)
@@ -69,6 +71,7 @@ async def compile_facts(facts: SessionFacts, handover: Handover, budget: int, ev
 
 
 def _result(verdict: Grade, length: int, budget: int) -> ExamResult:
+    """Build the exam's result from a grade; falsehoods stand first among what is missing."""
     return ExamResult(
         score=verdict.score,
         by_category={str(category): share for category, share in verdict.by_category.items()},
@@ -88,7 +91,8 @@ def handover_of(
     present: Present,
     lengths: Lengths,
 ) -> Handover:
-    """Collect what the compiler needs of a workflow."""
+    """Collect what the compiler needs of a workflow: issue, tasks, git, reason of the pause, feedback; `latest` is
+    the snapshot it starts from."""
     assert state.issue is not None, "every journal begins with its workflow's issue"
     number = state.session.number if state.session else 1
     following = state.next_task
@@ -116,12 +120,12 @@ def handover_of(
 
 
 def with_own_tests(facts: SessionFacts, state: WorkflowState) -> SessionFacts:
-    """Prefer test results that Segue recorded to those that the agent reported."""
+    """Replace the facts' test results by those that Segue recorded, if there are any."""
     return replace(facts, tests=own_tests(state.tests)) if state.tests else facts
 
 
 def forked(state: WorkflowState) -> tuple[str, ...]:
-    """Return the note that the first session of a fork needs."""
+    """Return the note on its origin for the first session of a fork; empty for all others."""
     origin, first = state.forked_from, state.session is None or state.session.number == 1
     if origin is None or not first:
         return ()
@@ -130,7 +134,8 @@ def forked(state: WorkflowState) -> tuple[str, ...]:
 
 
 def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:
-    """Prefer decisions that a model found to those found by rules; newer ones are by rules still."""
+    """Replace decisions found by rules by those that a model or the agent found; newer ones stay by rules. Without
+    such findings, return the facts unchanged."""
     if findings is None or findings.by == "rules" or not findings.decisions:
         return facts
     found = [_fact(each) for each in findings.decisions]
@@ -139,6 +144,7 @@ def enriched(facts: SessionFacts, findings: Findings | None) -> SessionFacts:
 
 
 def _fact(decision: Decision) -> DecisionFact:
+    """Convert a decision of the findings to the compiler's form."""
     return DecisionFact(
         number=decision.seq or 0,
         type=decision.decision_type,

@@ -50,7 +50,8 @@ class Asked:
 
 
 async def extract(rules: Findings, records: Sequence[Record], settings: Extraction) -> Findings:
-    """Add to the findings by rule what the records allow; records come oldest first."""
+    """Add a model's or the agent's findings to those by rule, as the settings choose; records come oldest first.
+    `rules` alone adds nothing."""
     match settings.by:
         case "rules":
             return rules
@@ -61,7 +62,8 @@ async def extract(rules: Findings, records: Sequence[Record], settings: Extracti
 
 
 def extract_from_reports(rules: Findings, shown: Sequence[Spoken], reports: Sequence[str]) -> Findings:
-    """Add the agent's last report to the findings by rule."""
+    """Add the agent's last report to the findings by rule; an unreadable one adds a problem, none leaves them
+    unchanged."""
     if not reports:
         return rules
     # The tokens of these turns are counted where all turns of the agent are.
@@ -74,7 +76,8 @@ def extract_from_reports(rules: Findings, shown: Sequence[Spoken], reports: Sequ
 
 
 async def extract_by_model(rules: Findings, messages: Sequence[Spoken], settings: Extraction) -> Findings:
-    """Add a model's findings in the latest messages to those by rule."""
+    """Ask a model about the latest messages and add its findings to those by rule; a failure adds a problem, no
+    messages change nothing."""
     shown = recent(messages, settings.messages)
     if not shown:
         return rules
@@ -86,6 +89,7 @@ async def extract_by_model(rules: Findings, messages: Sequence[Spoken], settings
 
 
 async def _asked(text: str, settings: Extraction) -> Asked:
+    """Ask the model about the text; the result is a problem if the library is not installed."""
     try:
         # Loading the library takes seconds, in which the server has other things to do.
         ask = await anyio.to_thread.run_sync(_load)
@@ -96,6 +100,7 @@ async def _asked(text: str, settings: Extraction) -> Asked:
 
 
 def _load() -> Callable[[str, Extraction], Awaitable[Asked]]:
+    """Import the module that asks models, and return its function."""
     from segue.orchestrator.runtime.model_extraction import ask
 
     return ask

@@ -38,7 +38,7 @@ class Chapter:
     """Sessions of reviewers and fixers, which are no part of the story."""
 
     def holds(self, number: int) -> bool:
-        """Return True if this line of the story is one of its events."""
+        """Return True if this line number of the whole story belongs to one of the chapter's events."""
         return self.stretch.after < number - self.offset <= self.stretch.until
 
 
@@ -59,7 +59,7 @@ class _Reading:
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     def precedes(self, chapters: Sequence[Chapter]) -> bool:
-        """Return True if what was read is the beginning of this story."""
+        """Return True if what was read is the beginning of this story, or nothing was read."""
         if not self.read_so_far:
             return True
         *whole, last = self.read_so_far
@@ -69,10 +69,12 @@ class _Reading:
         return last.stretch.until <= now.stretch.until and _up_to(now, last.stretch.until) == last
 
     def reached(self, index: int, chapter: Chapter) -> Seq:
+        """Return the last event of this chapter that was read, or its beginning if none was."""
         return self.read_so_far[index].stretch.until if index < len(self.read_so_far) else chapter.stretch.after
 
     def read(self, index: int, chapter: Chapter, records: list[Record]) -> None:
-        """Take up a page of records."""
+        """Add a page of records of a chapter to the facts and the evidence; forget everything if that fails
+        half-way."""
         try:
             kept = [record for record in records if record.session_id not in chapter.aside]
             for line in lines_of(kept, chapter.offset):
@@ -86,9 +88,11 @@ class _Reading:
         self.read_so_far[index:] = [_up_to(chapter, records[-1].seq)]
 
     def forget(self) -> None:
+        """Begin anew, with nothing read."""
         self.collector, self.evidence, self.read_so_far = Collector(), Evidence(), []
 
     def digest(self) -> Digest:
+        """Return the facts read so far, with a copy of the evidence."""
         return Digest(self.collector.facts(), self.evidence.copy())
 
 
@@ -100,11 +104,11 @@ class FactsCache:
         self._kept: OrderedDict[WorkflowId, _Reading] = OrderedDict()
 
     async def facts(self, workflow_id: WorkflowId) -> SessionFacts:
-        """Return the facts of the workflow's conversations up to now."""
+        """Return the facts of the workflow's conversations up to now, after reading new events."""
         return (await self.digest(workflow_id)).facts
 
     async def digest(self, workflow_id: WorkflowId) -> Digest:
-        """Return the facts up to now, with the record that they come from."""
+        """Return the facts up to now with their evidence; only new events are read, or all of them after a rewind."""
         reading = self._keep(workflow_id)
         async with reading.turn:
             chapters = await self._chapters(workflow_id, await self._journal.state(workflow_id))
@@ -114,7 +118,7 @@ class FactsCache:
             return await self._read_on(reading, chapters)
 
     async def facts_at(self, checkpoint: Checkpoint) -> tuple[Digest, Calendar]:
-        """Return the facts up to a checkpoint with their record, and the times of the facts and of the tasks."""
+        """Return the facts up to a checkpoint with their evidence, and the times of the facts and of the tasks."""
         chapters = await self._chapters_until(checkpoint.workflow_id, checkpoint.after)
         reading = self._keep(checkpoint.workflow_id)
         digest: Digest | None = None
@@ -138,7 +142,8 @@ class FactsCache:
     async def last_records(
         self, workflow_id: WorkflowId, kinds: Collection[str], state: WorkflowState | None = None
     ) -> list[Record]:
-        """Return the latest records of some kinds that belong to the story, newest first."""
+        """Return the latest records of some kinds that belong to the workflow's valid history, a fork's origin
+        included, newest first, up to a maximum."""
         found: list[Record] = []
         for chapter in reversed(await self._chapters(workflow_id, state or await self._journal.state(workflow_id))):
             left = MOST_RECORDS - len(found)
@@ -149,7 +154,7 @@ class FactsCache:
         return found
 
     async def judgements_at(self, checkpoint: Checkpoint) -> WorkflowState:
-        """Return the state of tests and reviews at a checkpoint."""
+        """Return a state with only the tests and reviews at a checkpoint."""
         found: list[Record] = []
         for chapter in await self._chapters_until(checkpoint.workflow_id, checkpoint.after):
             records = await self._journal.last_records(chapter.workflow_id, JUDGEMENTS, within=chapter.stretch)
@@ -157,6 +162,8 @@ class FactsCache:
         return fold(found)
 
     def _keep(self, workflow_id: WorkflowId) -> _Reading:
+        """Return the cached reading of a workflow, or a new one, as the latest used; the one unused for longest may
+        be dropped."""
         reading = self._kept.pop(workflow_id, None) or _Reading()
         self._kept[workflow_id] = reading
         if len(self._kept) > MOST_KEPT:
@@ -164,9 +171,11 @@ class FactsCache:
         return reading
 
     def forget(self, workflow_id: WorkflowId) -> None:
+        """Drop the workflow's facts from the cache, if they are in it."""
         self._kept.pop(workflow_id, None)
 
     async def _chapters_until(self, workflow_id: WorkflowId, last: Seq) -> list[Chapter]:
+        """Return a workflow's story up to this event."""
         return await self._chapters(workflow_id, replace(await self._journal.state(workflow_id), seq=last))
 
     async def _chapters(self, workflow_id: WorkflowId, state: WorkflowState) -> list[Chapter]:
@@ -180,6 +189,7 @@ class FactsCache:
         return [*before, *(Chapter(workflow_id, stretch, offset, state.helpers) for stretch in stretches)]
 
     async def _read_on(self, reading: _Reading, chapters: Sequence[Chapter]) -> Digest:
+        """Read the events of these chapters that were not read yet, and return the digest."""
         for index, chapter in list(enumerate(chapters))[max(0, len(reading.read_so_far) - 1) :]:
             while (after := reading.reached(index, chapter)) < chapter.stretch.until:
                 page = await self._journal.records(chapter.workflow_id, after)
@@ -191,4 +201,5 @@ class FactsCache:
 
 
 def _up_to(chapter: Chapter, until: Seq) -> Chapter:
+    """Return the chapter, cut after this event."""
     return replace(chapter, stretch=replace(chapter.stretch, until=until))

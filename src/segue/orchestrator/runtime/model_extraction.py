@@ -51,6 +51,8 @@ async def ask(conversation: str, settings: Extraction) -> Asked:
 
 
 async def _run(conversation: str, settings: Extraction, usage: RunUsage) -> ExtractionResult:
+    """Ask the model for decisions and errors, with one repair, and return its result; `usage` is counted even if it
+    raises."""
     async with _model(settings) as model:
         agent = Agent(
             model,
@@ -66,6 +68,8 @@ async def _run(conversation: str, settings: Extraction, usage: RunUsage) -> Extr
 
 
 def _model(settings: Extraction) -> Model:
+    """Return the language model that the settings name."""
+
     def provider(name: str) -> Provider[Any]:
         kind: Any = infer_provider_class(name)
         return kind(base_url=settings.base_url)
@@ -74,6 +78,7 @@ def _model(settings: Extraction) -> Model:
 
 
 def _read(text: str) -> ExtractionResult:
+    """Parse an answer given as text; raise ModelRetry if it is unreadable."""
     answer = read_answer(text)
     if isinstance(answer, Unreadable):
         raise ModelRetry(f"{answer.reason} Answer with the JSON object alone.")
@@ -81,7 +86,7 @@ def _read(text: str) -> ExtractionResult:
 
 
 def _spent(usage: RunUsage, unanswered: int = 0) -> Spending:
-    """Return the usage of the answered calls; that of others is unknown."""
+    """Return the spending of the answered calls; `unanswered` calls are counted, their usage is unknown."""
     measured = usage.requests > usage.unmeasured_requests
     return Spending(
         calls=usage.requests + unanswered,
@@ -92,6 +97,7 @@ def _spent(usage: RunUsage, unanswered: int = 0) -> Spending:
 
 
 def _reason(error: Exception) -> str:
+    """Return the error's reason on one line, shortened."""
     match error:
         case ModelHTTPError(status_code=status, body={"message": str(message)}):
             reason = f"it answered with status {status}: {message}"

@@ -18,7 +18,7 @@ _REJECT = ("reject_once", "reject_always")
 
 
 def policy(permissions: Permissions, question: PermissionRequested) -> bool | None:
-    """Return the policy's answer, or None to ask the user."""
+    """Return True or False if the policy allows or denies the request, None to ask the user."""
     match permissions:
         case Permissions.ALL:
             return True
@@ -38,6 +38,7 @@ def option_for(question: PermissionRequested, allow: bool) -> str | None:
 
 
 def by_policy(question: PermissionRequested, allow: bool, reason: str = "") -> PermissionAnswered:
+    """Build the event of an answer that the policy gave."""
     outcome = "allowed" if allow else "denied"
     return PermissionAnswered(
         request_id=question.request_id, outcome=outcome, by="policy", option=option_for(question, allow), reason=reason
@@ -54,7 +55,8 @@ async def answer_question(
     reason: str = "",
     words: str = "",
 ) -> QuestionRow | None:
-    """Answer one request, or the oldest; None when none is open. The answer is on disk before the agent gets it."""
+    """Answer this open request, or the oldest one, and return it; None if there is none. The answer is on disk
+    before the agent gets it."""
     said = words or reason
     question = await services.journal.transact(workflow_id, lambda t: _answer(t, request_id, allow, by, said))
     live = services.live.get(workflow_id)
@@ -67,6 +69,8 @@ async def answer_question(
 def _answer(
     t: Transaction, request_id: RequestId | None, allow: bool, by: Literal["user", "timeout"], reason: str
 ) -> QuestionRow | None:
+    """Write the answer to the open request, and let the session run again if no other is open; return the request,
+    None if there is none."""
     open_now = t.questions.open()
     question = next((q for q in open_now if request_id in (None, q.id)), None)
     if question is None:

@@ -21,7 +21,7 @@ _NAMED = re.compile(r"^(?P<id>[A-Za-z0-9][A-Za-z0-9_.-]*): +(?P<title>\S.*)$")
 
 
 def read_plan(issue: Issue, text: PlanText | None) -> Plan:
-    """Read the user's plan; without one the issue is one task."""
+    """Parse the user's plan; without one, return the issue as one task. Raise BadPlan if it cannot be read."""
     if text is None:
         return Plan(tasks=(Task(id=TaskId("issue"), title=issue.title, description=issue.description),))
     return _READERS[text.format](text.text)
@@ -33,18 +33,20 @@ def write_plan(tasks: Sequence[Task]) -> str:
 
 
 def to_do(tasks: Sequence[Task], statuses: Mapping[TaskId, TaskStatus]) -> tuple[Task, ...]:
-    """Return the tasks that were not done before the plan was made."""
+    """Return the tasks that are not completed."""
     return tuple(task for task in tasks if statuses.get(task.id) is not TaskStatus.COMPLETED)
 
 
 def counted(tasks: Sequence[Task], statuses: Mapping[TaskId, TaskStatus]) -> str:
-    """Describe the number of tasks."""
+    """Describe the number of tasks that are not completed, as in "2 new tasks"; they are "new" if others are
+    completed."""
     new = to_do(tasks, statuses)
     kind = "task" if len(new) == len(tasks) else "new task"
     return f"{len(new)} {kind}{'' if len(new) == 1 else 's'}"
 
 
 def _table(task: Task) -> dict[str, Any]:
+    """Convert a task to a table for YAML, without empty fields."""
     words: dict[str, Any] = {
         "id": str(task.id),
         "title": task.title,
@@ -56,6 +58,7 @@ def _table(task: Task) -> dict[str, Any]:
 
 
 def _read_yaml(text: str) -> Plan:
+    """Parse a plan as a YAML list, or a table with the list `tasks`; raise BadPlan otherwise."""
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -71,6 +74,7 @@ def _read_yaml(text: str) -> Plan:
 
 
 def _task(entry: object, position: int) -> Task:
+    """Convert an entry, a title or a table, to a task; raise BadPlan with its position if it is wrong."""
     if isinstance(entry, str):
         _refuse_untitled(entry, position)
         return Task(id=TaskId(slugify(entry)), title=entry)
@@ -91,11 +95,13 @@ def _task(entry: object, position: int) -> Task:
 
 
 def _refuse_untitled(title: str, position: int) -> None:
+    """Raise BadPlan if the title is blank."""
     if not title.strip():
         raise BadPlan(f"Task {position} of the plan has no title.", hint=_YAML_HINT)
 
 
 def _word(table: dict[str, Any], key: str, position: int) -> str:
+    """Return the field as text, empty if it is missing; raise BadPlan if it is no text."""
     given: Any = table.get(key)
     if isinstance(given, _NO_WORDS):
         raise BadPlan(f"Task {position} of the plan: {key} is no text.", hint=_YAML_HINT)
@@ -103,7 +109,7 @@ def _word(table: dict[str, Any], key: str, position: int) -> str:
 
 
 def _names(table: dict[str, Any], key: str, position: int) -> tuple[str, ...]:
-    """Return a list of names from one name or a list."""
+    """Return the field's names, given as one name or a list; empty if it is missing, BadPlan if it is neither."""
     given: Any = table.get(key) or []
     if isinstance(given, str):
         return (given,)
@@ -135,6 +141,7 @@ def _read_markdown(text: str) -> Plan:
 
 
 def _from_title(title: str) -> Task:
+    """Convert a checkbox's title to a task; it may begin with an id and end with the tasks it comes after."""
     needs: tuple[TaskId, ...] = ()
     if after := _AFTER.search(title):
         needs = tuple(TaskId(name.strip()) for name in after["names"].split(","))
@@ -145,11 +152,13 @@ def _from_title(title: str) -> Task:
 
 
 def _describe(tasks: list[Task], lines: list[str] | None) -> None:
+    """Put the collected lines, if any, as description on the last task."""
     if lines and (description := "\n".join(lines).strip()):
         tasks[-1] = replace(tasks[-1], description=description)
 
 
 def _without(task: Task, done: set[TaskId]) -> Task:
+    """Return the task without dependencies on these done tasks."""
     return replace(task, depends_on=tuple(need for need in task.depends_on if need not in done))
 
 

@@ -40,6 +40,7 @@ class DistributedQueue:
     """Queue of a PostgreSQL database: one job of Procrastinate for each run."""
 
     def __init__(self, app: App, executions: Executions) -> None:
+        """Register the task that executes runs with Procrastinate's app; nothing is queued."""
         self._jobs = app.job_manager
         self._executions = executions
         # Jobs are deferred in threads, on the connections of transactions; this connector opens none of its own.
@@ -47,7 +48,8 @@ class DistributedQueue:
         app.task(name=TASK, queue=QUEUE, retry=False)(self._execute)
 
     def enqueue(self, t: Transaction, session_id: SessionId, number: int) -> None:
-        """Defer a job on the transaction's own connection."""
+        """Defer a job for the run on the transaction's own connection, so that it commits with it; raise WriteFailed
+        if that fails."""
         deferrer = self._deferring.configure_task(
             TASK,
             queue=QUEUE,
@@ -60,6 +62,7 @@ class DistributedQueue:
             raise WriteFailed("The run could not be queued.", hint="Check the PostgreSQL database.") from error
 
     async def knows(self, run: RunRow) -> bool:
+        """Return True if this process executes the run, or it is queued and has a job."""
         if (run.session_id, run.number) in self._executions:
             return True
         # The job of an active run that nothing executes is left over.
@@ -67,14 +70,15 @@ class DistributedQueue:
         return run.status is RunStatus.QUEUED and any(await self._jobs.list_jobs_async(queue=QUEUE, queueing_lock=name))
 
     def forget(self, session_id: SessionId, number: int) -> None:
+        """Let the workflow's next run start, although this one's body has not returned."""
         self._executions.forget(session_id, number)
 
     async def _execute(self, *, workflow_id: WorkflowId, session_id: SessionId, number: int) -> None:
-        """Execute one job: start the body, and wait for it."""
+        """Start the run of a job and wait until its body has returned."""
         await self._executions.start(workflow_id, session_id, number).wait()
 
     async def delete_left_jobs(self) -> None:
-        """Delete what earlier boots left, before any job is executed."""
+        """Delete all jobs in the queue, which earlier boots left, before any is executed."""
         for job in await self._jobs.list_jobs_async(queue=QUEUE):
             assert job.id is not None, "a stored job has an id"
             if job.status == Status.TODO.value:
@@ -83,7 +87,8 @@ class DistributedQueue:
                 await self._jobs.finish_job_by_id_async(job.id, Status.ABORTED, delete_job=True)
 
     async def restart_lost_jobs(self) -> None:
-        """Put back jobs of this boot that a worker took and did not start before it lost its database."""
+        """Queue again the jobs that a worker took and whose run this process does not execute, after it lost its
+        database."""
         for job in await self._jobs.list_jobs_async(queue=QUEUE, status=Status.DOING.value):
             run: Any = job.task_kwargs["session_id"], job.task_kwargs["number"]
             if job.id is not None and run not in self._executions:
@@ -91,11 +96,12 @@ class DistributedQueue:
 
 
 def _name(session_id: SessionId, number: int) -> str:
+    """Return the lock's name of a run, unique in the queue."""
     return f"{session_id}/r{number}"
 
 
 async def _work(app: App, queue: DistributedQueue) -> None:
-    """Execute jobs until the task is cancelled."""
+    """Execute jobs until cancelled; a worker that fails is logged and started again."""
     while True:
         try:
             await app.run_worker_async(
@@ -119,7 +125,7 @@ async def _work(app: App, queue: DistributedQueue) -> None:
 
 @asynccontextmanager
 async def open_distributed_queue(journal: Journal, executions: Executions) -> AsyncGenerator[RunQueue]:
-    """Open the queue and run its worker inside this process."""
+    """Open the queue, delete jobs of earlier boots, and run its worker in this process until the context ends."""
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     connector = PsycopgConnector(conninfo=journal.address, min_size=1, max_size=4, timeout=OPEN_WITHIN)
     async with App(connector=connector).open_async() as app:

@@ -42,7 +42,8 @@ STATUSES: Mapping[SessionStatus, str] = {
 
 
 async def extend(services: RuntimeServices, session_id: SessionId) -> None:
-    """Bring the session's lines up to the journal's present; a file that is torn or gone is written anew."""
+    """Append the session's new events to its lines; a file that is torn or gone is written anew, an ended session's
+    files are rebuilt."""
     session = await services.journal.sessions.get(session_id)
     if session.status in SESSION_ENDED:
         await rebuild(services, session_id)
@@ -66,7 +67,8 @@ async def refresh(services: RuntimeServices, session_id: SessionId) -> None:
 
 
 async def rebuild(services: RuntimeServices, session_id: str) -> SessionFiles:
-    """Write both files anew from the journal; return whether the old ones were right."""
+    """Write both files of a session anew from the journal; the result names them, and whether the old ones were
+    right."""
     row = await services.journal.sessions.get(session_id)
     state = await services.journal.state(row.workflow_id)
     entries = [entry async for entry in _entries(services, row, NOTHING_SEEN)]
@@ -85,7 +87,7 @@ async def rebuild(services: RuntimeServices, session_id: str) -> SessionFiles:
 
 
 async def not_archived(services: RuntimeServices) -> set[SessionId]:
-    """Return the sessions with a file outside the archive."""
+    """Return the names of all sessions with a file outside the archive."""
 
     def names() -> set[SessionId]:
         lines = [file.stem for file in (services.home / "sessions").glob("*.jsonl")]
@@ -96,12 +98,14 @@ async def not_archived(services: RuntimeServices) -> set[SessionId]:
 
 
 async def archive(services: RuntimeServices, session_id: SessionId) -> None:
-    """Write a session's files for the last time and archive them; an interrupted call is completed by the next one."""
+    """Rebuild a session's files and move them to the archive; a call that was interrupted is completed by the next
+    one."""
     await rebuild(services, session_id)
     await run_sync(_move, _files_in(services.home, session_id), _files_in(services.home / ARCHIVE, session_id))
 
 
 def _move(here: "_Files", there: "_Files") -> None:
+    """Move each file that exists, and remove the empty directory that is left."""
     for file, place in zip(here, there, strict=True):
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -117,12 +121,13 @@ class _Files(NamedTuple):
 
 
 def _files(services: RuntimeServices, session_id: SessionId) -> _Files:
-    """Return the directory of a session's files."""
+    """Return the paths of a session's files, in the archive if they are there."""
     archived = _files_in(services.home / ARCHIVE, session_id)
     return archived if archived.lines.exists() else _files_in(services.home, session_id)
 
 
 def _files_in(folder: Path, session_id: SessionId) -> _Files:
+    """Return the paths of a session's files under this folder."""
     return _Files(
         document=folder / "agent-sessions" / session_id / "session.json",
         lines=folder / "sessions" / f"{session_id}.jsonl",
@@ -133,7 +138,7 @@ def _files_in(folder: Path, session_id: SessionId) -> _Files:
 
 
 async def _entries(services: RuntimeServices, session: SessionRow, after: Seq) -> AsyncIterator[Entry]:
-    """Yield the entries of a session's events after this one."""
+    """Yield the entries of a session's events after event `after`, read page by page."""
     names: dict[str, str] = {}
     page: list[e.Record] | None = None
     while page is None or len(page) == PAGE:
@@ -152,6 +157,7 @@ async def _entries(services: RuntimeServices, session: SessionRow, after: Seq) -
 
 
 def _entry(event: e.Event, names: dict[str, str]) -> Iterator[Entry]:
+    """Yield the entry of an event, none for most kinds; `names` keeps the names of calls for their results."""
     match event:
         case e.UserSpoke(text=text):
             yield {"type": "user_message", "content": text}
@@ -170,6 +176,7 @@ def _entry(event: e.Event, names: dict[str, str]) -> Iterator[Entry]:
 
 
 def _line(entry: Entry) -> bytes:
+    """Encode an entry as one line of JSON."""
     return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
 
 
@@ -179,6 +186,7 @@ def _line(entry: Entry) -> bytes:
 def _document(
     session_id: SessionId, session: SessionState, worktree: str | None, created_at: str, entries: list[Entry]
 ) -> dict[str, Any]:
+    """Build the content of `session.json` from the session's state and entries."""
     messages = _messages(entries)
     reasons = [entry["stop_reason"] for entry in entries if entry["type"] == "turn_end"]
     return {
@@ -201,7 +209,8 @@ def _document(
 
 
 def _messages(entries: list[Entry]) -> list[dict[str, Any]]:
-    """Join blocks of one speaker to one message; tool results come from the user's side."""
+    """Convert entries to messages, where consecutive blocks of one role are one message; tool results have the
+    user's role."""
     messages: list[dict[str, Any]] = []
     for entry in entries:
         if (spoken := _block(entry)) is None:
@@ -214,6 +223,7 @@ def _messages(entries: list[Entry]) -> list[dict[str, Any]]:
 
 
 def _block(entry: Entry) -> tuple[str, Entry] | None:
+    """Convert an entry to its role and block of a message; None for entries of other kinds."""
     match entry["type"]:
         case "user_message":
             return "user", {"type": "text", "text": entry["content"]}
@@ -230,7 +240,7 @@ def _block(entry: Entry) -> tuple[str, Entry] | None:
 
 
 def _join(blocks: list[Entry], block: Entry) -> None:
-    """Join pieces of streamed text."""
+    """Append a block; text that follows text is added to it."""
     if blocks and blocks[-1]["type"] == block["type"] == "text":
         blocks[-1]["text"] += block["text"]
     else:
@@ -241,7 +251,7 @@ def _join(blocks: list[Entry], block: Entry) -> None:
 
 
 def _last_seq(file: Path) -> Seq | None:
-    """Return the last event in the file; None if the file must be written anew."""
+    """Return the last event's number in the file; None if it is unreadable, empty or torn, and must be written anew."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - 1_000_000))
@@ -257,6 +267,7 @@ def _append(file: Path, content: bytes) -> None:
 
 
 def _holds(file: Path, content: bytes) -> bool:
+    """Return True if the file has exactly this content; False if not or unreadable."""
     try:
         return file.read_bytes() == content
     except OSError:

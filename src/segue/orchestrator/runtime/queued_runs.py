@@ -19,7 +19,8 @@ def queue(
     environment: Mapping[str, str],
     context: str = "",
 ) -> int:
-    """Write the next run of a session and add it to the queue; the variables are for this run alone."""
+    """Write the next run of a session, add it to the queue, and return its number; the variables are kept for this
+    run alone."""
     queued = RunQueued(way=plan.way, reason=plan.reason, purpose=purpose, prices=plan.prices, context=context)
     number = t.runs.queue(session_id, queued, services.boot)
     services.environments[session_id, number] = environment

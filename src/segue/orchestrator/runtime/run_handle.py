@@ -33,6 +33,7 @@ class UrgentMessage:
     """When it is delivered instead, where that is known."""
 
     def decide(self, interrupts: bool, reason: str = "") -> None:
+        """Set whether the turn is interrupted for the message, and why not, and wake the request that waits."""
         self.interrupts, self.reason = interrupts, reason
         self.decided.set()
 
@@ -55,11 +56,12 @@ class RunPhase:
     now: Phase = Phase.OPENING
 
     def move(self, after: Phase) -> None:
+        """Move to this phase; raise IllegalMove if the table does not allow it."""
         check_phase_move(self.now, after)
         self.now = after
 
     def move_from(self, before: Collection[Phase], after: Phase) -> bool:
-        """Move if the run is in one of these phases; return False where it has gone elsewhere meanwhile."""
+        """Move and return True if the run is in one of these phases; else return False and change nothing."""
         if self.now not in before:
             return False
         self.move(after)
@@ -90,6 +92,7 @@ class RunHandle:
 
     @contextmanager
     def patient(self, now: datetime, seconds: float) -> Generator[None]:
+        """Keep the sweep from ending the run as silent for this many seconds, while the body lasts."""
         self.patience = now + timedelta(seconds=seconds)
         try:
             yield
@@ -97,13 +100,14 @@ class RunHandle:
             self.patience = None
 
     def force_pause(self, stop: Stop) -> bool:
-        """Begin to force a pause; return False where no work would be interrupted any more."""
+        """Begin to force a pause; return False, with nothing changed, where no work would be interrupted any more."""
         if not self.phase.move_from(AT_WORK, Phase.PAUSING):
             return False
         self.forced = stop
         return True
 
     def tear_away(self, stop: Stop) -> None:
+        """Stop the run for this reason at once; do nothing if it is being stopped already."""
         if self.stop is None:
             self.stop = stop
             self.stopping.set()

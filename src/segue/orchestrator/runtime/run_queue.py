@@ -38,7 +38,7 @@ class RunQueue(Protocol):
         ...
 
     async def knows(self, run: RunRow) -> bool:
-        """Return whether this run waits for its start, or is executed by this process."""
+        """Return True if this run waits for its start, or is executed by this process."""
         ...
 
     def forget(self, session_id: SessionId, number: int) -> None:
@@ -59,7 +59,8 @@ class Executions:
         return run in self._over
 
     def start(self, workflow_id: WorkflowId, session_id: SessionId, number: int) -> anyio.Event:
-        """Call the body after those of the workflow's earlier runs; the event is set when it has returned."""
+        """Call the body once those of the workflow's earlier runs have returned; the returned event is set when it
+        has returned. A known run is not started twice."""
         if (over := self._over.get((session_id, number))) is None:
             before = self._last.get(workflow_id)
             over = self._last[workflow_id] = self._over[session_id, number] = anyio.Event()
@@ -74,6 +75,7 @@ class Executions:
         before: anyio.Event | None,
         over: anyio.Event,
     ) -> None:
+        """Wait for the run before, call the body, log its error, and set the event."""
         try:
             if before is not None:
                 await before.wait()
@@ -87,6 +89,7 @@ class Executions:
                 del self._last[workflow_id]
 
     def forget(self, session_id: SessionId, number: int) -> None:
+        """Set the event of this run, so that the workflow's next run starts; do nothing if it is over."""
         if (over := self._over.get((session_id, number))) is not None:
             over.set()
 
@@ -95,6 +98,7 @@ class TableQueue:
     """Queue of a database that only this process uses: the rows of `runs` are its entries."""
 
     def __init__(self, journal: Journal, boot: BootId, executions: Executions) -> None:
+        """Keep the rows of the `runs` table as the queue; none was started yet."""
         self._journal = journal
         self._boot = boot
         self._executions = executions
@@ -102,13 +106,16 @@ class TableQueue:
         self._started: set[RunId] = set()
 
     def enqueue(self, t: Transaction, session_id: SessionId, number: int) -> None:
+        """Wake the starter once the transaction has committed; the row of the run is the entry."""
         t.when_committed(lambda: self._committed.set())
 
     async def knows(self, run: RunRow) -> bool:
+        """Return True if this process executes the run, or it is queued and was not started yet."""
         id = (run.session_id, run.number)
         return id in self._executions or (run.status is RunStatus.QUEUED and id not in self._started)
 
     def forget(self, session_id: SessionId, number: int) -> None:
+        """Let the workflow's next run start, although this one's body has not returned."""
         self._executions.forget(session_id, number)
 
     async def start_queued(self) -> None:
@@ -133,7 +140,8 @@ class TableQueue:
 
 @asynccontextmanager
 async def open_queue(journal: Journal, boot: BootId, body: Body) -> AsyncGenerator[RunQueue]:
-    """Open the queue that belongs to the journal's database. Runs that earlier boots left in it are never started."""
+    """Open the queue for the journal's database: its own table on SQLite, Procrastinate on PostgreSQL. Runs that
+    earlier boots left are never started."""
     async with alongside() as group:
         executions = Executions(body, group)
         if journal.is_embedded:

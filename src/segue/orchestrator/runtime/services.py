@@ -33,6 +33,7 @@ LONGEST_NAP = 60.0
 
 
 async def sleep_until(clock: Clock, moment: datetime) -> None:
+    """Sleep until the clock has reached the moment, in naps, since the clock may jump; return at once if it has."""
     while (left := (moment - clock.now()).total_seconds()) > 0:
         await clock.sleep(min(left, LONGEST_NAP))
 
@@ -74,7 +75,8 @@ class Rules:
     recovery: Recovery
 
     def setup_for(self, choices: Choices) -> str | None:
-        """Return the command that makes the worktree of such a workflow ready."""
+        """Return the command that prepares a new worktree: the workflow's own or the general one; None if there is
+        none."""
         return self.setup if choices.setup is None else choices.setup or None
 
 
@@ -117,7 +119,8 @@ class RuntimeServices:
 
     @contextmanager
     def alive(self, workflow_id: WorkflowId) -> Generator[RunHandle]:
-        """Make a run reachable while it lasts."""
+        """Yield a new handle of the workflow's run, under which it is found in `live` while the body lasts; then set
+        its `done`."""
         live = self.live[workflow_id] = RunHandle()
         try:
             yield live

@@ -24,9 +24,10 @@ class _Turn:
 
 
 class Slots:
-    """Free a slot, or give it to the run that waits for the longest time."""
+    """Slots for agents; a free one goes to the run that has waited longest."""
 
     def __init__(self, most: int) -> None:
+        """Begin with `most` free slots and nothing in line."""
         self._free = most
         self._line: list[_Turn] = []
         self._number = count()
@@ -34,7 +35,8 @@ class Slots:
 
     @asynccontextmanager
     async def one(self, since: datetime) -> AsyncGenerator[bool]:
-        """Wait for a place, and give it back; false when there will be none any more."""
+        """Wait in line for a slot, by the time `since`, and free it afterwards; yield False, without a slot, once
+        closed."""
         turn = _Turn(since, next(self._number))
         heappush(self._line, turn)
         self._give()
@@ -53,6 +55,7 @@ class Slots:
         self._give()
 
     def _give(self) -> None:
+        """Give free slots to the first in line; once closed, wake all without one."""
         while self._line and (self._free or self._closed):
             turn = heappop(self._line)
             if turn.left:

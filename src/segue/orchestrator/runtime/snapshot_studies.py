@@ -18,6 +18,7 @@ log = logging.getLogger("segue")
 
 
 async def study_forever(services: RuntimeServices) -> None:
+    """Study the last snapshot of each workflow that is queued for it, until cancelled; errors are logged."""
     while True:
         workflow_id = await services.unstudied.get()
         try:
@@ -29,12 +30,15 @@ async def study_forever(services: RuntimeServices) -> None:
 
 
 async def study_latest(services: RuntimeServices, workflow_id: WorkflowId) -> None:
+    """Study the workflow's last snapshot by rule, and by a model or the agent's report where switched on; do nothing
+    without one."""
     for checkpoint in await services.journal.checkpoints.snapshots(workflow_id, limit=1):
         await _extract(services, checkpoint, await findings(services, checkpoint))
 
 
 async def _extract(services: RuntimeServices, checkpoint: Checkpoint, found: Findings) -> None:
-    """Read a snapshot with a model too, once; meanwhile the findings by rule are returned."""
+    """Add a model's or the agent's findings to a snapshot's, once, and store them; do nothing where only rules are
+    wanted."""
     extraction, workflow_id = services.rules.extraction, checkpoint.workflow_id
     if extraction.by == "rules" or found.spending.calls or found.problem:
         return
@@ -46,7 +50,7 @@ async def _extract(services: RuntimeServices, checkpoint: Checkpoint, found: Fin
 
 
 async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
-    """Return the findings of a snapshot; study it now if that was not done."""
+    """Return the stored findings of a snapshot; if there are none, study it now by rule and store the result."""
     workflow_id = checkpoint.workflow_id
     async with services.studying:
         known = await services.journal.checkpoints.findings(workflow_id, checkpoint.id)
@@ -60,6 +64,8 @@ async def findings(services: RuntimeServices, checkpoint: Checkpoint) -> Finding
 
 
 async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
+    """Collect a snapshot's tests, decisions, errors and reviews by rule, with the exam of its context; nothing is
+    stored."""
     digest, calendar = await services.facts.facts_at(checkpoint)
     facts = digest.facts
     judged = await services.facts.judgements_at(checkpoint)
@@ -75,7 +81,7 @@ async def _study(services: RuntimeServices, checkpoint: Checkpoint) -> Findings:
 
 
 async def _examined(services: RuntimeServices, checkpoint: Checkpoint, digest: Digest, found: Findings) -> Findings:
-    """Add the exam of the context that this snapshot gives."""
+    """Return the findings with the exam of the context that this snapshot gives."""
     state = await services.journal.state(checkpoint.workflow_id)
     present = Present(git=checkpoint.git, at=checkpoint.created_at)
     handover = handover_of(state, checkpoint.workflow_id, checkpoint, present, services.rules.lengths)

@@ -26,7 +26,7 @@ from segue.state.fold import SessionState, WorkflowState
 
 
 def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
-    """Build the view of a workflow."""
+    """Build the view of a workflow from its row and its folded state."""
     session = state.session
     return WorkflowView(
         id=row.id,
@@ -69,7 +69,8 @@ def view_of(row: WorkflowRow, state: WorkflowState) -> WorkflowView:
 
 
 def open_question(state: WorkflowState) -> str:
-    """Return the question that a person has to answer before the work goes on."""
+    """Return the question that a person has to answer before the work goes on, about a plan or a task; empty if
+    there is none."""
     if state.status is WorkflowStatus.BLOCKED and (tasks := _proposed(state)):
         return f"Is this plan good ({counted(tasks, state.tasks)})?"
     if state.status is WorkflowStatus.REVIEW and state.asked is not None:
@@ -78,10 +79,12 @@ def open_question(state: WorkflowState) -> str:
 
 
 def _proposed(state: WorkflowState) -> tuple[Task, ...]:
+    """Return the tasks of the plan that waits for approval, none without one."""
     return state.planning.proposed.tasks if state.planning and state.planning.proposed else ()
 
 
 def plan_view(row: WorkflowRow, state: WorkflowState) -> PlanView:
+    """Build the view of the proposed plan, else the adopted one, with its text as YAML."""
     proposed, adopted = _proposed(state), state.plan.tasks if state.plan else ()
     tasks = proposed or adopted
     status = "proposed" if proposed else "adopted" if adopted else "none"
@@ -89,7 +92,7 @@ def plan_view(row: WorkflowRow, state: WorkflowState) -> PlanView:
 
 
 def session_view(state: WorkflowState) -> SessionView:
-    """Build the view of a workflow's current session."""
+    """Build the view of the workflow's current session, which must exist."""
     session = state.session
     assert session is not None and state.current_session is not None
     return SessionView(
@@ -103,6 +106,7 @@ def session_view(state: WorkflowState) -> SessionView:
 
 
 def _context(session: SessionState | None) -> ContextView | None:
+    """Build the view of the context's size; None if it is unknown."""
     if session is None or session.usage.context_tokens is None:
         return None
     usage = session.usage
@@ -110,7 +114,7 @@ def _context(session: SessionState | None) -> ContextView | None:
 
 
 def _question(session: SessionState | None) -> Question | None:
-    """Return the oldest open request."""
+    """Build the view of the oldest open permission request; None if there is none."""
     for request_id, question in session.questions.items() if session else ():
         return Question(
             request_id=request_id,
@@ -123,6 +127,7 @@ def _question(session: SessionState | None) -> Question | None:
 
 
 def _retry(retry: RetryScheduled | None) -> RetryView | None:
+    """Build the view of the scheduled retry; None if there is none."""
     if retry is None:
         return None
     return RetryView(
@@ -137,7 +142,7 @@ def _retry(retry: RetryScheduled | None) -> RetryView | None:
 
 
 def _undelivered(state: WorkflowState) -> tuple[Undelivered, ...]:
-    """Return the prompts that were sent to a process which ended before it reacted."""
+    """Return the prompts that were sent to an agent and never acknowledged, without that of the turn under way."""
     return tuple(
         Undelivered(prompt_id=prompt_id, task_id=prompt.task_id)
         for session in state.sessions.values()
@@ -147,6 +152,8 @@ def _undelivered(state: WorkflowState) -> tuple[Undelivered, ...]:
 
 
 def _merge_hint(row: WorkflowRow, state: WorkflowState) -> str | None:
+    """Return the git commands that commit and merge the finished work; None if it is not completed, has no worktree
+    or is in the user's checkout."""
     if row.status is not WorkflowStatus.COMPLETED or row.here or state.worktree is None:
         return None
     worktree, repository = quote(state.worktree), quote(row.repository)
@@ -159,6 +166,7 @@ def _merge_hint(row: WorkflowRow, state: WorkflowState) -> str | None:
 
 
 def failure_view(session: SessionState | None) -> FailureView | None:
+    """Build the view of the session's failure with its remedies; None if it has none."""
     if session is None or session.failure is None:
         return None
     policy = POLICIES[session.failure]

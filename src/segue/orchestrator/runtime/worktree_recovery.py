@@ -23,7 +23,8 @@ class Saved:
 
 
 async def files_to_bring(services: RuntimeServices, row: WorkflowRow) -> Saved | None:
-    """Return the last saved commit of work that has begun."""
+    """Return the workflow's last checkpoint with saved files; None if there is none, or its commit is gone from the
+    repository."""
     for record in await services.facts.last_records(row.id, ["checkpoint.created"]):
         made = record.event
         if isinstance(made, CheckpointCreated) and record.workflow_id == row.id and made.commit is not None:
@@ -32,7 +33,8 @@ async def files_to_bring(services: RuntimeServices, row: WorkflowRow) -> Saved |
 
 
 async def made_again(services: RuntimeServices, row: WorkflowRow) -> tuple[Worktree, Warned | None]:
-    """Make the worktree again if it is gone, and return a warning about it."""
+    """Make the worktree if it is missing; return it with a warning if it existed before and was gone, else with
+    None."""
     repository, path = Path(row.repository), Path(row.worktree)
     if row.base is None or stands(path):
         return await ensure_worktree(repository, path, row.branch), None
@@ -42,6 +44,7 @@ async def made_again(services: RuntimeServices, row: WorkflowRow) -> tuple[Workt
 
 
 def _sentence(row: WorkflowRow, saved: Saved | None) -> str:
+    """Describe how the worktree was made again, and what is lost."""
     if saved is None:
         return (
             f"The worktree was gone. It was made again from the branch {row.branch}, since no checkpoint has its files."
@@ -53,6 +56,7 @@ def _sentence(row: WorkflowRow, saved: Saved | None) -> str:
 
 
 async def _is_there(row: WorkflowRow, commit: str) -> bool:
+    """Return True if the repository still has the commit."""
     try:
         await tree_in(Path(row.repository), commit)
     except WorkspaceError:

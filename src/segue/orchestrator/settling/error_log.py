@@ -9,7 +9,7 @@ log = logging.getLogger("segue")
 
 @contextmanager
 def errors_logged(message: str) -> Generator[None]:
-    """Log an error of the body with this message, and go on."""
+    """Log an error of the body with this message, and go on after it."""
     try:
         yield
     except Exception:  # whatever it is

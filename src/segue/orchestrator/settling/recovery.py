@@ -69,7 +69,7 @@ CRASHED = Settling(
 
 
 def settling_for(stop: Stop) -> Settling:
-    """Return how a stop is settled."""
+    """Choose how a stopped run is settled: as cancelled, as paused, or, after a crash, as an incident."""
     if stop.trigger is Trigger.CANCEL:
         return Settling(
             stop=stop, outcome="cancelled", incident=False, session_to=SessionStatus.CANCELLED, ends_session=True
@@ -80,8 +80,8 @@ def settling_for(stop: Stop) -> Settling:
 
 
 def settling_after(error: SegueError, *, reached: bool, advised_on: str | None = None) -> Settling:
-    """Look a failure up in the table of failures. `reached`: the agent had started. `advised_on`: the step that a
-    second agent was being asked about."""
+    """Choose how a failed run is settled, by the table of failures. `reached`: the agent had started. `advised_on`:
+    the step that a second agent was being asked about."""
     failure = failure_of(error)
     policy = POLICIES[failure]
     stop = Stop(trigger=Trigger.CRASH, reason=error.message)
@@ -114,7 +114,8 @@ def settling_after(error: SegueError, *, reached: bool, advised_on: str | None =
 
 
 async def settle(services: RuntimeServices, session_id: SessionId, number: int, settling: Settling) -> bool:
-    """Settle one run; false when it has ended already. Calling it twice does no harm."""
+    """End a run's processes and write the end as `settling` describes it; False if it has ended already. Calling it
+    twice does no harm."""
     run = await services.journal.runs.get(session_id, number)
     if run.status is RunStatus.ENDED:
         return False
@@ -142,7 +143,7 @@ async def settle(services: RuntimeServices, session_id: SessionId, number: int, 
 
 
 async def left_standing(services: RuntimeServices, workflow_id: WorkflowId, before: WorkflowState) -> None:
-    """Request the study of the run's snapshot, and log a pause that the run ended in."""
+    """Request the study of the workflow's snapshot, and log the pause if the run has paused it."""
     services.unstudied.put_nowait(workflow_id)
     after = await services.journal.state(workflow_id)
     if after.status is WorkflowStatus.PAUSED and before.status is not WorkflowStatus.PAUSED:
@@ -163,7 +164,8 @@ def _settle(
     state: WorkflowState,
     workspace: Workspace,
 ) -> bool:
-    """Write everything that ends the run; return True if it is retried by itself."""
+    """Write everything that ends the run; return True if a retry was scheduled, False also if the run is not open
+    any more."""
     found = t.runs.open()
     if found is None or (found.session_id, found.number) != (run.session_id, run.number):
         return False
@@ -219,7 +221,8 @@ def _at_work(t: Transaction, run: RunRow) -> bool:
 def _failed(
     services: RuntimeServices, t: Transaction, run: RunRow, settling: Settling, state: WorkflowState
 ) -> FailedAttempt | None:
-    """Return the step that failed with the agent or the server; None while people only talked to the agent."""
+    """Return the failed attempt that counts for retries; None after a chat, and for an interruption that is not
+    continued by itself."""
     if not _at_work(t, run):
         return None
     if settling.failure is None:
@@ -237,6 +240,8 @@ def _failed(
 
 
 def _settle_workflow(t: Transaction, session: SessionRow, settling: Settling) -> None:
+    """Move an in-progress workflow to the settlement's status, or to paused if only a resume failed; a paused one
+    moves only to review."""
     before, after = t.workflow.status, settling.workflow_to
     if settling.back_to_before and (_was_resuming(session) or session.run_count > 1 or session.parent is not None):
         # A failed start on the way back is no failure of the work.
@@ -248,6 +253,8 @@ def _settle_workflow(t: Transaction, session: SessionRow, settling: Settling) ->
 
 
 def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: Settling, mid_turn: bool) -> None:
+    """Move the session if it was in a turn, starting or is to end; a failed resume returns it to its status before.
+    Else do nothing."""
     interrupted = mid_turn or session.status is SessionStatus.STARTING
     never_came_up = settling.back_to_before and session.status is SessionStatus.CREATED
     if not (interrupted or never_came_up or settling.ends_session):
@@ -262,6 +269,7 @@ def _settle_session(t: Transaction, session: SessionRow, run: RunRow, settling: 
 
 
 def _was_resuming(session: SessionRow) -> bool:
+    """Return True if the session is starting again, not for the first time."""
     return session.status is SessionStatus.STARTING and session.started_from not in (None, SessionStatus.CREATED)
 
 
@@ -282,7 +290,8 @@ def close_questions(t: Transaction, session_id: SessionId, run: int) -> frozense
 
 
 def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
-    """Queue unsent messages again and mark other unsent prompts; sent ones stay as they are, for people to see."""
+    """Queue the run's unsent messages again, and mark its other unsent prompts as not sent; sent ones stay as they
+    are."""
     for prompt in t.prompts.open(session_id, run):
         if prompt.status is not PromptStatus.QUEUED:
             continue
@@ -293,13 +302,13 @@ def _return_prompts(t: Transaction, session_id: SessionId, run: int) -> None:
 
 
 def withdraw_messages(t: Transaction) -> None:
-    """Mark waiting messages as not sent, since there will be no agent for them."""
+    """Mark all waiting messages as not sent, since there will be no agent for them."""
     for message in t.prompts.waiting():
         t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
 
 
 def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str) -> bool:
-    """Make the task pending again; return True if there was one."""
+    """Make the task in progress pending again; return True if there was one."""
     for task in t.tasks.all():
         if task.status is TaskStatus.IN_PROGRESS:
             t.tasks.interrupt(task.id, session_id, run, reason)
@@ -310,7 +319,7 @@ def give_task_back(t: Transaction, session_id: SessionId, run: int, reason: str)
 def write_checkpoint(
     t: Transaction, session_id: SessionId, run: int, occasion: Occasion, state: WorkflowState, workspace: Workspace
 ) -> None:
-    """Write a checkpoint of the present state."""
+    """Write a checkpoint of this state and workspace, placed after the journal's last event."""
     place = Place(
         id=t.checkpoints.next_id(occasion.type),
         workflow_id=t.workflow_id,

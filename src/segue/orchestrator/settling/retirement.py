@@ -48,7 +48,8 @@ EXPIRY = Retirement(
 
 
 async def retire_sessions(services: RuntimeServices) -> None:
-    """Retire the sessions that are due. No workflow moves, and no agent is started or ended."""
+    """Expire old sessions, suspend idle ones, and archive the files of old ones. No workflow moves, and no agent is
+    started or ended."""
     now = services.clock.now()
     idle_since = now - timedelta(seconds=services.rules.session_idle)
     old_since = now - timedelta(seconds=services.rules.session_ttl)
@@ -59,6 +60,7 @@ async def retire_sessions(services: RuntimeServices) -> None:
 
 
 async def _retire_all(services: RuntimeServices, retirement: Retirement, since: datetime) -> None:
+    """Retire all sessions that rest since then; an error of one is logged."""
     for session in await services.journal.sessions.resting(retirement.of, retirement.within, since):
         with errors_logged(f"session {session.id} could not be retired"):
             if await _retire(services, session, retirement, since):
@@ -66,7 +68,7 @@ async def _retire_all(services: RuntimeServices, retirement: Retirement, since: 
 
 
 async def _retire(services: RuntimeServices, session: SessionRow, retirement: Retirement, since: datetime) -> bool:
-    """Retire one session; return False if it was used meanwhile."""
+    """Move one session to the retirement's status; return False, with nothing written, if it was used meanwhile."""
 
     def move(t: Transaction) -> bool:
         resting = t.sessions.resting(retirement.of, retirement.within, since)
@@ -79,8 +81,8 @@ async def _retire(services: RuntimeServices, session: SessionRow, retirement: Re
 
 
 async def _archive_all(services: RuntimeServices, since: datetime) -> None:
-    """Archive the files of old sessions. The files show which are not archived yet, so that an interrupted archival is
-    completed."""
+    """Archive the files of old sessions, up to a maximum at a time. The files show which are not archived yet, so an
+    interrupted archival is completed."""
     names = iter(sorted(await projections.not_archived(services)))
     found: list[SessionRow] = []
     while len(found) < MOST_ARCHIVED and (ids := list(islice(names, MOST_AT_ONCE))):
@@ -92,7 +94,7 @@ async def _archive_all(services: RuntimeServices, since: datetime) -> None:
 
 
 def _forget(services: RuntimeServices, workflow_id: WorkflowId) -> None:
-    """Free the memory of a workflow without a live run."""
+    """Free the cached state and facts of a workflow without a live run; else do nothing."""
     if workflow_id not in services.live:
         services.journal.forget(workflow_id)
         services.facts.forget(workflow_id)

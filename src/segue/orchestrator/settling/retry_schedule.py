@@ -31,20 +31,23 @@ TOO_OFTEN = "the server was stopped in the middle of the work again and again, s
 
 
 def step_of(state: WorkflowState, *, reached: bool) -> str:
-    """Return the step that was being tried."""
+    """Return the step that was being tried: the start if the agent was not reached, else the current task, the
+    planning or a chat."""
     if not reached:
         return START
     return state.current_task or (PLANNING if state.planning is not None else TALK)
 
 
 def policy_for(services: RuntimeServices, row: WorkflowRow) -> RetryPolicy:
+    """Return the retry policy of the settings, with the workflow's choice about waiting for a quota."""
     return replace(services.rules.retries, wait_for_quota=decode(Choices, row.choices).wait_for_quota)
 
 
 def what_follows(
     services: RuntimeServices, row: WorkflowRow, state: WorkflowState, failed: FailedAttempt
 ) -> RetryScheduled | None:
-    """Return the retry that follows by itself; none if a pause was requested."""
+    """Return the retry that follows the failure by itself; None if a pause was requested or a person has to decide.
+    Nothing is written."""
     if row.pause_trigger is not None:
         return None
     failures = (*state.failures, failed)
@@ -65,7 +68,7 @@ def what_follows(
 
 
 def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: datetime) -> FailedAttempt | None:
-    """Return a failed step for work that a dead server left, where the user's setting lets it go on by itself."""
+    """Return a failed step for work that a dead server left, if recovery is "continue"; None otherwise."""
     wanted = services.rules.recovery == "continue" and row.pause_trigger is None
     if not wanted or run.boot == services.boot or row.status is not WorkflowStatus.IN_PROGRESS:
         return None
@@ -73,7 +76,8 @@ def cut_short(services: RuntimeServices, row: WorkflowRow, run: RunRow, now: dat
 
 
 def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> Sequence[FailedAttempt]:
-    """Return the failures that a second agent is asked about before the next try, if it is asked."""
+    """Return the failures that a second agent is asked about before the next try; empty if none is asked or it has
+    advised already."""
     failures = list(state.failures)
     while failures and failures[-1].what in (Failure.QUOTA, WorkFailure.SERVER_DIED):
         # It is over, and it was perhaps whoever was to advise that met it; what failed before still has.
@@ -86,7 +90,8 @@ def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: Workflo
 
 
 def until_full(services: RuntimeServices, row: WorkflowRow, state: WorkflowState) -> RetryScheduled | None:
-    """Return the requested wait for a used-up quota, if the time of its reset is known and not over."""
+    """Return the retry at the reset of a used-up quota; None if the last failure was another, or the time is unknown
+    or over."""
     if state.failures:
         policy = replace(policy_for(services, row), wait_for_quota=True, attempts=2)
         match next_step(policy, state.failures[-1:], (now := services.clock.now()), chance=0):
@@ -101,25 +106,27 @@ def until_full(services: RuntimeServices, row: WorkflowRow, state: WorkflowState
 
 
 def start_over(step: str, reason: str, now: datetime) -> End:
-    """Undo the step and plan the rest again, because the approach failed."""
+    """Build the end of a run that pauses and at once undoes the step and plans the rest again."""
     retry = RetryScheduled(step=step, attempt=1, of=1, at=now, reason=reason, rewind=True)
     return End(WorkflowStatus.PAUSED, reason, Trigger.CRASH, retry=retry)
 
 
 def start_over_as_advised(advice: FixerAdvised, now: datetime) -> End:
+    """Build the end of a run that starts the advised step over, for the fixer's reason."""
     # Its words stand in places where everything else is a reason of Segue's own.
     reason = f"the fixer advises: {advice.advice}" if advice.advice else "the fixer advises it"
     return start_over(advice.step, reason, now)
 
 
 def _may_be_helped(services: RuntimeServices, row: WorkflowRow, step: str) -> bool:
-    """Return the retry policy, without advice for an agent that does not start."""
+    """Return True if a fixer is available and the step is not the start of the agent."""
     return step != START and fixer_of(services, row) is not None
 
 
 def append_failure(
     t: Transaction, session_id: SessionId, run: int, failed: FailedAttempt, retry: RetryScheduled | None
 ) -> None:
+    """Write the failed step, and the retry if there is one."""
     event = StepFailed(step=failed.step, what=failed.what, reason=failed.reason, reset_at=failed.reset_at)
     t.append(event, session_id=session_id, run=run)
     if retry is not None:

@@ -63,6 +63,7 @@ class End:
 
     @property
     def ending(self) -> Ending:
+        """Return the checkpoint's type, the session's status and the run's outcome that belong to this end."""
         return TALKED if self.talked else ENDS[self.status]
 
 
@@ -75,6 +76,7 @@ _FAILED_TURNS: dict[Failure, type[AgentError]] = {
 
 
 def failed_turn(event: e.TurnFailed) -> AgentError:
+    """Convert a failed turn to the error of its kind; a used-up quota has its reset time."""
     if event.failure is Failure.QUOTA:
         again = f" It is full again at {event.reset_at:%Y-%m-%d %H:%M} UTC." if event.reset_at else ""
         return QuotaExceeded(f"{event.message}{again}", reset_at=event.reset_at)
@@ -82,6 +84,7 @@ def failed_turn(event: e.TurnFailed) -> AgentError:
 
 
 def exited(event: e.AgentExited) -> AgentError:
+    """Convert the agent's exit to an error: TransportLost without an exit code but with a detail, else AgentExited."""
     if event.code is None and event.detail:
         # The process was there when the connection broke, so it is not known how it would have ended.
         return TransportLost(event.detail)

@@ -30,7 +30,8 @@ SETTLE_GRACE = 15.0
 
 
 async def settle_left_runs(services: RuntimeServices) -> list[RunRow]:
-    """Settle the runs of earlier boots before serving, queued ones included. No agent is started."""
+    """Settle the open runs of earlier boots before serving, queued ones included, and return them. No agent is
+    started."""
     runs = await services.journal.runs.open()
     for run in runs:
         # One workflow that cannot be settled must not keep all others out of reach; the sweep tries again.
@@ -54,7 +55,8 @@ async def sweep_forever(services: RuntimeServices) -> None:
 
 
 async def sweep(services: RuntimeServices) -> None:
-    """Check everything that should move."""
+    """Refuse overdue requests, check the open runs, signal retries, retire sessions, and remove leftovers; raise
+    AlreadyServing if the lock is lost."""
     await services.journal.check_lock()
     now = services.clock.now()
     patience = timedelta(seconds=services.rules.permission_timeout)
@@ -77,10 +79,13 @@ async def sweep(services: RuntimeServices) -> None:
 
 
 def _settled(run: RunRow) -> AbstractContextManager[None]:
+    """Log an error of the body as a run that could not be settled, and go on."""
     return errors_logged(f"run {run.session_id}/r{run.number} could not be settled")
 
 
 async def _check_run(services: RuntimeServices, run: RunRow, now: datetime) -> None:
+    """Settle a run that nothing executes, and tear away an active one that gave no sign for too long; else do
+    nothing."""
     live = services.live.get(run.workflow_id)
     if live is None:
         if run.boot != services.boot or not await services.queue.knows(run):
@@ -99,6 +104,7 @@ async def _check_run(services: RuntimeServices, run: RunRow, now: datetime) -> N
 
 
 async def _tear_away(services: RuntimeServices, run: RunRow, live: RunHandle, stop: Stop) -> None:
+    """Stop a live run and settle it after a short grace, even if it does not end."""
     live.tear_away(stop)
     with anyio.move_on_after(SETTLE_GRACE):
         await live.done.wait()
@@ -109,7 +115,7 @@ async def _tear_away(services: RuntimeServices, run: RunRow, live: RunHandle, st
 
 
 def _lateness(services: RuntimeServices, session: SessionRow, last_sign: datetime, now: datetime) -> str | None:
-    """Return why a session counts as hanging, or None."""
+    """Return why a session counts as hanging; None if it does not, or waits for a permission."""
     rules = services.rules
     watchdogs = {
         SessionStatus.CREATED: (rules.setup_watchdog, "the worktree was not ready"),

@@ -10,6 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
+    """Add the table of runtimes with the sessions' tokens, the workflows' choices, and columns to runs and prompts."""
     op.add_column("workflows", sa.Column("choices", sa.Text(), server_default="{}", nullable=False))
     _sessions()
     _rebuild("runs", _runs, before="session_id, number, workflow_id, status, way", after=_AFTER_WAY, new="'work'")
@@ -17,6 +18,7 @@ def upgrade() -> None:
 
 
 def _sessions() -> None:
+    """Move the sessions' tokens to the new table of runtimes, and add the column `carrying`."""
     op.create_table(
         "runtimes",
         sa.Column("session_id", sa.String(), nullable=False),
@@ -52,6 +54,7 @@ _AFTER_WAY = ", attempt, boot, queued_at, started_at, ended_at, outcome"
 
 
 def _runs() -> None:
+    """Create the table of runs with the column `purpose`."""
     op.create_table(
         "runs",
         sa.Column("session_id", sa.String(), nullable=False),
@@ -82,6 +85,7 @@ def _runs() -> None:
 
 
 def _prompts() -> None:
+    """Create the table of prompts with `seq` and `carries`, where the run may be missing."""
     op.create_table(
         "prompts",
         sa.Column("id", sa.String(), nullable=False),
@@ -101,6 +105,7 @@ def _prompts() -> None:
 
 
 def _one_of(name: str, *values: str) -> sa.Enum:
+    """Build a text column type with a check of its values."""
     return sa.Enum(*values, name=name, native_enum=False, create_constraint=True, length=32)
 
 

@@ -8,7 +8,8 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the findings of checkpoints, and the table of imports."""
+    """Add the findings of checkpoints and the table of imports, drop `last_message`, and fill in the events of old
+    prompts."""
     op.add_column("checkpoints", sa.Column("findings", sa.Text(), nullable=True))
     op.create_table(
         "imports",

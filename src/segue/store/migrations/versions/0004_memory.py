@@ -8,11 +8,13 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
+    """Create the tables of the search index, of memory entries and of the log of accesses."""
     _clippings()
     _memories()
 
 
 def _clippings() -> None:
+    """Create the tables of shelves and clippings, and the full-text index of the database's kind."""
     op.create_table(
         "shelves",
         sa.Column("number", sa.Integer(), nullable=False),
@@ -55,6 +57,7 @@ _INDEX = {
 
 
 def _memories() -> None:
+    """Create the tables of memory entries and of the log of accesses to them."""
     keepings = ("short-term", "working", "long-term", "persistent")
     op.create_table(
         "memories",

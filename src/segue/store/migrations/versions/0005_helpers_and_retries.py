@@ -8,6 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
+    """Add the sessions' role and the workflows' time of a retry, and remove the check of checkpoint types."""
     op.add_column("sessions", sa.Column("role", sa.String(length=32), server_default="writer", nullable=False))
     op.add_column("workflows", sa.Column("retry_at", sa.String(), nullable=True))
     op.create_index("ix_workflows_retry_at", "workflows", ["retry_at"])
@@ -18,7 +19,7 @@ def upgrade() -> None:
 
 
 def _rebuild_checkpoints() -> None:
-    """Rebuild the table, because SQLite cannot remove a check from one."""
+    """Rebuild the table without the check of its types, because SQLite cannot remove a check from one."""
     op.execute("CREATE TABLE checkpoints_kept AS SELECT * FROM checkpoints")
     op.drop_table("checkpoints")
     op.create_table(

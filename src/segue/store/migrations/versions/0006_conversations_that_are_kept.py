@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Create the tables of conversation copies."""
+    """Create the tables of conversation copies and of their entries."""
     op.create_table(
         "kept_conversations",
         sa.Column("id", sa.Integer(), nullable=False),

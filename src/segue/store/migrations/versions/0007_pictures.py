@@ -8,6 +8,7 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
+    """Add a table of pictures: bytes by workflow and sha256."""
     op.create_table(
         "pictures",
         sa.Column("workflow_id", sa.String(), nullable=False),

@@ -11,6 +11,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
+    """Create Procrastinate's tables on PostgreSQL; do nothing on SQLite."""
     connection = op.get_bind()
     if connection.dialect.name != "postgresql":
         return

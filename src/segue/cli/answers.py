@@ -74,6 +74,7 @@ def _workflow_and_reason(words: tuple[str, ...], workflow: str | None, reason: s
 
 
 def _answer(out: Output, workflow: str | None, verb: str, body: dict[str, Any], detach: bool) -> None:
+    """Send an approval or a rejection to the server, print the result, and follow the work if it goes on."""
     ensure_server(out)
     view = find.asking(workflow)
     body = {**body, "environment": environment()}

@@ -16,6 +16,7 @@ class Names(NamedTuple):
     tasks: Mapping[str, str]
 
     def task(self, event: Fields) -> str:
+        """Return the title of an event's task, or its id if it is unknown."""
         return plain(self.tasks.get(event["task_id"], event["task_id"]))
 
 
@@ -23,11 +24,12 @@ Writer = Callable[[Fields, Names], str | None]
 
 
 def names_of(view: Fields) -> Names:
+    """Return the slug and the task titles of a workflow, which its events refer to."""
     return Names(view["slug"], {task["id"]: task["title"] for task in view["tasks"]})
 
 
 def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = None) -> str | None:
-    """The line of one event, or nothing if it has none."""
+    """Return the text of one event, or None if it has none to show or has fields of a newer server."""
     write = (TABLE if writers is None else writers).get(record["kind"])
     try:
         return write(record["event"], names) if write else None
@@ -37,6 +39,7 @@ def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = No
 
 
 def _because(event: Fields) -> str:
+    """Return the event's reason after a colon, or an empty text."""
     why = reason(event.get("reason") or "")
     return f": {why}" if why else ""
 
@@ -72,6 +75,7 @@ def _snapshot_studied(event: Fields, _names: Names) -> str:
 
 
 def _workflow_moved(event: Fields, _names: Names) -> str | None:
+    """Return the workflow's new status with the reason, or None for a status that needs no line."""
     words = {
         "blocked": "Blocked",
         "review": "Needs a look",
@@ -92,6 +96,7 @@ def _rewound(event: Fields, _names: Names) -> str:
 
 
 def _run_queued(event: Fields, _names: Names) -> str | None:
+    """Return how the agent is started or brought back, or None at the first start for work."""
     talks = event["purpose"] == "talk"
     if event["way"] == "first":
         return "The agent is started, to talk" if talks else None
@@ -104,6 +109,7 @@ def _way_changed(event: Fields, _names: Names) -> str:
 
 
 def _price(event: Fields) -> str:
+    """Return the tokens of the way that was taken in brackets, or an empty text if unknown."""
     tokens = next((price["tokens"] for price in event["prices"] if price["way"] == event["way"]), None)
     return "" if tokens is None else f" ({tokens:,} tokens)"
 
@@ -122,6 +128,7 @@ def _pause_requested(event: Fields, _names: Names) -> str:
 
 
 def _agent_exited(event: Fields, _names: Names) -> str | None:
+    """Return how the agent's process ended, or None for exit code 0."""
     if event["code"] == 0:
         return None
     how = "was ended" if event["code"] is None else f"ended with code {event['code']}"
@@ -130,6 +137,7 @@ def _agent_exited(event: Fields, _names: Names) -> str | None:
 
 
 def _usage(event: Fields, _names: Names) -> str | None:
+    """Return the size of the context, or None if unknown."""
     if event["context_tokens"] is None:
         return None
     window = f" of {event['window']:,}" if event["window"] else ""
@@ -143,7 +151,7 @@ def _todo(event: Fields, _names: Names) -> str:
 
 
 def _tool_called(event: Fields, _names: Names) -> str:
-    """Some agents name only the tool; what it was called with tells more."""
+    """Return a call's title with its command, path or pattern, since some agents' titles name only the tool."""
     title, given = event["title"], event["input"]
     keys = ("command", "cmd", "file_path", "path", "pattern")
     about = next((given[key] for key in keys if isinstance(given.get(key), str)), "")
@@ -205,7 +213,7 @@ def _review_given(event: Fields, _names: Names) -> str:
 
 
 def _reviewer(persona: str) -> str:
-    """Most personas are what a reviewer looks at; a person who gives a task back is none of them."""
+    """Return a persona as the name of a reviewer; `user` and names that end in `reviewer` stay as they are."""
     return persona if persona == "user" or persona.endswith("reviewer") else f"{persona} reviewer"
 
 

@@ -27,6 +27,7 @@ for _kind, _names in STORED_NAMES.items():
 
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return the cached validator and serializer of a type."""
     return TypeAdapter(kind)
 
 

@@ -56,6 +56,7 @@ class _Borrowed:
         self._env = {"GIT_INDEX_FILE": str(file)}
 
     def git(self, *args: str, input: str | None = None) -> str:
+        """Run git in the worktree on this copy of the index, and return its output; raise an error if git fails."""
         return self.calls.git(*args, cwd=self.worktree, env=self._env, input=input)
 
     def refresh(self) -> None:
@@ -76,7 +77,7 @@ class _Borrowed:
         return self.git("ls-files", "-z", "--stage", "--", *paths).split("\0")[:-1]
 
     def take_in(self, paths: list[str]) -> list[str]:
-        """Store the current content of these files, and return those that cannot be stored."""
+        """Store the current content of these files in the index; return the paths that git cannot read or filter."""
         if not paths:
             return []
         answer = self.calls.ask(
@@ -107,6 +108,7 @@ class _Draft:
     """Paths whose content in the tree differs from the worktree, and how to show them to people."""
 
     def names(self) -> tuple[str, ...]:
+        """Return the names of what the checkpoint leaves out, sorted."""
         return tuple(sorted(self.left_out.values()))
 
 
@@ -119,10 +121,12 @@ class _Sorting:
     left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     def leave_out(self, path: str, why: str = "") -> None:
+        """Note that a path is not saved, by its readable name and the reason."""
         self.left_out[path] = f"{readable(path)}{why}"
 
     def sort(self, entry: ChangedPath) -> None:
-        """Decide how one changed path is stored."""
+        """Note how one changed path is saved: stored anew, removed, kept as in HEAD or left out; a staged one needs
+        nothing."""
         if entry.untracked and entry.path.endswith("/"):
             self.leave_out(entry.path.rstrip("/"), _NESTED)
         elif entry.untracked and is_secret(entry.path):
@@ -139,7 +143,8 @@ class _Sorting:
 
 
 async def save(worktree: Path, ref: str, message: str) -> SavedTree:
-    """Store the worktree, untracked files included, under a hidden ref; an unchanged tree keeps its commit."""
+    """Store the worktree with its untracked files under a hidden ref; a ref that has this tree and HEAD keeps its
+    commit."""
     return await in_thread(lambda calls: _save(calls, worktree, ref, message))
 
 
@@ -179,6 +184,8 @@ async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
 
 
 def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
+    """Restore the ignore rules, then all other files, and verify the result; return the names of files left as they
+    are."""
     target = _tree_in(calls, worktree, commit)
     # Restore the ignore rules first: a file that they ignore was never saved, and must not be removed as new.
     with _drafted(calls, worktree) as draft:
@@ -191,6 +198,8 @@ def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
 
 @contextmanager
 def _drafted(calls: Calls, worktree: Path, *, renames: bool = False) -> Generator[_Draft]:
+    """Yield the worktree as a tree and its index, made on a copy of the index; paths that cannot be saved are left
+    out."""
     with _borrowed(calls, worktree) as (index, loan):
         now = index.status(renames=renames)
         if loan:
@@ -210,6 +219,8 @@ def _drafted(calls: Calls, worktree: Path, *, renames: bool = False) -> Generato
 
 @contextmanager
 def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan | None]]:
+    """Yield a temporary copy of the index, and its loan; without a usable index it is read from HEAD, and the loan is
+    None."""
     real = _noted_index(worktree)
     if real is None:
         real = worktree / calls.git("rev-parse", "--git-path", "index", cwd=worktree).removesuffix("\n")
@@ -223,10 +234,8 @@ def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan |
 
 
 def _noted_index(worktree: Path) -> Path | None:
-    """Return the index of a linked worktree, read from its `.git` file.
-
-    A checkpoint follows every task, so saving a call of git matters. Any other kind of repository is left to git.
-    """
+    """Return the path of a linked worktree's index from its `.git` file, which saves a call of git; None for other
+    repositories."""
     try:
         note = os.fsdecode((worktree / ".git").read_bytes())
     except OSError:
@@ -237,6 +246,7 @@ def _noted_index(worktree: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(calls: Calls, worktree: Path, tree: str) -> Generator[_Borrowed]:
+    """Yield a temporary index that holds this tree."""
     with owned_directory("segue-index") as folder:
         index = _Borrowed(calls, worktree, folder / "index")
         index.git("read-tree", tree)
@@ -244,16 +254,19 @@ def _unpacked(calls: Calls, worktree: Path, tree: str) -> Generator[_Borrowed]:
 
 
 def _taken_out(some_object: str, path: str) -> str:
+    """Return the index line that removes a path."""
     return f"{ABSENT} {some_object}\t{path}"
 
 
 def _as_in_head(entry: ChangedPath) -> str:
+    """Return the index line that sets a path as HEAD has it; HEAD without the path means that it is removed."""
     if entry.in_head == ABSENT:
         return _taken_out(entry.head_object, entry.path)
     return f"{entry.in_head} {entry.head_object} 0\t{entry.path}"
 
 
 def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
+    """Commit the draft's tree under the ref, and return the commit; a ref with this tree and HEAD keeps its commit."""
     calls, worktree = draft.index.calls, draft.index.worktree
     commit = _commit(draft, message)
     crash_point("checkpoint.before_ref")
@@ -266,13 +279,14 @@ def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
 
 
 def _commit(draft: _Draft, message: str) -> str:
+    """Create a commit of the draft's tree with HEAD, if any, as parent, and return its id; no ref is changed."""
     parents = ["-p", draft.now.head] if draft.now.head else []
     arguments = ["commit-tree", "--no-gpg-sign", *parents, "-F", "-", draft.tree]
     return draft.index.calls.git(*arguments, cwd=draft.index.worktree, env=_AUTHOR, input=message).strip()
 
 
 def _commit_with_tree(draft: _Draft, ref: str) -> str | None:
-    """Return the commit under this ref, if it has this tree and this HEAD."""
+    """Return the commit under this ref if it has the draft's tree and HEAD, else None."""
     form = "--format=%(objectname) %(tree) %(parent)"
     found = draft.index.calls.git("for-each-ref", form, ref, cwd=draft.index.worktree)
     commit, _, rest = found.strip().partition(" ")
@@ -285,6 +299,7 @@ async def tree_in(repository: Path, commit: str) -> str:
 
 
 def _tree_in(calls: Calls, repository: Path, commit: str) -> str:
+    """Return the id of the tree of a commit; raise WorkspaceError if the repository lacks the commit."""
     answer = calls.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=repository)
     if answer.code != 0:
         raise WorkspaceError(

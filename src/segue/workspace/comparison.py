@@ -69,17 +69,20 @@ async def between(worktree: Path, before: str, now: str) -> list[str]:
 
 
 async def is_on_the_way(worktree: Path, before: str, after: str) -> bool:
-    """Return True if every file has its content from one of two trees."""
+    """Return True if every file of the worktree has its content from one of two trees, False as soon as one differs
+    from both."""
     now = await tree_of(worktree)
     return not (await _differing(worktree, before, now) & await _differing(worktree, now, after))
 
 
 async def _differing(worktree: Path, one: str, other: str) -> set[str]:
+    """Return the paths whose content differs between two trees."""
     listing = await git("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other, cwd=worktree)
     return set(listing.split("\0")[:-1])
 
 
 def _about(paths: list[str], what: str) -> list[str]:
+    """Return one sentence on what happened to these paths, the first few by name; an empty list for no paths."""
     if not paths:
         return []
     if len(paths) == 1:

@@ -90,12 +90,12 @@ class GuardedProcess:
         return await asyncio.shield(self._outcome)
 
     async def terminate(self) -> int | None:
-        """Stop the command, and kill its tree if it takes longer than the grace."""
+        """Ask the guardian to stop the command, and to kill its tree after the grace; return the exit code."""
         self._leash.ask_politely()
         return await self.wait()
 
     async def connect(self) -> None:
-        """Open our ends of the pipes."""
+        """Open our ends of the pipes, and begin to read the guardian's reports and standard error."""
         process = self._leash.process
         assert process.stdin and process.stdout
         status = await self._pipes.reader(self._leash.status)
@@ -107,7 +107,7 @@ class GuardedProcess:
             self._draining = asyncio.create_task(self._stderr.follow(stderr))
 
     async def started(self, program: str) -> None:
-        """Wait until the guardian reports the start of the command, or raise its error."""
+        """Wait for the guardian's report of the start, and set `pid`; raise an error if the command did not start."""
         word, _, value = (await self._first_report).partition(" ")
         match word:
             case "started":
@@ -118,7 +118,7 @@ class GuardedProcess:
                 raise WorkspaceError(f"The guardian of {program} could not start. {self.stderr_tail().strip()}".strip())
 
     async def close(self) -> None:
-        """End the tree, wait for its end, and close the pipes."""
+        """End the process tree, by its mark if the guardian does not end in time, and close the pipes."""
         self._leash.let_go()
         try:
             with anyio.move_on_after(_END_WITHIN):
@@ -131,7 +131,7 @@ class GuardedProcess:
             await _cancelled(self._outcome, self._draining)
 
     async def _follow(self, status: asyncio.StreamReader) -> int | None:
-        """Read the reports of the guardians until both have ended."""
+        """Read the guardians' reports until both have ended; return the exit code, or None if it is unknown."""
         reports: dict[str, str] = {}
         async for line in status:
             word, value = line.decode().split()
@@ -191,7 +191,7 @@ async def run_guarded(
 
 
 def identity(pid: int) -> ProcessIdentity | None:
-    """Return the identity of the living process with this number, if there is one."""
+    """Return the identity of the living process with this number, or None."""
     process = guardian.read_process(pid) if guardian.ON_LINUX else guardian.process_table().get(pid)
     if process is None or process.ended:
         return None
@@ -220,7 +220,7 @@ def marked(execution: str) -> list[int]:
 
 
 async def end_marked(execution: str) -> int:
-    """Kill every process with this mark and its descendants until none is left, and return their number."""
+    """Kill every process with this mark and its descendants, and return their number; raise an error if some stay."""
     ended: set[int] = set()
     left: set[int] = set()
     for _ in range(_LOOKS):
@@ -245,6 +245,7 @@ class _Leash:
         self._control: int | None = control
 
     def ask_politely(self) -> None:
+        """Ask the guardian to stop the command with SIGTERM; one that has ended is no error."""
         if self._control is not None:
             # The guardian may have ended already.
             with suppress(BrokenPipeError):
@@ -264,6 +265,7 @@ class _Pipes:
         self._transports: list[asyncio.ReadTransport | asyncio.WriteTransport] = []
 
     async def reader(self, pipe: IO[bytes], limit: int = 64 * 1024) -> asyncio.StreamReader:
+        """Return a stream that reads a pipe; `close` closes it."""
         stream = asyncio.StreamReader(limit)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
@@ -271,6 +273,7 @@ class _Pipes:
         return stream
 
     async def writer(self, pipe: IO[bytes]) -> asyncio.StreamWriter:
+        """Return a stream that writes to a pipe; `close` closes it without waiting for unsent data."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
@@ -279,6 +282,7 @@ class _Pipes:
         return asyncio.StreamWriter(transport, protocol, None, loop)
 
     async def close(self) -> None:
+        """Close all pipes at once, and drop unsent data."""
         for transport in self._transports:
             if transport.is_closing():
                 continue
@@ -298,10 +302,12 @@ class Tail:
         self._kept = bytearray()
 
     async def follow(self, stream: asyncio.StreamReader) -> None:
+        """Keep the end of this stream until it closes."""
         while piece := await stream.read(64 * 1024):
             self.add(piece)
 
     def add(self, piece: bytes) -> None:
+        """Append a piece, and drop the beginning beyond the limit."""
         self._kept += piece
         del self._kept[: -self._limit]
 
@@ -310,6 +316,8 @@ class Tail:
 
 
 def _launch(command: Sequence[str], directory: Path, environment: Mapping[str, str], merge_stderr: bool) -> _Leash:
+    """Start a guardian that runs the command, with a control and a status pipe; raise an error if the directory is
+    absent."""
     if not directory.is_dir():
         raise WorkspaceError(
             f"The directory {directory} does not exist.", hint="Bring it back, or start anew elsewhere."

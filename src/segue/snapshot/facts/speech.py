@@ -222,13 +222,14 @@ def taken_apart(text: str, *, first: bool = False) -> Speech:
 
 
 def _is_document(text: str) -> bool:
+    """Return True if a text is long and has headings or lists."""
     lines = text.split("\n")
     marks = sum(bool(re.match(r"\s*(?:#{1,6} |\*\*|\d{1,2}[.)] |[-*] |```)", line)) for line in lines)
     return marks >= 4 and len(lines) >= 8
 
 
 def _report(text: str) -> Speech:
-    """Take the words around a report as the user's own, and of the report what plainly forbids or demands."""
+    """Return the user's words around a pasted report, and the sentences of it that forbid or demand something."""
     blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
     around = [block for block in (blocks[0], blocks[-1]) if len(block) < LONG // 4 and not _is_marked(block)]
     told = [part for block in blocks if block not in around for part in sentences(block)]
@@ -238,6 +239,7 @@ def _report(text: str) -> Speech:
 
 
 def _is_marked(block: str) -> bool:
+    """Return True if a block begins like a heading, a list or a fence."""
     return re.match(r"\s*(?:#{1,6} |\*\*|\d{1,2}[.)] |[-*] |```)", block) is not None
 
 
@@ -270,19 +272,18 @@ def _machine_lines(lines: list[str]) -> list[bool]:
 
 
 def _is_prose(line: str) -> bool:
+    """Return True if a line looks like a sentence of a person."""
     return line[:1].isalpha() and line.count(" ") >= 2 and not _looks_like_code(line) and not _PREFIX.match(line)
 
 
 def _looks_like_code(line: str) -> bool:
+    """Return True if a line has many signs of code."""
     signs = len(_CODE.findall(line))
     return signs >= 4 and signs > 0.12 * len(line.strip())
 
 
 def _paragraphs(lines: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the paragraphs, and whether each belongs to a report that was passed on.
-
-    A text that was wrapped by a program has lines that are indented or break off in the middle of a sentence.
-    """
+    """Yield each paragraph, and True if it is part of a pasted report."""
     full = [line for line in lines if line.strip()]
     wrapped = sum(line.startswith("  ") and not _ITEM.match(line) for line in full) >= 2
     long = sum(map(len, full)) > 900 and (len(full) > 8 or any(len(line) > LONGEST_OWN for line in full))
@@ -300,6 +301,7 @@ def _paragraphs(lines: list[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _shown(printed: list[str]) -> str:
+    """Return a mark for pasted output: its number of lines, its command and its main line; empty for none."""
     full = [line for line in map(flattened, printed) if line]
     if not full:
         return ""
@@ -342,16 +344,17 @@ def language(text: str) -> str:
 
 
 def is_question(sentence: str) -> bool:
+    """Return True if a sentence is a question and not a request in that form."""
     return _QUESTION.search(sentence) is not None and not _states(sentence)
 
 
 def _states(sentence: str) -> bool:
-    """Return whether a question is a request: it asks to do something and ends with no question mark."""
+    """Return True if a question is a request: it asks to do something and ends with no question mark."""
     return _ASKED_TO_DO.search(sentence) is not None and not sentence.rstrip().endswith(("?", "？"))
 
 
 def is_rule(sentence: str, spoken: str) -> bool:
-    """Decide whether a sentence of the user binds the work beyond this moment."""
+    """Return True if a sentence of the user binds the work beyond this moment."""
     if len(sentence) > 420 or is_question(sentence) or sentence.rstrip().endswith((":", "：")):
         return False
     if _RULES[spoken].search(sentence) is None:
@@ -372,23 +375,24 @@ def is_rule(sentence: str, spoken: str) -> bool:
 
 
 def is_lasting(sentence: str) -> bool:
-    """Decide whether a sentence plainly binds beyond the moment."""
+    """Return True if a sentence plainly binds beyond this moment."""
     return _LASTING.search(sentence) is not None
 
 
 def is_correction(sentence: str) -> bool:
+    """Return True if a sentence corrects the agent."""
     return len(sentence) <= 420 and _CORRECTION.search(sentence) is not None and not sentence.rstrip().endswith("?")
 
 
 def accepts(text: str) -> bool:
-    """Decide whether a message does little else than agree to what the agent proposed."""
+    """Return True if a message does little else than agree to a proposal."""
     start = text.strip()
     agreed = _APPROVAL.match(start) or _APPROVAL_CJK.match(start)
     return bool(option_of(start)) or (agreed is not None and len(start) - agreed.end() <= SHORT)
 
 
 def option_of(text: str) -> str:
-    """Return the option that a message names: "1", "b", "both"; or nothing."""
+    """Return the option that a message names (`1`, `b`, `both`), or an empty text."""
     found = _OPTION.match(text.strip())
     if found is None:
         return ""

@@ -53,6 +53,7 @@ class AcpDriver:
 
 @asynccontextmanager
 async def _running(launch: Launch, way: Target) -> AsyncGenerator[Agent]:
+    """Start an agent, open the conversation, and yield the agent; on exit end its process and its events."""
     events = Events()
     try:
         async with (
@@ -69,6 +70,8 @@ async def _running(launch: Launch, way: Target) -> AsyncGenerator[Agent]:
 
 @asynccontextmanager
 async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Agent]:
+    """Connect to an agent in its container, continue its conversation, and yield it; on exit end container and
+    events."""
     events = Events()
     try:
         async with (
@@ -84,7 +87,7 @@ async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Ag
 
 @asynccontextmanager
 async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
-    """Start an agent up to its introduction, without a conversation."""
+    """Start an agent, exchange introductions without a conversation, and yield the handshake; on exit end the agent."""
     async with _process(launch) as process, tasks_for_the_body() as tasks:
         link = Link(process)
         link.connect(_deaf)
@@ -99,16 +102,19 @@ async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
 
 
 async def _deaf(method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
+    """Answer every request of the agent with `method not found`, and ignore notifications."""
     if not is_notification:
         raise RequestError.method_not_found(method)
     return None
 
 
 def _names(launch: Launch, joined: PromptId | None = None) -> RequestIds | None:
+    """Return request ids that survive a reconnection for an agent in a container, else None."""
     return RequestIds(launch.execution, joined) if launch.container else None
 
 
 def _process(launch: Launch) -> AbstractAsyncContextManager[RunningProcess]:
+    """Start the agent's command, in a container if the launch names one."""
     if launch.container is not None:
         return contained(
             launch.command,

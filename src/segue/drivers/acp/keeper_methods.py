@@ -50,6 +50,7 @@ class KeeperMethods:
         return method in self._methods
 
     async def serve(self, method: str, parameters: object) -> JsonObject:
+        """Answer a request for the keeper; its failure becomes the protocol's error."""
         try:
             return await self._methods[method](parameters)
         except SegueError as error:
@@ -57,6 +58,8 @@ class KeeperMethods:
 
 
 def _methods(keeper: Keeper) -> dict[str, Callable[[Any], Awaitable[JsonObject]]]:
+    """Return the handlers of the requests to keep, read and find entries, and to warn."""
+
     async def keep(parameters: object) -> JsonObject:
         asked = _Keep.model_validate(parameters)
         await keeper.keep(asked.key(), asked.entries)

@@ -63,7 +63,8 @@ def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
 
 @contextmanager
 def servers_file(servers: Sequence[Message]) -> Generator[Path | None]:
-    """Write the MCP servers into a file until Claude Code has read it: command lines are public on a machine."""
+    """Write the MCP servers into a private file, since command lines are public; yield its path, or None for no
+    servers."""
     with private_directory("segue-claude") as place:
         file = place / "servers.json"
         if servers:

@@ -94,7 +94,7 @@ class _Line:
 
     @classmethod
     def of(cls, line: str) -> "_Line":
-        """Return a line of the context with its words, and if it is readable prose."""
+        """Return a line of the context with its terms, and if it is readable prose."""
         plain = _PLAIN.findall(line)
         pieces = len(line.split())
         # A list of identifiers has few plain words among its pieces, and the same ones over and over.
@@ -103,7 +103,7 @@ class _Line:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the words of a text in lower case."""
+    """Return the terms of a text in lower case."""
     return frozenset(word.lower() for word in _WORD.findall(text))
 
 

@@ -162,7 +162,7 @@ def _work(record: Evidence) -> Iterator[tuple[Category, Iterator[Question]]]:
 
 
 def _outcome(command: str, outcome: str, number: int) -> Question:
-    """Return the question how a command ended; its answer is the command and words for the outcome."""
+    """Return the question how a command ended; its answer is the command and the terms for the outcome."""
     words = {
         "passed": "passed|succeeded|green|ok",
         "failed": "failed|fails|failing|error|red",

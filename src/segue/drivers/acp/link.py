@@ -115,7 +115,7 @@ class Link:
         return kind(f"{message}{stray}", hint=self.last_words() or None)
 
     def last_words(self) -> str:
-        """Return the end of the agent's standard error, cut between words so that no secret is cut in two."""
+        """Return the end of the agent's standard error, cut at a space so that no secret is cut in two."""
         words = self._process.stderr_tail().strip()
         # Between words: half a secret would not be recognised as one.
         return words if len(words) <= _LAST_WORDS else words[-_LAST_WORDS:].split(maxsplit=1)[-1]

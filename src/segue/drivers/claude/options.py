@@ -73,6 +73,7 @@ def servers_file(servers: Sequence[Message]) -> Generator[Path | None]:
 
 
 def _server(server: Message) -> tuple[str, McpServerConfig]:
+    """Return the name and the definition of an MCP server for Claude Code; raise an error for an unknown transport."""
     match server.get("type", "stdio"):
         case "http":
             return server["name"], {"type": "http", "url": server["url"], "headers": pairs(server["headers"])}

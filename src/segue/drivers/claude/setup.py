@@ -36,6 +36,7 @@ class Setup:
 
 
 def _home(environment: Mapping[str, str]) -> Path:
+    """Return the directory of the register, from the environment."""
     if own := environment.get("SEGUE_CLAUDE_HOME"):
         return Path(own)
     data = environment.get("XDG_DATA_HOME", "")
@@ -44,6 +45,7 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 
 def _whole(environment: Mapping[str, str], name: str) -> int | None:
+    """Return a variable as a positive integer, None if unset; end the program with a message for any other value."""
     value = environment.get(name, "")
     if value and not (value.isdecimal() and int(value)):
         sys.exit(f"{name} must be a number above zero, not {value!r}.")

@@ -91,6 +91,7 @@ def call(
 def call_started(
     call: Payload, status: ToolStatus, *, changes: Sequence[Payload] | None = None, meta: Payload | None = None
 ) -> Payload:
+    """Return an update that begins a tool call."""
     return {"sessionUpdate": "tool_call", **call, "status": status, **present({"content": changes, "_meta": meta})}
 
 
@@ -116,6 +117,7 @@ def call_ended(
 
 
 def diff(path: str, after: str, before: str | None = None) -> Payload:
+    """Return a change of a file; `before` is None for a new one."""
     return present({"type": "diff", "path": path, "newText": after, "oldText": before})
 
 
@@ -124,7 +126,7 @@ def _text(text: str) -> Payload:
 
 
 def _checked(text: object) -> str:
-    """Refuse what is not text: it comes from a vendor's library, and the client would drop the whole object."""
+    """Return the text; raise TypeError for any other value, since the client would drop the whole object."""
     if not isinstance(text, str):
         raise TypeError(f"expected text, found {text!r}")
     return text
@@ -149,6 +151,7 @@ def model_option(
 
 
 def modes(modes: Mapping[str, str], current: str) -> Payload:
+    """Return the modes that can be chosen, and the current one."""
     return {"currentModeId": current, "availableModes": [{"id": each, "name": name} for each, name in modes.items()]}
 
 
@@ -166,4 +169,5 @@ def tokens(new: int, output: int, cached_read: int | None = None, cached_write: 
 
 
 def turn_ended(reason: StopReason, usage: Payload | None = None, meta: Payload | None = None) -> Payload:
+    """Return the end of a turn."""
     return present({"stopReason": reason, "usage": usage, "_meta": meta})

@@ -39,7 +39,7 @@ def as_text(value: object) -> str:
 
 
 def arguments(text: str) -> JsonObject | str:
-    """Parse the arguments of a call; return invalid JSON unchanged."""
+    """Return the object in a call's arguments; text that is no JSON object as it is."""
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -48,9 +48,11 @@ def arguments(text: str) -> JsonObject | str:
 
 
 def in_json(value: Mapping[str, Any] | str) -> str:
+    """Return a value as JSON; text as it is."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def chunks(text: str) -> Iterator[str]:
+    """Yield a text in short pieces."""
     for start in range(0, len(text), _PIECE):
         yield text[start : start + _PIECE]
